@@ -85,8 +85,14 @@ absl::StatusOr<AtomicFolder> AtomicFolder::Resume(const std::string& destination
   MT_RETURN_IF_ERROR(MakeFolders(parent.string()));
   MentionLeftOvers(parent, prefix, path);
   for (;;) {
+    // Again: who was waited for may have published it.
+    MT_RETURN_IF_ERROR(CheckReplaceable(target, replace));
     MT_RETURN_IF_ERROR(MakeFolders(path));
-    absl::StatusOr<UniqueFd> lock = LockFolder(path);
+    absl::StatusOr<UniqueFd> lock = TryLockFolder(path);
+    if (absl::IsUnavailable(lock.status())) {
+      log::Info("another import of the same makes ", target, " already: waiting until it has ended");
+      lock = LockFolder(path);
+    }
     if (absl::IsNotFound(lock.status())) continue;
     MT_RETURN_IF_ERROR(lock.status());
     // The one that held it may have published it meanwhile: then this is no longer the folder of that name.
@@ -120,6 +126,9 @@ absl::Status AtomicFolder::Publish() {
   } else if (errno == EINVAL || (errno == EEXIST && replace_)) {
     MT_RETURN_IF_ERROR(CheckReplaceable(destination_, replace_));  // again: it may hold more by now
     MT_RETURN_IF_ERROR(Replace());
+  } else if (errno == EEXIST) {
+    const std::string kept = lock_.valid() ? absl::StrCat("; what was imported lies whole in ", path_) : "";
+    return absl::AlreadyExistsError(absl::StrCat(destination_, " came to be meanwhile", kept));
   } else {
     return ErrnoStatus(errno, "rename to " + destination_);
   }

@@ -29,7 +29,8 @@ absl::StatusOr<std::vector<std::string>> Choices(absl::string_view inside) {
   if (from < 0 || to < 0) return Refuse(inside, "the ends of a range are whole numbers of at most 9 digits");
   if (to < from) return Refuse(inside, "the range goes downwards");
   if (to - from >= static_cast<int64_t>(kMostBraceNames)) return Refuse(inside, "too many names");
-  const bool padded = first[0] == '0' || last[0] == '0';
+  const auto is_padded = [](absl::string_view number) { return number.size() > 1 && number[0] == '0'; };
+  const bool padded = is_padded(first) || is_padded(last);
   const int width = padded ? static_cast<int>(std::max(first.size(), last.size())) : 1;
   std::vector<std::string> names;
   for (int64_t i = from; i <= to; ++i) names.push_back(absl::StrFormat("%0*d", width, i));

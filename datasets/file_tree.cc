@@ -20,7 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxDepth = 3;  // <split>/<class>/<image>
+constexpr int kMaxDepth = 3;       // <split>/<class>/<image>
+constexpr int kMaxAnyDepth = 100;  // without classes
 constexpr size_t kTextBytes = 1 << 20;
 constexpr int kMaxNesting = 1;
 constexpr size_t kFilesToSay = 1 << 12;
@@ -101,7 +102,8 @@ absl::Status FileTree::AddFolder(const std::string& folder, const std::string& p
 void FileTree::CountBeside(const std::string& path, const std::string& name) {
   const auto is_hidden = [](const std::string& folder) { return IsInHiddenFolder({folder, ""}); };
   std::error_code error;
-  if (!fs::is_directory(path, error)) return passed_over_.AddOutside(name);
+  // A link is one entry: what it leads to may be listed, or lie outside of the source.
+  if (!fs::is_directory(fs::symlink_status(path, error))) return passed_over_.AddOutside(name);
   if (is_hidden(name)) return;
   constexpr auto kOptions = fs::directory_options::skip_permission_denied;
   for (fs::recursive_directory_iterator entry(path, kOptions, error), end; !error && entry != end;
@@ -115,8 +117,9 @@ void FileTree::CountBeside(const std::string& path, const std::string& name) {
   }
 }
 
-/// Lists what lies in `folder` ("" or "a/b/") of a root, whose entries are `depth` names deep; a folder below
-/// kMaxDepth is listed as a path, for ListTree to refuse.
+/// Lists what lies in `folder` ("" or "a/b/") of a root, whose entries are `depth` names deep; a folder that
+/// lies too deep is listed as a path, for ListTree to refuse. So is a link to one below kMaxDepth: links may
+/// lead back.
 absl::Status FileTree::Collect(uint32_t root, const std::string& folder, const std::string& prefix,
                                int depth) {
   std::error_code error;
@@ -126,9 +129,12 @@ absl::Status FileTree::Collect(uint32_t root, const std::string& folder, const s
     struct stat about = {};
     const bool is_folder = stat(entry->path().c_str(), &about) == 0 && S_ISDIR(about.st_mode);
     if (is_folder && name[0] == '.') continue;
-    if (is_folder && depth < kMaxDepth) {
+    std::error_code ignored;
+    const bool is_entered =
+        depth < kMaxDepth || (any_depth_ && depth < kMaxAnyDepth && !entry->is_symlink(ignored));
+    if (is_folder && is_entered) {
       MT_RETURN_IF_ERROR(Collect(root, absl::StrCat(folder, name, "/"), prefix, depth + 1));
-    } else if (!is_folder && name[0] != '.' && depth < kMaxDepth && HasPlainTarName(name)) {
+    } else if (!is_folder && name[0] != '.' && is_entered && HasPlainTarName(name)) {
       MT_RETURN_IF_ERROR(AddArchive(at + name, absl::StrCat(prefix, folder, WithoutTar(name), "/")));
     } else {
       Add(absl::StrCat(prefix, folder, name, is_folder ? "/" : ""), about.st_size,
@@ -224,8 +230,9 @@ bool IsSplitFolder(absl::string_view name) {
 }
 
 absl::StatusOr<std::shared_ptr<const FileTree>> OpenFileTree(const std::vector<TreeSource>& sources,
-                                                             const std::string& spool_folder) {
-  auto tree = std::make_shared<FileTree>(spool_folder);
+                                                             const std::string& spool_folder,
+                                                             bool any_depth) {
+  auto tree = std::make_shared<FileTree>(spool_folder, any_depth);
   for (const TreeSource& source : sources) {
     std::error_code error;
     const bool is_folder = fs::is_directory(source.path, error);

@@ -32,7 +32,9 @@ struct TreeSource {
 /// Opened and listed. Const methods are thread-safe.
 class FileTree {
  public:
-  explicit FileTree(const std::string& spool_folder) : contents_(spool_folder) {}
+  /// `any_depth`: folders are listed however deep they lie, and not only as deep as split/class/image.
+  explicit FileTree(const std::string& spool_folder, bool any_depth = false)
+      : any_depth_(any_depth), contents_(spool_folder) {}
   FileTree(const FileTree&) = delete;
   FileTree& operator=(const FileTree&) = delete;
 
@@ -66,6 +68,7 @@ class FileTree {
   absl::Status AddEntry(ArchiveReader& reader, const Level& level);
   absl::Status ListNested(ArchiveReader& reader, const Level& level);
 
+  const bool any_depth_;
   TimePoint said_ = MonotonicNow();  // when the log last told how far the listing is
   Contents contents_;
   std::vector<SourceFile> files_;
@@ -81,6 +84,7 @@ bool IsSplitFolder(absl::string_view name);
 
 /// Opens and lists folders and archives.
 absl::StatusOr<std::shared_ptr<const FileTree>> OpenFileTree(const std::vector<TreeSource>& sources,
-                                                             const std::string& spool_folder);
+                                                             const std::string& spool_folder,
+                                                             bool any_depth = false);
 
 }  // namespace mtrun::datasets

@@ -78,7 +78,7 @@ absl::StatusOr<ImageFiles> FindImageFiles(const FileSources& sources) {
   if (!sources.val_source.empty()) trees.push_back({.path = sources.val_source, .prefix = "val/"});
   if (!sources.test_source.empty()) trees.push_back({.path = sources.test_source, .prefix = "test/"});
   ImageFiles found;
-  MT_ASSIGN_OR_RETURN(found.tree, OpenFileTree(trees, sources.spool_folder));
+  MT_ASSIGN_OR_RETURN(found.tree, OpenFileTree(trees, sources.spool_folder, sources.tree.unlabelled));
   std::vector<absl::string_view> paths = found.Paths();
   std::deque<std::string> texts;
   if (!sources.val_labels.empty()) MT_RETURN_IF_ERROR(LabelVal(sources, paths, texts));

@@ -46,6 +46,11 @@ absl::StatusOr<std::optional<NamedFile>> TakeApart(absl::string_view path, const
   const auto split = has_splits ? std::find_if(names.begin(), names.end(), IsSplitFolder) : names.begin();
   const auto below = names.end() - split - (has_splits ? 1 : 0);  // <class> and <file>, or less, or more
   if (below < 1) return std::nullopt;
+  if (names.back().empty()) {  // a folder that was not entered
+    return absl::InvalidArgumentError(absl::StrCat(
+        Plain(path), unlabelled ? " lies too deep, or is a link to a folder"
+                                : absl::StrCat(" lies deeper than split/class/image; ", kExpected)));
+  }
   const auto before = [&](PathNames::const_iterator name) {  // what stands in front of a name
     return name == names.begin() ? absl::string_view()
                                  : path.substr(0, static_cast<size_t>(name->data() - path.data()) - 1);

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -52,14 +53,25 @@ absl::string_view SplitByName(const std::string& path) {
   return split.empty() || split == "train" ? "train" : "val";
 }
 
-/// `split`: "" where the folders and names tell.
+/// What is given for one split must not bring those of others with it.
+absl::Status CheckOfOne(const std::string& source, absl::string_view split,
+                        const std::set<std::string>& told) {
+  if (split.empty() || told.size() < 2) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(source, " has archives of ", absl::StrJoin(told, " and "),
+                                                 ", and is given for ", split,
+                                                 " alone: name the folder or the archives of one of them"));
+}
+
+/// `split`: "" where the folders and names tell; else all that there is has to be of one.
 absl::StatusOr<std::vector<TreeSource>> FindShards(const std::string& source, absl::string_view split) {
   std::error_code error;
   std::vector<TreeSource> shards;
+  std::set<std::string> told;
   // The files of a/train-000001.tar are listed as "train/train-000001.tar/..."; its folders count where only
   // they tell it from another one.
   std::set<std::string> prefixes;
   const auto add = [&](const std::string& path, absl::string_view of) {
+    told.emplace(of);
     const absl::string_view in = split.empty() ? of : split;
     std::string prefix = absl::StrCat(in, "/", fs::path(path).filename().string(), "/");
     if (!prefixes.insert(prefix).second) prefix = absl::StrCat(in, "/", path, "/");
@@ -73,6 +85,7 @@ absl::StatusOr<std::vector<TreeSource>> FindShards(const std::string& source, ab
       for (const std::string& path : ShardsIn(source)) add(path, SplitByName(path));
     }
     if (shards.empty()) return absl::InvalidArgumentError(absl::StrCat(source, " has no tar archives in it"));
+    MT_RETURN_IF_ERROR(CheckOfOne(source, split, told));
     return shards;
   }
   std::vector<std::string> paths{source};
@@ -85,6 +98,7 @@ absl::StatusOr<std::vector<TreeSource>> FindShards(const std::string& source, ab
     if (!fs::exists(path, error)) return absl::NotFoundError(absl::StrCat("there is no ", path));
     add(path, paths.size() == 1 ? "train" : SplitByName(path));
   }
+  MT_RETURN_IF_ERROR(CheckOfOne(source, split, told));
   return shards;
 }
 

@@ -1,18 +1,14 @@
 #include "mtdata/set_server.h"
 
-#include <fcntl.h>
-
-#include <cerrno>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/log.h"
 #include "base/sha256.h"
+#include "base/status_macros.h"
 #include "datasets/progress.h"
 #include "mtdata/set_table.h"
 #include "web/file_answer.h"
-#include "web/static_path.h"
 
 namespace mtrun::mtdata {
 namespace {
@@ -36,9 +32,8 @@ bool Shows(const web::Request& request, const std::string& bearer) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<SetServer>> SetServer::Make(const SetServerOptions& options) {
-  UniqueFd root(open(options.root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root.valid()) return ErrnoStatus(errno, absl::StrCat("open the folder ", options.root));
-  return std::shared_ptr<SetServer>(new SetServer(options, std::move(root)));
+  MT_RETURN_IF_ERROR(OpenRoot(options.root).status());
+  return std::shared_ptr<SetServer>(new SetServer(options));
 }
 
 web::Service SetServer::ServiceOf(const std::shared_ptr<SetServer>& server) {
@@ -75,7 +70,7 @@ web::Response SetServer::Answer(const web::Request& request) const {
     return {.content_type = "application/json", .body = JsonOf(FindSets(options_.root))};
   const auto names = web::SplitPath(request.path);
   if (!names || !IsFileOfSet(*names)) return web::StatusResponse(404);
-  absl::StatusOr<web::OpenedFile> file = web::OpenBelow(root_.get(), *names);
+  absl::StatusOr<web::OpenedFile> file = Open(*names);
   if (absl::IsNotFound(file.status())) return web::StatusResponse(404);
   if (!file.ok()) {  // a client takes a 404 for final, and waits after this
     log::Warning(file.status().message());
@@ -85,6 +80,13 @@ web::Response SetServer::Answer(const web::Request& request) const {
   web::Response response = web::AnswerFile(request, file->facts, type);
   if (response.file) response.file->fd = std::make_shared<const UniqueFd>(std::move(file->fd));
   return response;
+}
+
+/// The root is opened each time: an import may have replaced it.
+absl::StatusOr<web::OpenedFile> SetServer::Open(const std::vector<std::string>& names) const {
+  const absl::StatusOr<UniqueFd> root = OpenRoot(options_.root);
+  if (!root.ok()) return absl::UnavailableError(root.status().message());
+  return web::OpenBelow(root->get(), names);
 }
 
 void SetServer::Count(const web::Exchange& exchange) {

@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "base/posix.h"
 #include "web/http_server.h"
+#include "web/static_path.h"
 
 namespace mtrun::mtdata {
 
@@ -40,12 +41,12 @@ class SetServer {
   void set_http(const web::HttpServer* http) { http_ = http; }
 
  private:
-  SetServer(SetServerOptions options, UniqueFd root) : options_(std::move(options)), root_(std::move(root)) {}
+  explicit SetServer(SetServerOptions options) : options_(std::move(options)) {}
+  absl::StatusOr<web::OpenedFile> Open(const std::vector<std::string>& names) const;
   bool MayRead(const web::Request& request) const;
   bool MayReadMetrics(const web::Request& request) const;
 
   const SetServerOptions options_;
-  const UniqueFd root_;
   const TimePoint started_ = MonotonicNow();
   std::atomic<const web::HttpServer*> http_ = nullptr;
   std::atomic<int64_t> by_class_[6] = {};  // requests by the first digit of their status

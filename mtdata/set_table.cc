@@ -1,14 +1,19 @@
 #include "mtdata/set_table.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "datasets/progress.h"
 #include "datasets/set_files.h"
 #include "nlohmann/json.hpp"
+#include "web/static_path.h"
 
 namespace mtrun::mtdata {
 namespace {
@@ -17,6 +22,18 @@ namespace fs = std::filesystem;
 
 constexpr int kDepth = 2;
 constexpr size_t kMostSets = 1000;
+
+/// No link on the way to its files leads out of the root.
+bool LiesBelow(int root, const std::string& name, const datasets::Index& index) {
+  const auto is_there = [&](const std::string& file) {
+    const std::vector<std::string> names =
+        absl::StrSplit(absl::StrCat(name, "/", file), '/', absl::SkipEmpty());
+    return web::OpenBelow(root, names).ok();
+  };
+  if (!is_there(datasets::kIndexFile)) return false;
+  return std::all_of(index.splits.begin(), index.splits.end(),
+                     [&](const auto& split) { return is_there(datasets::ShardFile(split.first, 0)); });
+}
 
 void Look(const std::string& root, const std::string& name, int depth, std::vector<ServedSet>& sets) {
   const std::string folder = name.empty() ? root : absl::StrCat(root, "/", name);
@@ -38,9 +55,21 @@ void Look(const std::string& root, const std::string& name, int depth, std::vect
 
 }  // namespace
 
-std::vector<ServedSet> FindSets(const std::string& root) {
+absl::StatusOr<UniqueFd> OpenRoot(const std::string& root) {
+  UniqueFd folder(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.valid()) return ErrnoStatus(errno, absl::StrCat("open the folder ", root));
+  return folder;
+}
+
+std::vector<ServedSet> FindSets(const std::string& root, std::vector<std::string>* outside) {
   std::vector<ServedSet> sets;
   Look(root, "", 0, sets);
+  const absl::StatusOr<UniqueFd> opened = OpenRoot(root);
+  std::erase_if(sets, [&](const ServedSet& set) {
+    if (opened.ok() && LiesBelow(opened->get(), set.name, set.index)) return false;
+    if (outside != nullptr) outside->push_back(set.name);
+    return true;
+  });
   std::sort(sets.begin(), sets.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return sets;
 }

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "base/posix.h"
 #include "datasets/index.h"
 
 namespace mtrun::mtdata {
@@ -13,9 +15,13 @@ struct ServedSet {
   datasets::Index index;
 };
 
+/// Opened to look below it.
+absl::StatusOr<UniqueFd> OpenRoot(const std::string& root);
+
 /// Those in `root` itself and up to two folders below it, by name, a thousand at most. What cannot be read is
-/// left out.
-std::vector<ServedSet> FindSets(const std::string& root);
+/// left out, and so are the files of sets that lie elsewhere and are linked to, which are not served: their
+/// names are added to `outside`.
+std::vector<ServedSet> FindSets(const std::string& root, std::vector<std::string>* outside = nullptr);
 
 /// A table for people: name, images, splits, size, digest.
 std::string TableOf(const std::vector<ServedSet>& sets);

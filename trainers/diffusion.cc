@@ -6,6 +6,7 @@
 
 #include <torch/cuda.h>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -93,6 +94,9 @@ absl::StatusOr<std::vector<int64_t>> Numbers(const Settings& settings, const cha
   return numbers;
 }
 
+/// --image_size is at most 65,535.
+constexpr size_t kMostHalvings = 16;
+
 absl::StatusOr<models::UnetOptions> NetworkOptions(const Settings& settings, int image_size,
                                                    int64_t classes) {
   models::UnetOptions options;
@@ -102,11 +106,18 @@ absl::StatusOr<models::UnetOptions> NetworkOptions(const Settings& settings, int
   options.classes = classes;
   MT_ASSIGN_OR_RETURN(options.mults, Numbers(settings, "mults"));
   MT_ASSIGN_OR_RETURN(options.attention, Numbers(settings, "attention"));
-  const int64_t divisor = int64_t{1} << (options.mults.size() - 1);
-  if (image_size % divisor != 0) {
+  const size_t halvings = options.mults.size() - 1;
+  if (halvings > kMostHalvings) {
     return absl::InvalidArgumentError(
-        absl::StrCat("images of ", image_size, " pixels do not halve ", options.mults.size() - 1,
-                     " times: give --image_size a multiple of ", divisor, ", or fewer --mults"));
+        absl::StrCat("--mults names ", options.mults.size(), " levels: at most ", kMostHalvings + 1));
+  }
+  if (absl::c_linear_search(options.mults, 0))
+    return absl::InvalidArgumentError("--mults: a level without channels; from 1 on");
+  const int64_t divisor = int64_t{1} << halvings;
+  if (image_size % divisor != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("images of ", image_size, " pixels do not halve ",
+                                                   halvings, " times: give --image_size a multiple of ",
+                                                   divisor, ", or fewer --mults"));
   }
   const int64_t groups = std::min(options.groups, options.channels);
   if (options.channels % 2 != 0 || options.channels % groups != 0) {

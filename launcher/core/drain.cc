@@ -8,13 +8,14 @@
 namespace mtrun::launcher {
 
 Drain::Heard Drain::Hear(int signal, TimePoint now) {
-  if (heard_ && now - *heard_ < kSignalEcho && signal == signal_) return Heard::kEcho;
+  if (heard_ && now - *heard_ < kSignalEcho && signal == heard_signal_) return Heard::kEcho;
   // A scheduler may send its own once it has had the node drained: no reason to hurry.
-  if (heard_ && std::exchange(signal_awaited_, false)) return Heard::kKnown;
-  if (heard_) return Heard::kAgain;
+  const bool known = heard_ && std::exchange(signal_awaited_, false);
+  if (heard_ && !known) return Heard::kAgain;
+  if (!known) signal_ = signal;
   heard_ = now;
-  signal_ = signal;
-  return Heard::kFirst;
+  heard_signal_ = signal;
+  return known ? Heard::kKnown : Heard::kFirst;
 }
 
 bool Drain::Ask(const std::string& by, bool all_nodes) {

@@ -57,10 +57,11 @@ class Drain {
 
  private:
   int signal_ = 0;
-  std::optional<TimePoint> heard_;
-  std::string asked_by_ = {};    // "" for a signal
-  bool signal_awaited_ = false;  // asked, and no signal has come since
-  bool all_nodes_ = false;       // asked to stop the job
+  std::optional<TimePoint> heard_;  // when the last one came that counts as the first or a known one
+  int heard_signal_ = 0;            // that one
+  std::string asked_by_ = {};       // "" for a signal
+  bool signal_awaited_ = false;     // asked, and no signal has come since
+  bool all_nodes_ = false;          // asked to stop the job
   std::optional<TimePoint> deadline_;
   bool complete_ = false;
 };

@@ -15,12 +15,17 @@ class ErrorTail {
   /// `now_ns`: wall clock, nanoseconds since 1970.
   void Add(const std::vector<Piece>& pieces, int64_t now_ns);
   std::string Text() const { return lines_.Text(); }
-  /// When the last line came that begins a traceback of Python.
-  std::optional<int64_t> traceback_at() const { return traceback_at_; }
+  struct Traceback {
+    int64_t at_ns = 0;     // its first line
+    bool is_last = false;  // nothing came later than a second after that: the worker may be on its way out
+  };
+  /// The last one of Python's.
+  std::optional<Traceback> traceback() const;
 
  private:
   TailBuffer lines_;
   std::optional<int64_t> traceback_at_;
+  int64_t last_ns_ = 0;
 };
 
 }  // namespace mtrun::launcher

@@ -381,9 +381,9 @@ std::string OutputMux::TailOfError(int local_rank, Duration patience) {
   return impl_->Tail(local_rank).Text();
 }
 
-std::optional<int64_t> OutputMux::TracebackAt(int local_rank, Duration patience) {
+std::optional<ErrorTail::Traceback> OutputMux::LastTraceback(int local_rank, Duration patience) {
   impl_->WaitForPass(patience, {});
-  return impl_->Tail(local_rank).traceback_at();
+  return impl_->Tail(local_rank).traceback();
 }
 
 void OutputMux::LeaveBehind(Duration patience) {

@@ -15,6 +15,7 @@
 #include "base/posix.h"
 #include "launcher/cli/options.h"
 #include "launcher/output/console.h"
+#include "launcher/output/error_tail.h"
 
 namespace mtrun::launcher {
 
@@ -52,9 +53,8 @@ class OutputMux {
   /// The last lines of the worker's standard error, everything included that it had written before the call
   /// (unless the console is blocked for longer than `patience`).
   std::string TailOfError(int local_rank, Duration patience);
-  /// When it wrote the last line there that begins a traceback of Python, in nanoseconds since 1970; nothing:
-  /// it has written none. As above.
-  std::optional<int64_t> TracebackAt(int local_rank, Duration patience);
+  /// The last traceback of Python's that it wrote there; nothing: it has written none. As above.
+  std::optional<ErrorTail::Traceback> LastTraceback(int local_rank, Duration patience);
   /// Writes what has come so far and closes all streams that were added before: the generation is over. After
   /// `patience` it comes back, and both happen later.
   void CloseAll(Duration patience);

@@ -29,8 +29,9 @@ constexpr int kPythonFailedStatus = 1;  // Python's, of an exception that nobody
 /// Of one that has just printed a traceback and still runs: it is on its way out, or it has caught it.
 constexpr Duration kTracebackPatience = std::chrono::seconds(1);
 // What is older than the first end was handled: its worker lived on. Programs log errors that they have
-// caught as Python prints its last one. A record is rarer, and who wrote one may join threads and free GPUs.
-constexpr int64_t kFreshTracebackNs = 3'000'000'000, kFreshRecordNs = 30'000'000'000;
+// caught as Python prints its last one. A record is rarer, and who wrote one may join threads and free GPUs;
+// so may one that wrote nothing behind its traceback.
+constexpr int64_t kFreshTracebackNs = 3'000'000'000, kFreshErrorNs = 30'000'000'000;
 
 /// The exit status of a worker that was not started: shells' for what another try does not mend, else 1 (no
 /// descriptor, process or memory was left).
@@ -261,11 +262,18 @@ class Group : public WorkerGroup {
   /// with. Peers that fail because its connections close are later than both, but may end sooner.
   Failed FailureOf(int local_rank, const ExitStatus& status) {
     Failed failed{local_rank, status, WallClockNs()};
-    failed.error_at = IfFresh(RecordedAt(workers_[static_cast<size_t>(local_rank)]->files), kFreshRecordNs);
+    failed.error_at = IfFresh(RecordedAt(workers_[static_cast<size_t>(local_rank)]->files), kFreshErrorNs);
     failed.recorded = failed.error_at.has_value();
-    if (!failed.recorded && status.signal == 0 && status.code == kPythonFailedStatus)
-      failed.error_at = IfFresh(output_.TracebackAt(local_rank, kOutputPatience), kFreshTracebackNs);
+    if (failed.recorded || status.signal != 0 || status.code != kPythonFailedStatus) return failed;
+    failed.error_at = PrintedAt(local_rank, kOutputPatience);
     return failed;
+  }
+
+  /// When it printed the traceback that it may be ending of.
+  std::optional<int64_t> PrintedAt(int local_rank, Duration patience) {
+    const auto printed = output_.LastTraceback(local_rank, patience);
+    if (!printed) return std::nullopt;
+    return IfFresh(printed->at_ns, printed->is_last ? kFreshErrorNs : kFreshTracebackNs);
   }
 
   /// `at`, unless it is so much older than the first of the ends that are not reported yet, which stays the
@@ -283,10 +291,8 @@ class Group : public WorkerGroup {
     Duration patience = kOutputPatience;  // once: what all had written by now has come then
     for (size_t i = 0; i < workers_.size(); ++i) {
       if (workers_[i]->life != Life::kRunning) continue;
-      const auto printed =
-          IfFresh(output_.TracebackAt(static_cast<int>(i), std::exchange(patience, Duration::zero())),
-                  kFreshTracebackNs);
-      if (printed.has_value() && *printed < first) return true;
+      const auto printed = PrintedAt(static_cast<int>(i), std::exchange(patience, Duration::zero()));
+      if (printed && *printed < first) return true;
     }
     return false;
   }
@@ -308,7 +314,7 @@ class Group : public WorkerGroup {
     std::vector<Worker*> found;
     for (const auto& worker : workers_) {
       if (failed_.empty() || worker->life != Life::kRunning || worker->given_up) continue;
-      const std::optional<int64_t> recorded_at = IfFresh(RecordedAt(worker->files), kFreshRecordNs);
+      const std::optional<int64_t> recorded_at = IfFresh(RecordedAt(worker->files), kFreshErrorNs);
       if (recorded_at && *recorded_at < failed_.front().since()) found.push_back(worker.get());
     }
     return found;

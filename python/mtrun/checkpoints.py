@@ -28,7 +28,7 @@ class Checkpoints:
     def __init__(self, folder):
         self._folder = folder
         self._unreadable = {}  # by step, which file that was
-        self._refused = None  # why the disk did not let one be read
+        self.refused = None  # why the disk let none be read: one may be whole, and who began again would move it away
 
     def path(self, step):
         return os.path.join(self._folder, f"replica_{step}.pt")
@@ -47,20 +47,19 @@ class Checkpoints:
 
     def load_newest(self, restore):
         """restore(state) with the newest that can be read, which raises Unfit where it is another program's; whether there is
-        one. ValueError: it is unfit. OSError: none can be, and the disk refused to read one, which may be whole."""
-        self._refused = None
+        one. ValueError: it is unfit."""
+        self.refused = None
         for step in reversed(self._steps()):
             try:
                 state = self._load(step)
                 if state is None:
                     continue
                 restore(state)
+                self.refused = None
                 return True
             except Unfit as error:
                 raise ValueError(f"{self.path(step)} is a checkpoint of another model or program ({error}): take another folder, "
                                  "or move it away") from error
-        if self._refused is not None:
-            raise self._refused  # who began again would move it away
         return False
 
     def say_that_none_is_left(self):
@@ -112,7 +111,7 @@ class Checkpoints:
             if isinstance(error, pickle.UnpicklingError) and _is_whole(path):
                 raise Unfit(error) from error  # objects in it are none that weights_only takes
             if isinstance(error, OSError) and error.errno not in OF_THE_FILE:
-                self._refused = error
+                self.refused = error
             print(f"mtrun: {path} cannot be read, the one before it is taken: {str(error) or type(error).__name__}", file=sys.stderr)
             self._unreadable[step] = read
             return None
@@ -121,7 +120,7 @@ class Checkpoints:
         """Of the file that is there now; None where there is none."""
         try:
             status = os.stat(self.path(step))
-        except FileNotFoundError:
+        except OSError:  # also where it cannot be looked at: reading it says why
             return None
         return status.st_ino, status.st_mtime_ns, status.st_size
 

@@ -60,8 +60,9 @@ class Replica:
     def steps(self, loss_of):
         """Trains to the end of the sampler and yields a Step for each one. `loss_of(ids)`: the mean loss over these samples,
         to be differentiated. Regroups, hands over and leaves as it must; a worker that was asked to go ends here, one whose
-        whole job was asked to go, or that waits for others then, saves and exits with 128 + signal."""
-        grouped = False
+        whole job was asked to go, or that waits for others then, saves and exits with 128 + signal. Without mtrun nobody
+        regroups: all stop so when one was asked to go, and Interrupted is raised where others are gone."""
+        grouped, broke = False, None
         while True:
             try:
                 if not grouped:
@@ -71,7 +72,7 @@ class Replica:
                     taken, leaving, regroups = self._step(loss_of)
                     yield taken
                     self._save_if_due()  # with what the program has done to `more` behind its step
-                    if leaving == taken.world_size:
+                    if leaving == taken.world_size or (leaving and not self.job.elastic):
                         self._save_for_all()
                     # By its vote, as the others know it: who is asked since goes on, and says so in the next step.
                     if leaving and self._votes_to_leave:
@@ -83,10 +84,12 @@ class Replica:
                 if self._finish():
                     return
                 grouped = False
-            except Interrupted:
-                grouped = False
+            except Interrupted as error:
+                grouped, broke = False, error
             except Stopped:
                 self._stop_while_waiting()
+                if broke and not self.job.elastic:
+                    raise broke from None
                 return
 
     def _stop_while_waiting(self):
@@ -179,10 +182,10 @@ class Replica:
         known = self._ledger.highest_generation() if self._ledger else 0
         step = self.sampler.step if self._knows else -1 if self._begins_again else -2
         parameters, buffers = _digest(self.model.parameters()), _digest(self._buffers.tensors().values())
-        mine = torch.tensor([step, max(self._generation, known), parameters, buffers])
+        mine = torch.tensor([step, max(self._generation, known), parameters, buffers, int(self._refused() is not None)])
         all_of = [torch.zeros_like(mine) for _ in range(self.job.world_size)]
         dist.all_gather(all_of, mine)
-        steps, generations, digests, buffers = zip(*(each.tolist() for each in all_of))
+        steps, generations, digests, buffers, refused = zip(*(each.tolist() for each in all_of))
         highest = max(steps)
         source = steps.index(highest)
         if len({digest for step, digest in zip(steps, digests) if step == highest and step >= 0}) > 1:
@@ -193,6 +196,9 @@ class Replica:
         # Buffers are what the program made of them outside of a step, too: those of the source count.
         needy = [rank for rank, step in enumerate(steps)
                  if rank != source and (step < highest or step < 0 or buffers[rank] != buffers[source])]
+        if highest < 0 and any(refused):
+            raise self._refused() or OSError(f"rank {refused.index(1)} holds checkpoints that its disk refuses to read, "
+                                             "and nobody holds a state")
         if self.job.rank == source:
             if highest < 0 and self._checkpoints:
                 self._checkpoints.say_that_none_is_left()
@@ -276,6 +282,9 @@ class Replica:
         self.job.leave(f"all leave after step {self.sampler.step}")
         leave_group(self.job)
         sys.exit(self.job.exit_status)
+
+    def _refused(self):
+        return self._checkpoints.refused if self._checkpoints else None
 
     def _load_newest(self):
         self._knows = self._checkpoints.load_newest(self._restore)

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
+#include "tests/support/log_lines.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -101,17 +102,31 @@ TEST(AtomicFolderTest, TwoOfOneKeyDoNotShareAFolder) {
   auto first = AtomicFolder::Resume(folder / "b", false, "key");
   ASSERT_TRUE(first.ok()) << first.status();
   test::Write(first->path() + "/index.json", "x");
+  const std::string path = first->path();
   std::thread other([&] {
     auto second = AtomicFolder::Resume(folder / "b", false, "key");
-    if (absl::IsAlreadyExists(second.status())) return;  // it came late
-    ASSERT_TRUE(second.ok()) << second.status();
+    if (absl::IsAlreadyExists(second.status())) return;
+    ASSERT_TRUE(second.ok()) << second.status();  // the first one published it in between
     EXPECT_FALSE(fs::exists(second->path() + "/index.json"));
-    EXPECT_TRUE(absl::IsAlreadyExists(second->Publish()));
+    EXPECT_THAT(std::string(second->Publish().message()), testing::HasSubstr("lies whole in " + path));
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));  // mostly it waits for the first one by then
   EXPECT_TRUE(first->Publish().ok());
   other.join();
   EXPECT_THAT(test::Names(folder / "b"), testing::ElementsAre("index.json"));
+}
+
+TEST(AtomicFolderTest, WhoWaitedForTheSameHasNothingLeftToDo) {
+  const test::TempFolder folder;
+  auto first = AtomicFolder::Resume(folder / "b", false, "key");
+  ASSERT_TRUE(first.ok()) << first.status();
+  const support::LogLines log;
+  std::thread other(
+      [&] { EXPECT_TRUE(absl::IsAlreadyExists(AtomicFolder::Resume(folder / "b", false, "key").status())); });
+  ASSERT_TRUE(log.Await("waiting until it has ended", std::chrono::seconds(30)));
+  EXPECT_TRUE(first->Publish().ok());
+  other.join();
+  EXPECT_THAT(test::Names(folder.path()), testing::ElementsAre("b"));
 }
 
 TEST(AtomicFolderTest, AParentThatIsAFileIsAnError) {

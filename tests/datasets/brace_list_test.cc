@@ -13,6 +13,8 @@ TEST(BraceListTest, RangesListsAndProducts) {
   EXPECT_THAT(*ExpandBraces("a.tar"), ElementsAre("a.tar"));
   EXPECT_THAT(*ExpandBraces("t-{08..11}.tar"), ElementsAre("t-08.tar", "t-09.tar", "t-10.tar", "t-11.tar"));
   EXPECT_THAT(*ExpandBraces("{9..10}"), ElementsAre("9", "10"));
+  EXPECT_THAT(*ExpandBraces("{0..10}"), ElementsAre("0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"));
+  EXPECT_THAT(*ExpandBraces("{00..1}"), ElementsAre("00", "01"));
   EXPECT_THAT(*ExpandBraces("{a,b}{1..2}x"), ElementsAre("a1x", "a2x", "b1x", "b2x"));
   EXPECT_EQ(ExpandBraces("train-{000000..000146}.tar")->back(), "train-000146.tar");
   EXPECT_EQ(ExpandBraces("{0..99999}")->size(), kMostBraceNames);

@@ -199,9 +199,40 @@ TEST_F(ImageSourcesTest, WebDatasetsThatNoSplitTakesAreCounted) {
   ASSERT_TRUE(all.ok()) << all.status();
   EXPECT_EQ(all->format, "webdataset");
   EXPECT_EQ(all->counts, (LeftOut{.outside = 3, .outside_folder = "Test"}));
-  const auto apart = Run({.source = folder_ / "wds/train", .val_source = folder_ / "wds"}, "apart");
+  fs::rename(folder_ / "wds/train", folder_ / "train");
+  const auto apart = Run({.source = folder_ / "train", .val_source = folder_ / "wds"}, "apart");
   ASSERT_TRUE(apart.ok()) << apart.status();
   EXPECT_EQ(apart->counts, (LeftOut{.outside = 3, .outside_folder = "Test"}));
+}
+
+TEST_F(ImageSourcesTest, AWebDatasetOfSeveralSplitsIsNoSourceOfOne) {
+  const Entries sample{{"x.jpg", photos()[0].bytes}, {"x.cls", "1"}};
+  for (const char* name :
+       {"wds/train/a.tar", "wds/val/a.tar", "wds/more/a.tar", "flat/train-0.tar", "flat/val-0.tar"}) {
+    fs::create_directories(fs::path(folder_ / name).parent_path());
+    test::WriteArchive(folder_ / name, sample);
+  }
+  for (const std::string source : {"wds", "flat", "flat/{train,val}-0.tar"})
+    EXPECT_THAT(Error({.source = folder_ / source, .test_source = folder_ / "wds/more"}),
+                HasSubstr("archives of train and val, and is given for train alone"))
+        << source;
+  EXPECT_THAT(Error({.source = folder_ / "wds/more", .val_source = folder_ / "wds"}),
+              HasSubstr("is given for val alone"));
+  const auto report = Run({.source = folder_ / "wds/train", .val_source = folder_ / "wds/val"}, "out");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->index.images(), 2);
+}
+
+TEST_F(ImageSourcesTest, ImagesWithoutClassesMayLieAtAnyDepth) {
+  const std::string photo = photos()[0].bytes;
+  for (const char* name : {"1.jpg", "2020/2.jpg", "2020/01/02/3.jpg", "2020/01/02/a/b/c/d/4.jpg"})
+    test::Write(folder_ / "in/" + name, photo);
+  const auto report = Run({.source = folder_ / "in", .tree = {.unlabelled = true}}, "out");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->index.images(), 4);
+  fs::create_directory_symlink("..", folder_ / "in/2020/01/02/back");
+  EXPECT_THAT(Error({.source = folder_ / "in", .tree = {.unlabelled = true}, .skip_bad = true}),
+              HasSubstr("02/back/ lies too deep, or is a link to a folder"));
 }
 
 TEST_F(ImageSourcesTest, ArchivesWithoutClassesForDiffusion) {

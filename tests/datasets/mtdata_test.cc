@@ -203,6 +203,14 @@ TEST_F(MtdataTest, WhatLiesOutsideOfTheFoldersIsCounted) {
   EXPECT_THAT(out_, HasSubstr("\noutside of the split or class folders               4  Test/a\n"));
 }
 
+TEST_F(MtdataTest, ALinkOutsideOfTheFoldersIsOneEntry) {
+  WriteImages(folder_ / "in");
+  fs::create_directory_symlink("train", folder_ / "in/latest");
+  fs::create_directory_symlink("/", folder_ / "in/up");
+  ASSERT_EQ(Run({"import", folder_ / "in", folder_ / "out"}), 0) << err_;
+  EXPECT_THAT(out_, HasSubstr("\noutside of the split or class folders               2  .\n"));
+}
+
 TEST_F(MtdataTest, LooseImagesBesideClassFoldersAreCounted) {
   const std::string image = test::Encode(".png", test::Picture(4, 4, 1), 4, 4);
   test::WriteArchive(folder_ / "in.tar", {{"a/1.png", image}, {"b/2.png", image}, {"loose.png", image}});

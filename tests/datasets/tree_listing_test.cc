@@ -82,6 +82,10 @@ TEST(ListTreeTest, WithoutLabelsEveryFileIsOfOneClass) {
   const Paths paths{"b.jpg", "deep/er/a.jpg", "Thumbs.db"};
   EXPECT_THAT(Lines(paths, {.unlabelled = true}), ElementsAre("train 0 deep/er/a.jpg", "train 0 b.jpg"));
   EXPECT_THAT(ListTree(paths, {.unlabelled = true})->classes, ElementsAre("image"));
+  for (const bool skip_bad : {false, true})
+    EXPECT_THAT(ListError({"b.jpg", "deep/er/"}, {.unlabelled = true, .skip_bad = skip_bad}),
+                HasSubstr("deep/er/ lies too deep"));
+  EXPECT_THAT(ListError({"a/b/1", "a/b/c/"}, {.skip_bad = true}), HasSubstr("a/b/c/ lies deeper"));
 }
 
 TEST(ListTreeTest, WhatIsNoImageByItsNameIsCounted) {

@@ -95,6 +95,33 @@ TEST_F(SetServerTest, ListsItsSets) {
   EXPECT_EQ(FindSets(folder_.File("root/small"))[0].name, "");
 }
 
+TEST_F(SetServerTest, ASetThatIsReplacedUnderItIsServedOn) {
+  const auto server =
+      *SetServer::Make({.root = folder_.File("root/small"), .bearer = "key", .access_log = false});
+  const web::Request index{
+      .method = "GET", .path = "/index.json", .headers = {{"authorization", "Bearer key"}}};
+  EXPECT_EQ(server->Answer(index).status, 200);
+  fs::rename(folder_.File("root/small"), folder_.File("old"));
+  EXPECT_EQ(server->Answer(index).status, 503) << "a client waits";
+  fs::rename(folder_.File("root/more/deep"), folder_.File("root/small"));
+  fs::remove_all(folder_.File("old"));
+  EXPECT_EQ(server->Answer(index).status, 200);
+}
+
+TEST_F(SetServerTest, DoesNotListWhatALinkLeadsOutTo) {
+  fs::rename(folder_.File("root/more"), folder_.File("elsewhere"));
+  fs::create_symlink(folder_.File("elsewhere"), folder_.File("root/more"));
+  fs::create_symlink("small", folder_.File("root/within"));
+  fs::copy(folder_.File("root/small"), folder_.File("root/split"), fs::copy_options::recursive);
+  fs::rename(folder_.File("root/split/train"), folder_.File("elsewhere/train"));
+  fs::create_symlink(folder_.File("elsewhere/train"), folder_.File("root/split/train"));
+  std::vector<std::string> names, outside;
+  for (const ServedSet& set : FindSets(folder_.File("root"), &outside)) names.push_back(set.name);
+  EXPECT_THAT(names, testing::ElementsAre("small", "within"));
+  EXPECT_THAT(outside, testing::UnorderedElementsAre("more/deep", "split"));
+  EXPECT_EQ(Ask("/more/deep/index.json").status, 404);
+}
+
 TEST_F(SetServerTest, CountsWhatItDoes) {
   server_->Count({.status = 206, .bytes = 1000, .complete = true});
   server_->Count({.status = 401, .bytes = 10, .complete = false});

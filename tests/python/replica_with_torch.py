@@ -5,6 +5,7 @@ import errno
 import io
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -80,6 +81,56 @@ class StopTest(ReplicaCase):
         self.assertEqual(second.status(), 143)
         self.assertEqual(self.checkpoints(), [])
         first.process.kill()
+        self.verify()
+
+
+class OtherLauncherTest(ReplicaCase):
+    """Workers that torchrun, srun or a person started: nobody starts others in their place, so none may look as if it had
+    finished."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.start_in(self.folder, self.folder)
+        self.step(0)
+        for worker in self.workers:
+            worker.await_line("wants 1")
+
+    def start_in(self, *folders):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+        self.workers = [Worker(self, folder, {}, alone=True, variables={**place, "RANK": str(rank), "LOCAL_RANK": str(rank)})
+                        for rank, folder in enumerate(folders)]
+
+    def test_all_save_and_stop_when_one_is_asked_to_go(self):
+        self.workers[1].process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        for worker in self.workers:
+            worker.tell()
+        self.assertEqual([worker.status() for worker in self.workers], [143, 143])
+        self.assertEqual(self.checkpoints(), ["replica_2.pt"])
+        self.verify()
+
+    def test_who_cannot_read_its_own_is_given_the_state_of_another_one(self):
+        self.test_all_save_and_stop_when_one_is_asked_to_go()
+        with tempfile.TemporaryDirectory() as refuses:
+            os.symlink("replica_7.pt", os.path.join(refuses, "replica_7.pt"))
+            self.start_in(refuses, self.folder)
+            for worker in self.workers:
+                worker.await_line("wants 2")
+            for worker in self.workers:
+                worker.close()
+            self.start_in(refuses, refuses)
+            self.assertEqual([worker.status() for worker in self.workers], [1, 1])
+            self.assertIn("Too many levels of symbolic links", "".join(self.workers[0].lines))
+
+    def test_who_loses_another_one_saves_and_fails(self):
+        self.workers[1].process.kill()
+        self.workers[0].tell()
+        self.assertEqual(self.workers[0].status(), 1)
+        self.assertIn("mtrun.job.Interrupted", "".join(self.workers[0].lines))
+        self.assertEqual(self.checkpoints(), ["replica_1.pt"])
         self.verify()
 
 
@@ -177,8 +228,7 @@ class RestartTest(ReplicaCase):
                 for _ in replica.steps(lambda ids: model(torch.ones(len(ids), 1)).mean()):
                     pass
                 leave_group(job)
-            self.assertEqual(sorted(name for name in os.listdir(folder) if name.startswith("replica_")),
-                             ["replica_3.pt", "replica_4.pt"])
+            self.assertEqual(sorted(name for name in os.listdir(folder) if name.endswith(".pt")), ["replica_3.pt", "replica_4.pt"])
 
     def test_a_schedule_is_saved_with_the_step_that_it_follows(self):
         for number in CAUGHT:
@@ -315,9 +365,11 @@ class CheckpointTest(ReplicaCase):
         self.assertEqual(self.train(), [0, 1])
         before = self.checkpoints()
         with join({}) as job, unittest.mock.patch("sys.stderr", io.StringIO()) as said, \
-                unittest.mock.patch("torch.load", side_effect=OSError(errno.EIO, os.strerror(errno.EIO), self.path(2))), \
-                self.assertRaisesRegex(OSError, "Input/output error"):
-            self.replica(job)
+                unittest.mock.patch("torch.load", side_effect=OSError(errno.EIO, os.strerror(errno.EIO), self.path(2))):
+            replica = self.replica(job)
+            with self.assertRaisesRegex(OSError, "Input/output error"):
+                next(replica.steps(None))
+            leave_group(job)
         self.assertIn(f"{self.path(2)} cannot be read", said.getvalue())
         self.assertEqual(self.checkpoints(), before)
         self.assertEqual(self.train(), [])

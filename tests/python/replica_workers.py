@@ -56,13 +56,14 @@ print("ended", flush=True)
 
 
 class Worker:
-    """One process, and its agent. `values`: the key-value space, shared by all of a generation. `lease`: of the node."""
+    """One process, and its agent. `values`: the key-value space, shared by all of a generation. `alone`: without agent, which
+    `variables` of another launcher's may stand for. `lease`: of the node."""
 
-    def __init__(self, case, folder, values, model="plain", alone=False, lease=None):
+    def __init__(self, case, folder, values, model="plain", alone=False, lease=None, variables=None):
         self.agent, self.values, self.heard, self.lines = Agent(), values, [], []
         case.addCleanup(self.agent.close)
-        environment = {**os.environ, **({} if alone else self.agent.environment()), "PYTHONDONTWRITEBYTECODE": "1",
-                       "PYTHONWARNINGS": "ignore::UserWarning"}  # of PyTorch, that there is no NumPy
+        environment = {**os.environ, **({} if alone else self.agent.environment()), **(variables or {}),
+                       "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore::UserWarning"}  # of PyTorch, that there is no NumPy
         if lease is not None:
             environment["MTRUN_LEASE"] = str(lease)
         package = os.path.join(support.ROOT, "python")

@@ -30,7 +30,10 @@ set(have_cuda OFF)
 if(EXISTS ${MT_TORCH_DIR}/nvidia/nccl/include/nccl.h AND EXISTS ${cuda_dir}/include/cuda_runtime.h)
   set(have_cuda ON)
 endif()
-option(MT_CUDA "Build with CUDA and NCCL (needs the full wheels: tools/setup --cuda)" ${have_cuda})
+set(MT_CUDA AUTO CACHE STRING "Build with CUDA and NCCL: ON, OFF, or AUTO, where the full wheels are (tools/setup --cuda)")
+if(MT_CUDA STREQUAL "AUTO")  # asked each time: the wheels may come later
+  set(MT_CUDA ${have_cuda})
+endif()
 if(MT_CUDA AND NOT have_cuda)
   message(FATAL_ERROR "MT_CUDA=ON needs PyTorch's full wheels, and ${MT_TORCH_DIR} holds the CPU set (no NCCL there).\n"
     "Run tools/setup --cuda, or configure with -DMT_CUDA=OFF.")

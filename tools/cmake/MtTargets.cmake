@@ -146,8 +146,12 @@ function(mt_program name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   if(MT_STATIC)
-    # Relocations packed: a megabyte less of each program, and glibc 2.36, which packages need anyway.
-    target_link_options(${name} PRIVATE -Wl,--gc-sections -Wl,-z,pack-relative-relocs)
+    target_link_options(${name} PRIVATE -Wl,--gc-sections)
+    # Relocations packed: a megabyte less of each program, and glibc 2.36, which packages need anyway; machines with GPUs, for
+    # which tools/gpu/bundle packs these programs too, may be older.
+    if(NOT MT_CUDA)
+      target_link_options(${name} PRIVATE -Wl,-z,pack-relative-relocs)
+    endif()
     if(NOT arg_TORCH)
       target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)  # LibTorch throws: trainers share its own
     endif()

@@ -72,6 +72,8 @@ Version References:
             bundle.check_age("libx.so.1", listing.replace("2.34", "2.36"))
         with self.assertRaisesRegex(SystemExit, "libx.so.1 needs GLIBCXX 3.4.31, and Ubuntu 22.04 has 3.4.30"):
             bundle.check_age("libx.so.1", listing.replace("3.4.30", "3.4.31"))
+        with self.assertRaisesRegex(SystemExit, "libx.so.1 needs GLIBC_ABI_DT_RELR, which Ubuntu 22.04 has not"):
+            bundle.check_age("libx.so.1", listing.replace("GLIBC_2.9", "GLIBC_ABI_DT_RELR"))
 
     def test_names_a_library_that_is_missing_here(self):
         with self.assertRaisesRegex(SystemExit, "libfmt.so.9 is not on this machine"):

@@ -101,7 +101,8 @@ absl::Status ResolvePrecision(const TrainOptions& options, ResolvedRun& run) {
   }
   run.precision = amp == "off" ? "fp32" : amp;
   if (run.precision != "fp16" || run.device.cuda) return absl::OkStatus();
-  return absl::InvalidArgumentError("precision fp16 needs a CUDA device; on a CPU use bf16 or fp32");
+  return absl::InvalidArgumentError(
+      "--amp fp16 needs a GPU, and this worker computes on the CPU: --amp bf16 or off");
 }
 
 /// With PyTorch 2.11 on one thread of a CPU a step with channels last takes 0.90 of the time for a frozen

@@ -183,6 +183,14 @@ std::vector<std::string> FlagsOf(const WeightsSource& source, const Program& pro
   return flags;
 }
 
+/// Whether the run's own is left out for what was asked for: --amp and --precision float64 exclude each
+/// other.
+bool IsExcluded(const Settings& settings, const std::string& name) {
+  const auto asked = [&](const char* other) { return settings.SourceOf(other) != SettingSource::kDefault; };
+  if (name == "amp") return asked("precision") && settings.Text("precision") == "float64";
+  return name == "precision" && asked("amp") && settings.Text("amp") != "off";
+}
+
 /// fp16 needs a GPU: without one the figures are those of float32.
 std::string AdoptedText(const Settings& run, const std::string& name) {
   const std::string text = run.Text(name);
@@ -220,6 +228,7 @@ absl::Status AdoptRunSettings(const WeightsSource& source, const Program& progra
     // Evaluations compute in the precision of the steps.
     const bool wanted = option.scope == Scope::kRun || name == "data" || name == "amp";
     if (!wanted || settings.SourceOf(name) != SettingSource::kDefault) continue;
+    if (IsExcluded(settings, name)) continue;
     if (run.SourceOf(name) != SettingSource::kDefault) settings.Derive(name, AdoptedText(run, name), where);
   }
   return absl::OkStatus();

@@ -149,8 +149,7 @@ absl::Status RunFolder::Record(const DataWaitRecord& record) { return metrics_.W
 absl::Status RunFolder::Record(const SaveRecord& record) { return metrics_.Write(record); }
 
 absl::Status CheckRunFolder(const std::string& path) {
-  const absl::Status status = CheckWritable(path);
-  if (!status.ok()) return Annotate(status, absl::StrCat("--model_folder ", path, " cannot be written"));
+  MT_RETURN_IF_ERROR(Annotate(CheckWritable(path), "--model_folder"));
   // A folder that was just made must outlive a power cut as its checkpoints do.
   const fs::path absolute = fs::absolute(path).lexically_normal();
   return SyncFolder(absolute.parent_path().string());

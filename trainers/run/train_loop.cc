@@ -19,6 +19,14 @@
 #include "trainers/run/summary.h"
 
 namespace mtrun::trainers {
+namespace {
+
+/// Without a launcher nobody regroups: who is to go, and finds that the others went first, goes as they did.
+bool OthersWentFirst(const Membership& membership, const absl::Status& status) {
+  return !membership.elastic() && membership.wants_drain() && MeansRegroup(status);
+}
+
+}  // namespace
 
 TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine& progress, TimePoint start)
     : in_(inputs),
@@ -51,8 +59,10 @@ absl::StatusOr<Outcome> TrainLoop::Run() {
   while (true) {
     const absl::Status status = RunGeneration();
     if (status.ok()) break;
-    if (absl::IsCancelled(status)) {  // it is to go, and waited for its data
-      MT_RETURN_IF_ERROR(StopWhileWaiting(std::string(status.message())));
+    const bool others_went = OthersWentFirst(membership_, status);
+    if (absl::IsCancelled(status) || others_went) {  // it is to go, and waited for its data or for others
+      MT_RETURN_IF_ERROR(
+          StopWhileWaiting(others_went ? membership_.drain_wish() : std::string(status.message())));
       break;
     }
     if (!std::exchange(in_order_, false)) {

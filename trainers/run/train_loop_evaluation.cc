@@ -52,6 +52,7 @@ void TrainLoop::StillHere() {
 }
 
 absl::Status TrainLoop::EndEpoch() {
+  MT_RETURN_IF_ERROR(files_.Flush());  // who gives it up may take the files over
   std::optional<TrainState::Averaged> averaged(std::in_place, state_);
   MT_ASSIGN_OR_RETURN(const Evaluation evaluation, EvaluateOn(*test_batches_, in_.test));
   averaged.reset();

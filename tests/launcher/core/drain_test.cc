@@ -106,8 +106,11 @@ TEST(DrainTest, TheSignalBehindARequestHurriesNobody) {
   Drain drain;
   drain.Ask("anna@login1", false);
   drain.Hear(SIGTERM, AtMs(0));
-  EXPECT_EQ(drain.Hear(SIGTERM, AtMs(2000)), Drain::Heard::kKnown) << "a scheduler's";
-  EXPECT_EQ(drain.Hear(SIGTERM, AtMs(4000)), Drain::Heard::kAgain);
+  EXPECT_EQ(drain.Hear(SIGUSR1, AtMs(2000)), Heard::kKnown) << "a scheduler's";
+  EXPECT_EQ(drain.Hear(SIGUSR1, AtMs(2004)), Heard::kEcho) << "to each process of the step";
+  EXPECT_EQ(drain.Hear(SIGUSR1, AtMs(2499)), Heard::kEcho);
+  EXPECT_EQ(drain.Hear(SIGUSR1, AtMs(4000)), Heard::kAgain);
+  EXPECT_EQ(drain.signal(), SIGTERM) << "the exit status is that of the request";
 }
 
 TEST(DrainTest, WhoLeavesOnASignalIsNotAsked) {

@@ -244,9 +244,23 @@ TEST_F(WorkerGroupTest, ATracebackThatWasLoggedBeforeIsNoCause) {
   const std::string failed = folder_.File("failed"),
                     raise = "echo 'Traceback (most recent call last):' >&2; ";
   Start({absl::StrCat("sleep 4; ", raise, "echo 'ValueError: the cause' >&2; touch ", failed, "; exit 1"),
-         absl::StrCat(raise, "while [ ! -e ", failed, " ]; do sleep 0.01; done; sleep 0.15; exit 1")});
+         absl::StrCat(raise, "sleep 2; echo 'tries again' >&2; while [ ! -e ", failed,
+                      " ]; do sleep 0.01; done; sleep 0.15; exit 1")});
   ASSERT_TRUE(RunUntil([&] { return exited_.size() == 2; }));
   EXPECT_EQ(exited_[0].local_rank, 0);
+  EXPECT_THAT(exited_[0].message, EndsWith("ValueError: the cause"));
+}
+
+/// At its exit it uploads, joins threads, frees GPUs: its peers hear of its end only then.
+TEST_F(WorkerGroupTest, ATracebackIsTheCauseForHoweverLongItsWorkerThenTakesToEnd) {
+  const std::string closed = folder_.File("closed"),
+                    raise = "echo 'Traceback (most recent call last):' >&2; ";
+  Start({absl::StrCat("while [ ! -e ", closed, " ]; do sleep 0.01; done; ", raise,
+                      "echo 'ConnectionError: gone' >&2; exit 1"),
+         absl::StrCat(raise, "echo 'ValueError: the cause' >&2; sleep 4; touch ", closed,
+                      "; sleep 0.02; exit 1")});
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 2; }));
+  EXPECT_EQ(exited_[0].local_rank, 1);
   EXPECT_THAT(exited_[0].message, EndsWith("ValueError: the cause"));
 }
 

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/port.h"
 #include "tests/trainers/support/trainer_program.h"
@@ -194,9 +196,13 @@ TEST_F(ProgramsTest, ResNet18StartsByItsOwnFlags) {
 TEST_F(ProgramsTest, WhatDoesNotFitIsSaid) {
   const std::string data = Data();
   EXPECT_THAT(Failure("vit", With(data, "r", {"--sync_bn"}), 2), HasSubstr("no batch normalisation"));
-  EXPECT_THAT(Failure("cnnB", With(data, "r", {"--amp", "fp16"}), 2), HasSubstr("fp16 needs a CUDA device"));
+  EXPECT_THAT(Failure("cnnB", With(data, "r", {"--amp", "fp16"}), 2), HasSubstr("--amp fp16 needs a GPU"));
   EXPECT_THAT(Failure("cnnB", With(data, "r", {"--device", "cuda"}), 2), HasSubstr("no GPU is usable here"));
   EXPECT_THAT(Failure("diffusion", With(data, "r", {"--mults", "1,x"}), 2), HasSubstr("--mults 1,x"));
+  EXPECT_THAT(Failure("diffusion", With(data, "r", {"--mults", "2,0"}), 2), HasSubstr("without channels"));
+  const std::string levels = absl::StrJoin(std::vector<int>(65, 1), ",");
+  EXPECT_THAT(Failure("diffusion", With(data, "r", {"--mults", levels}), 2),
+              HasSubstr("--mults names 65 levels: at most 17"));
   EXPECT_THAT(Failure("diffusion", With(data, "r", {"--channels", "40"}), 2), HasSubstr("--channels 40"));
   EXPECT_THAT(Failure("resnet18", With(data, "r", {"--weights", folder_.File("none.pth")}), 2),
               HasSubstr("none.pth"));
@@ -244,6 +250,7 @@ TEST_F(ProgramsTest, EvaluateComputesInThePrecisionOfTheRun) {
   };
   EXPECT_EQ(evaluated({}), Report(run)["test_loss"]);
   EXPECT_NE(evaluated({"--amp", "off"}), Report(run)["test_loss"]) << "as one asks";
+  EXPECT_NE(evaluated({"--precision", "float64"}), Report(run)["test_loss"]) << "which excludes --amp";
 }
 
 /// A learning rate that no network survives: the run stops, and says where and what is left of it.

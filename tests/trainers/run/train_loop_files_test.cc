@@ -35,29 +35,31 @@ TEST_F(TrainLoopFilesTest, WhoLeavesHasWrittenDownItsSteps) {
   EXPECT_THAT(metrics, HasSubstr("{\"step\":3,"));
 }
 
-/// Of a worker that is to go while it waits for another copy of images of a step.
+/// Of a worker that is to go while it waits for another copy of images of a step. Its `before` micro-batches
+/// are computed by then.
 class EndsInAStep : public MicroBatchSource {
  public:
-  EndsInAStep(MicroBatchSource& source, int64_t step) : source_(source), step_(step) {}
+  EndsInAStep(MicroBatchSource& source, int64_t step, int before)
+      : source_(source), step_(step), left_(before) {}
   int64_t micro_batches() const override { return source_.micro_batches(); }
   int64_t SamplesInStep(int64_t step) const override { return source_.SamplesInStep(step); }
   int64_t SamplesInMicroBatch(int64_t step, int64_t micro_batch) const override {
     return source_.SamplesInMicroBatch(step, micro_batch);
   }
   Batch Make(int64_t step, int64_t micro_batch) override {
-    // The first part of the step is computed by then.
-    if (step == step_ && micro_batch == 1) throw StatusError(absl::CancelledError("told to go"));
+    if (step == step_ && left_-- == 0) throw StatusError(absl::CancelledError("told to go"));
     return source_.Make(step, micro_batch);
   }
 
  private:
   MicroBatchSource& source_;
   const int64_t step_;
+  int left_;
 };
 
 TEST_F(TrainLoopFilesTest, WhoIsToGoWithinAStepSavesTheStateBeforeIt) {
   const at::Tensor reference = TrainAlone();
-  mutants_[0] = [](MicroBatchSource& source) { return std::make_unique<EndsInAStep>(source, 3); };
+  mutants_[0] = [](MicroBatchSource& source) { return std::make_unique<EndsInAStep>(source, 3, 1); };
   const MemberResult result = TrainAll(1, "run")[0];
   ASSERT_TRUE(result.outcome.ok()) << result.outcome.status();
   EXPECT_EQ(result.outcome->signal, SIGTERM);
@@ -69,6 +71,32 @@ TEST_F(TrainLoopFilesTest, WhoIsToGoWithinAStepSavesTheStateBeforeIt) {
   ExpectSameRun("run", again.weight, reference);
   const auto [status, text] = Verify("run");
   EXPECT_EQ(status, 0) << text;
+}
+
+/// By hand, a signal reaches one of them in the step's exchange and another one while it waits for its
+/// images.
+TEST_F(TrainLoopFilesTest, WithoutALauncherWhoIsToGoWhenOthersWentFirstSavesAndStopsAsTheyDid) {
+  const at::Tensor reference = TrainAlone();
+  launcher_ = false;
+  mutants_[0] = [](MicroBatchSource& source) { return std::make_unique<EndsInAStep>(source, 3, 0); };
+  const auto told = [](ThreadMembership& self, int64_t steps) {
+    if (steps == 3) self.Drain();
+  };
+  const std::vector<MemberResult> results = TrainAll(3, "run", {{1, told}});
+  for (const int stops : {0, 1}) {
+    const MemberResult& result = results[static_cast<size_t>(stops)];
+    ASSERT_TRUE(result.outcome.ok()) << result.outcome.status();
+    EXPECT_EQ(result.outcome->signal, SIGTERM);
+    EXPECT_THAT(result.outcome->stopped,
+                StartsWith("told to go: stopped at step 3 of 12; the same command continues"));
+  }
+  EXPECT_EQ(results[2].outcome.status().code(), absl::StatusCode::kUnavailable)
+      << results[2].outcome.status();  // nobody told it
+  mutants_.clear();
+  launcher_ = true;
+  const MemberResult again = TrainAll(1, "run")[0];
+  ExpectComplete(again);
+  ExpectSameRun("run", again.weight, reference);
 }
 
 TEST_F(TrainLoopFilesTest, WhereFoldersCannotBeLockedTheLastStateIsSavedAllTheSame) {

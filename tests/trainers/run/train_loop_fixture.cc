@@ -100,6 +100,7 @@ std::vector<MemberResult> TrainLoopTest::TrainAll(int world, const std::string& 
   ThreadJob job(members);
   if (devices_) job.UseDevices();
   if (nodes_) job.UseNodes();
+  if (!launcher_) job.UseNoLauncher();
   std::vector<MemberResult> results(static_cast<size_t>(world));
   std::vector<std::thread> threads;
   for (int i = 0; i < world; ++i) {

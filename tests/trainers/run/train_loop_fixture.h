@@ -64,6 +64,7 @@ class TrainLoopTest : public ::testing::Test {
   bool devices_ = false;                      // members of TrainAll have one
   bool warm_up_ = false;                      // members warm up before they train
   Duration grace_ = {};                       // from a polite signal to SIGKILL
+  bool launcher_ = true;                      // without one members of TrainAll were started by hand
   bool nodes_ = false;  // members of TrainAll are nodes with folders of their own, <run><member>
   std::map<int, std::string> agents_;  // by member, "": none
   std::function<absl::StatusOr<UniqueFd>(const std::string& folder)> lock_folder_ = LockFolder;

@@ -33,6 +33,8 @@ class ThreadJob {
   void UseDevices() { devices_ = true; }
   /// Each member is a node. Before the first generation.
   void UseNodes() { nodes_ = true; }
+  /// Its members were started by hand: nobody regroups. Before the first generation.
+  void UseNoLauncher() { elastic_ = false; }
   /// A newcomer: the running generation is asked to end after a step.
   void Join(int member);
   /// The member ends, as told or not; the generation that it was in is over.
@@ -56,7 +58,7 @@ class ThreadJob {
   std::set<int> members_, waiting_;  // this and the following: guarded by mutex_
   Generation current_;
   std::set<int> joining_;
-  bool devices_ = false, nodes_ = false;
+  bool devices_ = false, nodes_ = false, elastic_ = true;
 };
 
 /// One member's view; for the thread that is the member.
@@ -101,7 +103,7 @@ class ThreadMembership final : public Membership {
   const collectives::ProcessGroup& group() const override { return group_; }
   TimePoint assigned_at() const override { return entered_at_; }
   TimePoint connected_at() const override { return entered_at_; }
-  bool elastic() const override { return true; }
+  bool elastic() const override { return job_.elastic_; }
   absl::Status Regroup(const absl::Status& why) override;
   bool wants_regroup() const override { return job_.wants_regroup(generation_); }
   bool generation_is_over() const override { return over_; }
