@@ -85,10 +85,11 @@ class Replica:
                     return
                 grouped = False
             except Interrupted as error:
-                grouped, broke = False, error
+                # Only where it is raised: it keeps the step's tensors alive.
+                grouped, broke = False, None if self.job.elastic else error
             except Stopped:
                 self._stop_while_waiting()
-                if broke and not self.job.elastic:
+                if broke:
                     raise broke from None
                 return
 
