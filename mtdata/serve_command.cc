@@ -81,7 +81,8 @@ absl::Status Announce(const Place& place, int port, const std::string& root, boo
   std::vector<std::string> outside;
   const std::vector<ServedSet> sets = FindSets(root, &outside);
   for (const std::string& name : outside)
-    log::Warning(root, "/", name, " is not served: a link leads from it out of ", root);
+    log::Warning(root, "/", name, " is not served: a file of it is missing, or a link leads from it out of ",
+                 root);
   const std::string host = place.shown == "*" || place.address == "0.0.0.0" ? "THIS-HOST" : place.shown;
   const std::string url = absl::StrCat(plain ? "http://" : "https://", ToText(Endpoint{host, port}));
   std::cout << "serving " << root << " at " << url << "\n\n";

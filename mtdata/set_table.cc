@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr int kDepth = 2;
 constexpr size_t kMostSets = 1000;
 
-/// No link on the way to its files leads out of the root.
+/// Its files are there, and no link on the way to them leads out of the root.
 bool LiesBelow(int root, const std::string& name, const datasets::Index& index) {
   const auto is_there = [&](const std::string& file) {
     const std::vector<std::string> names =

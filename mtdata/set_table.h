@@ -19,8 +19,8 @@ struct ServedSet {
 absl::StatusOr<UniqueFd> OpenRoot(const std::string& root);
 
 /// Those in `root` itself and up to two folders below it, by name, a thousand at most. What cannot be read is
-/// left out, and so are the files of sets that lie elsewhere and are linked to, which are not served: their
-/// names are added to `outside`.
+/// left out. So are sets of which a file is missing or lies elsewhere and is linked to, which is not served:
+/// their names are added to `outside`.
 std::vector<ServedSet> FindSets(const std::string& root, std::vector<std::string>* outside = nullptr);
 
 /// A table for people: name, images, splits, size, digest.
