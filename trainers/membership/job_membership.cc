@@ -191,6 +191,7 @@ absl::Status JobMembership::Enter(const channel::Assignment& given) {
   agent_->Enter(given.generation);
   agent_->ResetAbort();
   entered_ = given.generation;
+  lease_lapsed_ = leased_ != 0 && lease_is_over();
   leased_ = entered_.id;
   assigned_at_ = MonotonicNow();
   agent_link_->OnBreak([this](const std::string& reason) { agent_->Abort(reason); });

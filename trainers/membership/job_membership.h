@@ -54,6 +54,7 @@ class JobMembership final : public Membership {
   bool generation_is_over() const override;
   /// Never without a lease (MTRUN_LEASE).
   bool lease_is_over() const override;
+  bool lease_lapsed() const override { return lease_lapsed_; }
   bool outside_lease_is_over() const override;
   bool wants_drain() const override;
   std::string drain_wish() const override;
@@ -86,6 +87,7 @@ class JobMembership final : public Membership {
   uint64_t generation_ = 1;
   channel::Generation entered_;
   std::atomic<uint64_t> leased_ = 0;  // its id
+  bool lease_lapsed_ = false;         // of the one before
   TimePoint assigned_at_, connected_at_;
   std::unique_ptr<AgentConnection> connection_;
   std::shared_ptr<AgentLink> agent_link_;  // of the connection, null without one; so is the next

@@ -44,6 +44,9 @@ class Membership {
   /// No rendezvous service has answered this node for so long that another generation may have formed without
   /// it: nothing may be committed until one answers or this membership ends. Any thread.
   virtual bool lease_is_over() const = 0;
+  /// Whether the lease of the membership before was over when this one began: others may have formed one
+  /// between.
+  virtual bool lease_lapsed() const { return false; }
   /// The same of a worker whose membership is over and that waits for the next one: nobody goes on without it
   /// while the service that answers its node has the job and knows of no other generation. Any thread.
   virtual bool outside_lease_is_over() const = 0;

@@ -49,7 +49,8 @@ absl::Status RunFiles::Enter(const Place& place, const Start& start,
 
 absl::Status RunFiles::RecordGeneration(const Place& place, const Start& start) {
   return Keep(folder_->Record(GenerationRecord{.generation = start.generation,
-                                               .steps = start.steps,
+                                               .assigned = place.assigned,
+                                               .steps = start.position.steps,
                                                .world = place.world,
                                                .members = place.members,
                                                .why = start.why,
@@ -58,7 +59,15 @@ absl::Status RunFiles::RecordGeneration(const Place& place, const Start& start) 
 
 /// A generation between this one and the last one that wrote from here may have left lines.
 bool RunFiles::ContinuesAt(const Start& start) const {
-  return folder_ && folder_->next_step() == start.steps && folder_->IsLast();
+  return folder_ && folder_->next_step() == start.position.steps && folder_->IsLast();
+}
+
+checkpoints::LedgerBegin RunFiles::BeginOf(const Start& start) const {
+  const int64_t steps = start.position.steps;
+  return {.steps = steps,
+          .of = steps == 0 ? 0 : start.position.generation,
+          .remembered = recent_.empty() ? steps : std::min(steps, recent_.front().record.step),
+          .lineage = start.lineage};
 }
 
 absl::Status RunFiles::ClearFolder(const Start& start) const {
@@ -66,7 +75,7 @@ absl::Status RunFiles::ClearFolder(const Start& start) const {
 }
 
 absl::Status RunFiles::BecomeWriter(const Start& start) {
-  if (ContinuesAt(start)) return absl::OkStatus();
+  if (ContinuesAt(start)) return Keep(folder_->Enter(start.generation, BeginOf(start)));
   folder_.reset();
   copies_.reset();
   MT_RETURN_IF_ERROR(WithRoom([&] { return OpenFolder(start); }));
@@ -90,7 +99,7 @@ absl::Status RunFiles::OpenFolder(const Start& start) {
                              .matrix = ConfusionMatrix(start.confusion),
                              .ledger = options_.ledger};
   options.ledger.run = start.run;
-  MT_ASSIGN_OR_RETURN(folder_, RunFolder::Open(options, start.steps));
+  MT_ASSIGN_OR_RETURN(folder_, RunFolder::Open(options, BeginOf(start)));
   return absl::OkStatus();
 }
 
@@ -132,6 +141,11 @@ absl::Status RunFiles::Record(const FinishedStep& step, TimePoint now) {
     if (recent_.size() > kRecentSteps) recent_.pop_front();
   }
   return folder_ ? Write(step, now) : absl::OkStatus();
+}
+
+void RunFiles::Forget(const std::optional<FinishedStep>& last) {
+  recent_.clear();
+  if (last) recent_.push_back(*last);
 }
 
 absl::Status RunFiles::Write(const FinishedStep& step, TimePoint now) {

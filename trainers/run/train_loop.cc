@@ -159,7 +159,7 @@ void TrainLoop::Announce(const RunReplica::Begun& begun) {
   const Assignment& who = membership_.assignment();
   progress_.SetQuiet(who.rank != 0);
   const bool resumed = !begun.resumed.empty();
-  if ((begun.fresh || resumed) && in_.greeting)
+  if ((begun.fresh || (resumed && !begun.held)) && in_.greeting)
     progress_.Print(in_.greeting(progress_.columns().value_or(0)));
   if (resumed) {
     progress_.Print(absl::StrCat("resumed from ", begun.resumed, " at step ", steps()));
@@ -191,9 +191,9 @@ void TrainLoop::AdoptProgress(const RunReplica::Begun& begun) {
   report_ = EmptyReport(in_);
   for (const EvalRecord& record : progress.history) report_.Add(record);
   if (!progress.confusion.empty()) report_.matrix = ConfusionMatrix(progress.confusion);
-  files_.Forget();
+  files_.Forget(progress.last_step);
   // Nothing happened to a checkpoint's run until this process began; a member's went on.
-  const TimePoint now = begun.resumed.empty() ? MonotonicNow() : start_;
+  const TimePoint now = begun.resumed.empty() || begun.held ? MonotonicNow() : start_;
   run_began_ = begun.fresh ? start_ : now - FromSeconds(progress.seconds);
 }
 
@@ -239,6 +239,7 @@ absl::Status TrainLoop::Account(const StepResult& result, double learning_rate, 
                     .times = result.times};
   if (in_.task.classes() > 0) step.correct = result.correct;
   watch_.Look(step, now);
+  progress.last_step = step;
   replica_.FinishStep();
   membership_.ReportProgress(step.record.epoch, steps(), progress.samples);
   membership_.ReportTimes({.step = steps(),
