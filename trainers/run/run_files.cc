@@ -169,12 +169,12 @@ absl::Status RunFiles::Keep(const absl::Status& written) {
 
 absl::Status RunFiles::AwaitRoom(absl::Status done, const std::function<absl::Status()>& again) const {
   bool waited = false;
-  while (absl::IsResourceExhausted(done) && options_.await_room) {
+  while (MayTakeBytesLater(done) && options_.await_room) {
     if (!options_.await_room(done)) return absl::UnavailableError(done.message());
     waited = true;
     done = again();
   }
-  if (waited && done.ok()) log::Info("there is room in ", options_.path, " again: the run continues");
+  if (waited && done.ok()) log::Info(options_.path, " can be written again: the run continues");
   return done;
 }
 

@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Open(const Options& option
 /// waited for.
 absl::Status RunFolder::OpenBoard(const Options& options) {
   absl::StatusOr<Board> board = Board::Open(options.checkpoints.path, metrics_.next_step());
-  if (absl::IsResourceExhausted(board.status())) return board.status();
+  if (MayTakeBytesLater(board.status())) return board.status();
   if (!board.ok()) {
     log::Warning("no curves for TensorBoard are written: ", std::string(board.status().message()));
     return absl::OkStatus();
@@ -81,7 +81,7 @@ absl::Status RunFolder::OpenBoard(const Options& options) {
 absl::Status RunFolder::FlushBoard() {
   if (!board_) return absl::OkStatus();
   absl::Status flushed = board_->Flush();
-  if (flushed.ok() || absl::IsResourceExhausted(flushed)) return flushed;
+  if (flushed.ok() || MayTakeBytesLater(flushed)) return flushed;
   log::Warning("no more curves for TensorBoard are written: ", std::string(flushed.message()));
   board_.reset();
   return absl::OkStatus();
