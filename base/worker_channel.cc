@@ -136,6 +136,7 @@ void Visit(V& v, Stop& m) {
   v.Type("stop");
   v.Field("why", m.why);
   v.Optional("complete", m.complete);
+  v.Optional("others_continue", m.others_continue);
 }
 template <typename V>
 void Visit(V& v, StoreValues& m) {

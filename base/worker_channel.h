@@ -142,6 +142,7 @@ struct Drain {
 struct Stop {
   std::string why;
   bool complete = false;  // the job has ended, and its work is done: nobody needs what a worker still holds
+  bool others_continue = false;  // the job runs on other nodes, without this one, which was told to go
   bool operator==(const Stop&) const = default;
 };
 struct StoreValues {

@@ -46,7 +46,8 @@ struct RosterNode {
   uint64_t seen = 0;              // number of the newest generation that it was in, as it said when it came
   std::vector<AgentEvent> early;  // reports about a generation that may yet be adopted
 
-  bool ready() const { return offered && connected; }
+  /// A node that was told to go is a candidate only as a survivor, whose state may be the newest.
+  bool ready() const { return offered && connected && (place || !offer->leaves); }
   /// As far as it is known, its workers are not ready yet.
   bool waits_for_workers() const { return starting && connected && !ready(); }
   bool operator==(const RosterNode&) const = default;

@@ -24,6 +24,7 @@ std::string DescribeRanks(const Member& member) {
 std::string DescribeOffer(const Offer& offer) {
   std::string text = absl::StrCat("offer: ", Counted(offer.workers, "worker"), " on ", offer.host);
   if (offer.node_rank) absl::StrAppend(&text, ", node_rank ", *offer.node_rank);
+  if (offer.leaves) text += ", leaves";
   if (offer.holds) absl::StrAppend(&text, ", holds ", Describe(*offer.holds));
   return text;
 }

@@ -43,6 +43,7 @@ struct Offer {
   int service_port = 0;          // of a rendezvous service in this agent that may take the job over, 0: none
   std::string role = "default";
   bool ends_step = false;  // its workers may still end the step behind which they leave the last generation
+  bool leaves = false;     // the node was told to go: only a survivor of the last generation is a candidate
   std::optional<Generation> holds;  // the generation whose workers this agent still runs (after a reconnect)
   bool operator==(const Offer&) const = default;
   template <typename Self, typename Field>
@@ -58,6 +59,7 @@ struct Offer {
     field("service_port", self.service_port, Range{0, kMaxPort});
     field("role", self.role, Size{0, kMaxName});
     field("ends_step", self.ends_step);
+    field("leaves", self.leaves);
     field("holds", self.holds);
   }
 };

@@ -124,6 +124,9 @@ void AgentCore::OnService(const rendezvous::ServiceEvent& event) {
   // a redirect by itself.
   std::visit(Overloaded{[this](const rendezvous::Assigned& e) { OnAssigned(e.assignment()); },
                         [this](const rendezvous::GenerationDissolved& e) { OnDissolved(e); },
+                        [this](const rendezvous::Membership& e) {
+                          others_.OnMembership(e.generation.assignment(), config_.offer.node_id);
+                        },
                         [this](const rendezvous::JobEnded& e) {
                           if (!stop_.exit) OnJobEnded(e.outcome);
                         },

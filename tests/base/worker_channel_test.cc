@@ -38,6 +38,7 @@ std::vector<AgentMessage> AgentMessages() {
           Drain{12.5, "SIGTERM"},
           Stop{"job over", true},
           Stop{"job failed"},
+          Stop{"told to go", false, true},
           StoreValues{2, {{"a", std::string("\x01\x00", 2)}, {"b", ""}}, ""}};
 }
 

@@ -5,7 +5,7 @@
 //                                         a generation of the last service's run knows that run)
 //                                         open N knows=M: and tells of the generation that M was assigned
 //                                         last
-//   offer N... [workers=2] [rank=0] [late]                               hold N [workers=2] (offers the last
+//   offer N... [workers=2] [rank=0] [late] [ends_step] [leaves]          hold N [workers=2] (offers the last
 //                                         generation that it was assigned as still running)
 //   beat N [stuck=12s]                    break N                        steps N at=100
 //   fail N [exit=3|signal=9] [generation=1]                              finish N... [final]
@@ -129,7 +129,7 @@ class Interpreter {
       if (c.Has("late")) return w.StaleOfferFrom(node);
       const int rank = c.Int("rank", -1);
       return w.OfferFrom(node, c.Int("workers", 1), rank < 0 ? std::nullopt : std::optional<int>(rank),
-                         c.Has("ends_step"));
+                         c.Has("ends_step"), c.Has("leaves"));
     }
     if (c.name == "hold") return Hold(node, c.Int("workers", 1));
     if (c.name == "fail") return Fail(c, node);

@@ -244,6 +244,10 @@ std::optional<TimePoint> JobMembership::told_to_go_at() const {
 
 bool JobMembership::work_is_done() const { return agent_link_ && agent_link_->work_is_done(); }
 
+bool JobMembership::others_continue() const { return agent_link_ && agent_link_->others_continue(); }
+
+bool JobMembership::next_is_here() const { return agent_link_ && agent_link_->HasNext(); }
+
 bool JobMembership::wants_regroup() const { return agent_link_ && agent_link_->wants_regroup(); }
 
 bool JobMembership::generation_is_over() const { return agent_link_ && agent_link_->IsOver(); }

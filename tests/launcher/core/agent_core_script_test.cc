@@ -68,6 +68,11 @@ class Command {
       return rendezvous::Assigned{AssignmentOf(static_cast<uint64_t>(Number(1)), Number(2), Number(3),
                                                words_.size() > 4 ? Number(4) : kScriptWorkers)};
     }
+    if (verb == "without") {  // GENERATION NODES: which does not have this node as a member
+      const int nodes = Number(2);
+      return rendezvous::Membership{
+          rendezvous::Assigned(AssignmentOf(static_cast<uint64_t>(Number(1)), nodes, nodes, kScriptWorkers))};
+    }
     if (verb == "dissolved")  // GENERATION REASON
       return rendezvous::GenerationDissolved{GenerationAt(1), Rest(2), 1};
     if (verb == "ended")  // EXIT_CODE REASON
