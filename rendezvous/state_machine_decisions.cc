@@ -179,6 +179,7 @@ FormationDecision JobMachine::DecideNext(TimePoint now) {
   input.max_nodes = settings_.max_nodes;
   input.first = !generation_.known();
   input.last_call_ends = timers_.last_call_ends();
+  input.cold_start_waits = settings_.cold_start_wait > settings_.last_call;
   const bool begins = options_.host_begins && !quorum_.listed();
   input.recovery_ends = begins ? options_.service_started : RecoveryEnds();
   FormationDecision decision = DecideFormation(input, now);

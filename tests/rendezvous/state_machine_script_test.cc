@@ -1,5 +1,6 @@
 // Golden scripts (tests/support/golden_script.h): testdata/*.txt.
-//   job min=2 max=3 [restarts=1] [refund=100] [recovery=3s] [fence_timeout=30s]    begins the world (first
+//   job min=2 max=3 [restarts=1] [refund=100] [recovery=3s] [fence_timeout=30s] [cold_start_wait=60s]
+//                                         begins the world (first
 //   command) new_service [recovery=3s] [run=2]     open N [seen=2] [max=5]        close N       leave N
 //                                         (run: of this id, another one than the last service's; who has seen
 //                                         a generation of the last service's run knows that run)
@@ -76,6 +77,7 @@ class Interpreter {
     settings_.takeover_any = c.Has("takeover_any");
     settings_.min_nodes_timeout = ParseDuration(c.Text("min_nodes_timeout", "0s"));
     settings_.refund_steps = c.Int("refund", 0);
+    settings_.cold_start_wait = ParseDuration(c.Text("cold_start_wait", "0s"));
     settings_.join_timeout = ParseDuration(c.Text("join_timeout", "600s"));
     settings_.fence_timeout = ParseDuration(c.Text("fence_timeout", "30s"));
     return NewService(c);
