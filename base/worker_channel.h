@@ -101,7 +101,8 @@ struct Leaving {
 /// that one that hangs can be told from those who wait for it.
 struct Waiting {
   Generation generation;
-  double seconds = 0;  // so far
+  double seconds = 0;                 // so far
+  std::optional<int> unreached = {};  // a rank of another node that does not answer; said once
   bool operator==(const Waiting&) const = default;
 };
 /// The collectives of `generation` failed although nobody seems dead: everybody is to regroup.

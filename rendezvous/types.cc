@@ -126,6 +126,10 @@ std::string Describe(const AgentEvent& event) {
           [](const NodeUse& e) {
             return absl::StrCat("use ", e.asked, " of ", Counted(e.workers.size(), "worker"));
           },
+          [](const PeerUnreached& e) {
+            return absl::StrCat("rank ", e.rank, " does not reach rank ", e.peer, " in ",
+                                Describe(e.generation));
+          },
           [](const StepsCommitted& e) {
             return absl::StrCat(e.step, " steps committed in ", Describe(e.generation));
           },

@@ -19,6 +19,7 @@
 #include "rendezvous/fields.h"
 #include "rendezvous/log_call.h"
 #include "rendezvous/node_use.h"
+#include "rendezvous/peer_unreached.h"
 
 namespace mtrun::rendezvous {
 
@@ -269,7 +270,7 @@ struct StepsCommitted {  // how far the job is, now and then, from the agent of 
   }
 };
 using AgentEvent = std::variant<OfferSent, WorkerFailed, WorkersFinished, Leaving, StoreSet, StoreRead,
-                                CollectivesBroken, StepsCommitted, LogPart, NodeUse>;
+                                CollectivesBroken, StepsCommitted, LogPart, NodeUse, PeerUnreached>;
 
 // ---- service -> agent ----
 /// One object for all members: it grows with their number, and each of them gets it.

@@ -347,17 +347,6 @@ void AgentCore::OnProgress(int local_rank, int64_t step) {
     out_.Send(rendezvous::StepsCommitted{assignment_->generation, step});
 }
 
-/// This agent kills a stalled worker. Where none is stalled and all wait, their group has broken in silence.
-void AgentCore::OnWaiting(int local_rank, const channel::Waiting& waiting) {
-  Moved(local_rank);
-  const bool current = assignment_ && assignment_->generation == waiting.generation;
-  if (!current || config_.hang_timeout == Duration::zero()) return;
-  const Duration waited = FromSeconds(waiting.seconds);
-  if (waited < config_.hang_timeout + kStuckGrace) return;
-  ReportBroken(local_rank, absl::StrCat("a collective has waited for ", HumanDuration(waited),
-                                        " although no worker is stalled"));
-}
-
 void AgentCore::OnTick() {
   if (phase_ != Phase::kStopping && link_.JoinTimedOut(now_)) {
     return GiveUp(absl::StrCat("no rendezvous service answered at ", config_.endpoint, " within ",

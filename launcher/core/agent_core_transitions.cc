@@ -122,6 +122,21 @@ void AgentCore::ReportBroken(int local_rank, const std::string& why) {
   out_.Send(rendezvous::CollectivesBroken{assignment_->generation, slot.rank, why, !slot.connected});
 }
 
+/// This agent kills a stalled worker. Where none is stalled and all wait, their group has broken in silence.
+void AgentCore::OnWaiting(int local_rank, const channel::Waiting& waiting) {
+  Moved(local_rank);
+  const bool current = assignment_ && assignment_->generation == waiting.generation;
+  if (current && waiting.unreached) {
+    const rendezvous::Generation& generation = assignment_->generation;
+    out_.Send(rendezvous::PeerUnreached{generation, slots_[local_rank].rank, *waiting.unreached});
+  }
+  if (!current || config_.hang_timeout == Duration::zero()) return;
+  const Duration waited = FromSeconds(waiting.seconds);
+  if (waited < config_.hang_timeout + kStuckGrace) return;
+  ReportBroken(local_rank, absl::StrCat("a collective has waited for ", HumanDuration(waited),
+                                        " although no worker is stalled"));
+}
+
 void AgentCore::FinishIfAllDone() {
   if (phase_ != Phase::kRunning || !slots_.AllMembersDone()) return;
   phase_ = Phase::kFinished;

@@ -8,6 +8,7 @@
 //                                         last
 //   offer N... [workers=2] [rank=0] [late] [ends_step] [leaves]          hold N [workers=2] (offers the last
 //                                         generation that it was assigned as still running)
+//   unreached N peer=0                    (a worker of N reaches no worker of that rank)
 //   beat N [stuck=12s]                    break N                        steps N at=100
 //   fail N [exit=3|signal=9] [generation=1]                              finish N... [final]
 //   fail N generation=held [rank=1]       (of the generation that an earlier service assigned it)
@@ -136,6 +137,8 @@ class Interpreter {
     if (c.name == "hold") return Hold(node, c.Int("workers", 1));
     if (c.name == "fail") return Fail(c, node);
     if (c.name == "break") return w.Break(node, c.Has("unconnected"));
+    if (c.name == "unreached")
+      return w.Say(node, PeerUnreached{w.generation(), c.Int("rank", 0), c.Int("peer", 0)});
     if (c.name == "steps") return w.Say(node, StepsCommitted{w.generation(), c.Int("at", 0)});
     if (c.name == "finish") return w.Finish(node, c.Has("final"));
     if (c.name == "leave") return w.Leave(node);

@@ -212,6 +212,10 @@ absl::Status JobMembership::Enter(const channel::Assignment& given) {
     membership.world_size = given.world_size;
     membership.generation = channel::ToText(given.generation);
     membership.wire = wire_;
+    membership.unreached = [this](int rank) {
+      const double waited = ToSeconds(MonotonicNow() - assigned_at_);
+      agent_->Send(channel::Waiting{entered_, waited, rank}).IgnoreError();
+    };
     const DrainWatch watch = GiveUpWhenDrained();
     MT_ASSIGN_OR_RETURN(group_, ConnectGroup(membership));
   }

@@ -103,6 +103,8 @@ class Command {
     if (verb == "ready") return channel::Ready{GenerationAt(2)};  // LOCAL_RANK GENERATION
     if (verb == "waits")                                          // LOCAL_RANK GENERATION SECONDS
       return channel::Waiting{GenerationAt(2), static_cast<double>(Number(3))};
+    if (verb == "unreached")  // LOCAL_RANK GENERATION RANK
+      return channel::Waiting{GenerationAt(2), 5, Number(3)};
     if (verb == "progress") return channel::Progress{0, Number(2), 0};
     if (verb == "leaving") return channel::Leaving{Rest(2)};
     if (verb == "broken") return channel::Broken{GenerationAt(2), Rest(3)};  // LOCAL_RANK GENERATION REASON
