@@ -60,6 +60,8 @@ class JobMembership final : public Membership {
   std::string drain_wish() const override;
   std::optional<TimePoint> told_to_go_at() const override;
   bool work_is_done() const override;
+  bool others_continue() const override;
+  bool next_is_here() const override;
 
   /// Tell the agent. A lost agent is not these calls' business. No-ops without mtrun.
   void ReportProgress(int64_t epoch, int64_t step, int64_t samples) override;

@@ -57,6 +57,11 @@ class Membership {
   virtual std::optional<TimePoint> told_to_go_at() const = 0;
   /// The job has ended with success: what this worker still holds is older than its result. Any thread.
   virtual bool work_is_done() const = 0;
+  /// The job continues on other nodes, without this worker, which was told to go: what it holds is older
+  /// than their state, and no service renews its lease. Any thread.
+  virtual bool others_continue() const = 0;
+  /// A generation in which this worker has a rank has formed; Regroup enters it at once. Any thread.
+  virtual bool next_is_here() const = 0;
 
   /// May be called as often as one likes: it is passed on now and then.
   virtual void ReportProgress(int64_t epoch, int64_t step, int64_t samples) = 0;
