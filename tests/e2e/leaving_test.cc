@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "tests/e2e/training.h"
+#include "tests/support/small_disk.h"
 
 namespace mtrun::e2e {
 namespace {
@@ -21,6 +22,8 @@ using testing::Not;
 
 class LeavingTest : public TrainingRuns {
  protected:
+  const int port_ = support::FreePort();
+
   /// The trainer as a command of its own.
   std::vector<std::string> ByHand(const std::string& run, int epochs = 1,
                                   const std::vector<std::string>& more = {}) const {
@@ -42,6 +45,40 @@ class LeavingTest : public TrainingRuns {
     return true;
   }
 };
+
+/// Two nodes with one run folder, whose disk is full. The one that is told to go leaves at once, whether it
+/// writes the run's files or waits for the one that does, and the other continues when there is room.
+class LeavingAFullDiskTest : public LeavingTest, public testing::WithParamInterface<bool> {};
+
+TEST_P(LeavingAFullDiskTest, CostsTheOthersNothing) {
+  constexpr int kEpochs = 40;
+  const auto disk = support::SmallDisk::Make(folder_.File("disk"), 4 << 20);
+  if (!disk.ok()) GTEST_SKIP() << disk.status().message();
+  Program service({support::BinaryFolder() + "/mtrdzv", "--insecure", "--host", "127.0.0.1", "--port",
+                   absl::StrCat(port_)},
+                  Environment());
+  ASSERT_TRUE(service.WaitForLine("serving")) << service.Text();
+  const auto start = [&](int node) {
+    return Train(
+        {"--nnodes", "1:2", "--insecure", "--rdzv_endpoint", absl::StrCat("127.0.0.1:", port_), "--node_rank",
+         absl::StrCat(node), "--shutdown_timeout", "12", "--rdzv_conf", "last_call_timeout=20"},
+        "disk/run", kEpochs, {"--checkpoint_steps", "1000"}, {{"MTRUN_PACE", "0.02"}});
+  };
+  const auto writer = start(0), other = start(1);
+  ASSERT_TRUE(writer->WaitForLine("epoch 2/")) << writer->Text() << other->Text();
+  (*disk)->Fill();
+  ASSERT_TRUE(writer->WaitForLine("the run waits for room")) << writer->Text();
+  Program& leaves = GetParam() ? *writer : *other;
+  Program& stays = GetParam() ? *other : *writer;
+  leaves.Signal(SIGTERM);
+  EXPECT_EQ(leaves.Wait(Seconds(20)), 0) << leaves.Text() << "\n-- the other:\n" << stays.Text();
+  (*disk)->Free();
+  EXPECT_EQ(stays.Wait(Seconds(120)), 0) << stays.Text();
+  ExpectUndisturbed("disk/run", kEpochs);
+}
+
+INSTANTIATE_TEST_SUITE_P(Node, LeavingAFullDiskTest, testing::Bool(),
+                         [](const auto& writes) { return writes.param ? "ThatWrites" : "ThatDoesNotWrite"; });
 
 TEST_F(LeavingTest, WhoWaitsForALostServiceDoesNotStandStill) {
   const std::vector<std::string> meeting = {"--nnodes", "1:2", "--rdzv_endpoint", endpoint_};

@@ -225,9 +225,9 @@ TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& ba
           }};
 }
 
-/// Any node's first worker may come to write the run's files. A full disk may have room when it does, and one with
-/// a run on it that has become read-only may be writable again: only what time cannot mend ends a worker here, for
-/// the launcher takes it for hopeless.
+/// Any node's first worker may come to write the run's files. A full disk may have room when it does, and one
+/// with a run on it that has become read-only may be writable again: only what time cannot mend ends a worker
+/// here, for the launcher takes it for hopeless.
 absl::Status CheckFolder(const Run& run) {
   if (run.assignment.local_rank != 0) return absl::OkStatus();
   const absl::Status checked = CheckRunFolder(run.options.model_folder);

@@ -1,5 +1,5 @@
-// Waits for a disk that is full or read-only: says once what the run waits for, and pauses between two tries. Not
-// thread-safe.
+// Waits for a disk that is full or read-only: says once what the run waits for, and pauses between two tries.
+// Not thread-safe.
 #pragma once
 
 #include <functional>

@@ -34,8 +34,8 @@ class RunFiles {
     Duration grace = {};             // from a polite signal to SIGKILL, zero: unknown
     bool remember = false;           // steps, for the case that this member becomes the writer
     std::function<std::string(int64_t step)> sample_ids;  // digest of a step's samples, for the ledger
-    /// Called while the disk is full or read-only, with its error: pauses, and returns whether to try again. Null:
-    /// never.
+    /// Called while the disk is full or read-only, with its error: pauses, and returns whether to try again.
+    /// Null: never.
     std::function<bool(const absl::Status& full)> await_room = nullptr;
   };
   /// What the files are opened for.

@@ -80,6 +80,7 @@ absl::StatusOr<Outcome> TrainLoop::Run() {
     // On a terminal its launcher tells people, in one line for all workers of a node; a log has every reason.
     if (!progress_.terminal()) log::Info("regrouping: ", std::string(status.message()));
     // What the old group lent goes first: its memory, and the hooks that write into it.
+    stuck_step_.reset();
     generation_.reset();
     const absl::Status regrouped = membership_.Regroup(status);
     if (regrouped.code() == absl::StatusCode::kCancelled) {
@@ -94,6 +95,7 @@ absl::StatusOr<Outcome> TrainLoop::Run() {
 
 absl::Status TrainLoop::RunGeneration() {
   MT_RETURN_IF_ERROR(Enter());
+  stuck_step_.emplace(membership_, in_.grace);
   while (true) {
     MT_ASSIGN_OR_RETURN(const bool over, RunOnce());
     if (over) return absl::OkStatus();
@@ -105,7 +107,7 @@ absl::StatusOr<bool> TrainLoop::RunOnce() {
   const Decision decision = lifecycle_.Next(at, membership_.generation_is_over(), MonotonicNow());
   switch (decision.action) {
     case Action::kStep:
-      MT_RETURN_IF_ERROR(Step());
+      MT_RETURN_IF_ERROR(stuck_step_->Run([this] { return Step(); }));
       return false;
     case Action::kEvaluate:
       MT_RETURN_IF_ERROR(EndEpoch());
@@ -360,14 +362,18 @@ absl::StatusOr<bool> TrainLoop::StopWhileWaiting(const std::string& why) {
   // A spare of a job that is done holds what nobody needs, and nobody renews its lease.
   if (replica_.exists() && !membership_.work_is_done() && !membership_.others_continue()) {
     lease = lease_.AwaitOutside("the last checkpoint");
-    if (absl::IsAborted(lease)) {
+    const absl::Status saved = lease.ok() ? SaveBeforeLeaving(
+                                                membership_, in_.grace, [this] { StillHere(); },
+                                                [this] { return SaveUnlessSaved(); })
+                                          : absl::OkStatus();
+    if (absl::IsAborted(lease) || absl::IsAborted(saved)) {
       generation_.reset();
-      const absl::Status regrouped = membership_.Regroup(lease);
+      const absl::Status regrouped = membership_.Regroup(lease.ok() ? saved : lease);
       if (absl::IsCancelled(regrouped)) return StopWhileWaiting(std::string(regrouped.message()));
       MT_RETURN_IF_ERROR(regrouped);
       return false;
     }
-    if (lease.ok()) MT_RETURN_IF_ERROR(SaveUnlessSaved());
+    MT_RETURN_IF_ERROR(saved);
   }
   if (!membership_.others_continue()) {
     StopRun(why, lease);

@@ -16,6 +16,7 @@
 #include "trainers/run/epoch_meter.h"
 #include "trainers/run/generation_state.h"
 #include "trainers/run/lease_wait.h"
+#include "trainers/run/leaving.h"
 #include "trainers/run/lifecycle.h"
 #include "trainers/run/progress.h"
 #include "trainers/run/report.h"
@@ -112,14 +113,15 @@ class TrainLoop {
   SmoothedLoss smoothed_;
   RefusedSums refused_;  // of the last generation
   std::optional<GenerationState> generation_;
-  int writer_ = 0;                  // rank that writes the run's files
-  RunReport report_;                // of the replica's progress
-  bool knows_run_ = false;          // this and the next are of that run
-  TimePoint run_began_;             // as if the whole run were this process's
-  std::optional<TimePoint> broke_;  // when the last membership did; until the first step of the next one
-  std::string why_;                 // it did
-  bool in_order_ = false;           // it does, and nothing has failed
-  TimePoint entered_;               // when the running one began its steps
+  std::optional<StuckStep> stuck_step_;  // of that generation
+  int writer_ = 0;                       // rank that writes the run's files
+  RunReport report_;                     // of the replica's progress
+  bool knows_run_ = false;               // this and the next are of that run
+  TimePoint run_began_;                  // as if the whole run were this process's
+  std::optional<TimePoint> broke_;       // when the last membership did; until the first step of the next one
+  std::string why_;                      // it did
+  bool in_order_ = false;                // it does, and nothing has failed
+  TimePoint entered_;                    // when the running one began its steps
   Outcome outcome_;
 };
 

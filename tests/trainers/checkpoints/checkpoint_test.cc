@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/trainers/checkpoints/support/fake_disk.h"
+#include "tests/trainers/checkpoints/support/snapshots.h"
 #include "trainers/checkpoints/manifest.h"
 #include "trainers/checkpoints/run_state.h"
 
@@ -20,23 +21,6 @@ using Survives = FakeDisk::Survives;
 constexpr char kRun[] = "/run";
 constexpr Survives kOutcomes[] = {Survives::kSyncedOnly, Survives::kNamesButNoUnsyncedBytes,
                                   Survives::kNamesAndHalfOfTheBytes, Survives::kEverything};
-
-/// Two tensors whose bytes tell the step.
-Snapshot SnapshotOf(int64_t step) {
-  auto bytes = std::make_shared<std::vector<uint8_t>>(48, static_cast<uint8_t>(step));
-  const absl::Span<const uint8_t> all(*bytes);
-  using datasets::DType;
-  Snapshot snapshot;
-  snapshot.step = step;
-  snapshot.model = {.infos = {{.name = "weight", .dtype = DType::kF32, .shape = {4}},
-                              {.name = "bias", .dtype = DType::kF32, .shape = {4}}},
-                    .bytes = {all.subspan(0, 16), all.subspan(16, 16)}};
-  snapshot.optimizer = {.infos = {{.name = "momentum/0", .dtype = DType::kF32, .shape = {4}}},
-                        .bytes = {all.subspan(32, 16)}};
-  snapshot.state = absl::StrCat("{\"step\": ", step, "}");
-  snapshot.owner = bytes;
-  return snapshot;
-}
 
 /// A disk with step 10, all of it synced.
 FakeDisk DiskWithStep10() {
@@ -199,78 +183,6 @@ TEST(CheckpointTest, OneThatMayNotBeCommittedLeavesNothing) {
   snapshot.may_commit = [] { return absl::OkStatus(); };
   EXPECT_TRUE(WriteCheckpoint(disk, kRun, snapshot, "1.7").ok());
   EXPECT_EQ(NewestStep(disk), 20);
-}
-
-/// The bytes tell the generation.
-Snapshot SnapshotOfGeneration(uint64_t generation, int64_t step) {
-  Snapshot snapshot = SnapshotOf(static_cast<int64_t>(generation));
-  snapshot.step = step;
-  snapshot.state = EncodeRunState({.run = 7, .position = {generation, step, false}, .identity = {}});
-  return snapshot;
-}
-
-RunState StateAt(uint64_t generation, int64_t step, Lineage lineage) {
-  RunState state;
-  state.run = 7;
-  state.position = {generation, step, false};
-  state.lineage = std::move(lineage);
-  return state;
-}
-
-/// Two nodes with own disks began apart; then they met, and this one's branch was given up.
-TEST(CheckpointTest, RetentionRemovesAncestorsAndSetsOtherBranchesAside) {
-  FakeDisk disk;
-  for (const auto& [generation, step] : std::vector<std::pair<uint64_t, int64_t>>{{1, 10}, {2, 20}, {3, 30}})
-    ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(generation, step), "1.1").ok());
-  ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(5, 40), "5.1").ok());
-  ASSERT_TRUE(
-      RemoveOldSteps(disk, kRun, 40, StateAt(5, 40, {{1, 0}, {3, 15}, {5, 33}}), 1, std::nullopt).ok());
-  EXPECT_THAT(*disk.List(kRun), ElementsAre("branch_2_step_20", "step_40"));
-}
-
-TEST(CheckpointTest, ABranchGetsAFreeName) {
-  FakeDisk disk;
-  for (const uint64_t generation : {2, 3, 2, 3})
-    ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(generation, 50), "1.1").ok());
-  EXPECT_THAT(*disk.List(kRun), ElementsAre("branch_2_step_50", "step_50"));
-  ASSERT_TRUE(disk.Remove("/run/step_50").ok());
-  for (const uint64_t generation : {2, 3})
-    ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(generation, 50), "1.1").ok());
-  EXPECT_THAT(*disk.List(kRun), ElementsAre("branch_2_step_50", "branch_2_step_50.2", "step_50"));
-}
-
-TEST(CheckpointTest, ASearchAboveAPositionReadsNoOtherCheckpoint) {
-  FakeDisk disk;
-  for (const auto& [generation, step] : std::vector<std::pair<uint64_t, int64_t>>{{2, 66}, {2, 50}, {2, 350}})
-    ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(generation, step), "1.1").ok());
-  EXPECT_EQ(FindNewest(disk, kRun, Position{1, 66})->newest->step, 350);
-  disk.Bytes("/run/step_350/model.safetensors")->back() ^= 1;
-  const auto search = FindNewest(disk, kRun, Position{1, 66});
-  EXPECT_EQ(search->newest->step, 66) << "of a later generation";
-  EXPECT_THAT(search->passed_over, ElementsAre(HasSubstr("step_350")));
-  EXPECT_FALSE(FindNewest(disk, kRun, Position{2, 400})->newest);
-}
-
-/// Members of generation 8 had made 76 steps, and one of their folders came back only when generations 9 to
-/// 12 had continued from step 65.
-TEST(CheckpointTest, WhatALaterGenerationHasContinuedFromBeforeBecomesABranch) {
-  FakeDisk disk;
-  for (const int64_t step : {64, 74, 75, 76})
-    ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(8, step), "8.1").ok());
-  ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(12, 73), "12.1").ok());
-  EXPECT_EQ(FindNewest(disk, kRun)->newest->step, 76) << "the steps count, then the generation";
-  ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(12, 74), "12.1").ok());
-  ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(8, 74), "8.1").ok()) << "a late writer";
-  EXPECT_EQ(ReadCheckpoint(disk, absl::StrCat(kRun, "/step_74"), 74)->model.back(), 12);
-  ASSERT_TRUE(RemoveOldSteps(disk, kRun, 74, StateAt(12, 74, {{8, 0}, {12, 65}}), 2, 64).ok());
-  EXPECT_THAT(*disk.List(kRun),
-              ElementsAre("branch_8_step_74", "step_64", "step_73", "step_74", "step_75", "step_76"))
-      << "nothing that was saved is lost";
-  EXPECT_EQ(ReadCheckpoint(disk, absl::StrCat(kRun, "/branch_8_step_74"), 74)->model.back(), 8);
-  EXPECT_THAT(*CompletePositions(disk, kRun),
-              ElementsAre(SavedPosition{7, {8, 64, false}}, SavedPosition{7, {12, 73, false}},
-                          SavedPosition{7, {12, 74, false}}, SavedPosition{7, {8, 75, false}},
-                          SavedPosition{7, {8, 76, false}}));
 }
 
 /// The lease may end while the step that is there is read.
