@@ -1,6 +1,9 @@
-// What a trainer reads of the disk when it continues: the manifest, the state, the ledger, the metrics; and
-// what the other ranks claim to run.
+// What a trainer reads of the disk when it continues: the manifest, the state, the ledger, the metrics; what
+// the other ranks claim to run, and to hold.
+#include <algorithm>
+#include <cstring>
 #include <string>
+#include <vector>
 
 #include "base/json_text.h"
 #include "base/status_macros.h"
@@ -8,7 +11,9 @@
 #include "tests/fuzz/input.h"
 #include "trainers/checkpoints/json_lines_end.h"
 #include "trainers/checkpoints/ledger.h"
+#include "trainers/checkpoints/lineage.h"
 #include "trainers/checkpoints/manifest.h"
+#include "trainers/checkpoints/position.h"
 #include "trainers/checkpoints/run_state.h"
 #include "trainers/run/identity.h"
 #include "trainers/run/metrics_log.h"
@@ -62,10 +67,52 @@ void ReadMetrics(std::string_view bytes) {
   MT_CHECK(log->next_step() <= 5) << log->next_step();
 }
 
+/// A claim of eight bytes: small numbers, so that members meet at the same positions.
+Claim ClaimOf(std::string_view bytes) {
+  const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  Claim claim{.known = static_cast<uint64_t>(at(0) % 8)};
+  if (at(1) % 3 != 0) {
+    claim.run = at(1) % 3;
+    claim.position = {static_cast<uint64_t>(at(2) % 8), at(3) % 16, at(4) % 2 == 1};
+    claim.digest = at(4) % 4;
+  }
+  if (at(5) % 3 != 0)
+    claim.saved = {static_cast<uint64_t>(at(5) % 3), {at(6) % 8u, at(7) % 16, at(4) % 8 > 3}};
+  claim.gap = at(0) / 8;
+  return claim;
+}
+
+/// Whatever members claim, the one that counts is the furthest, and once the readers have read theirs nothing
+/// that any member has saved of its run lies further.
+void DecideOfClaims(std::string_view bytes) {
+  std::vector<Claim> claims;
+  for (; bytes.size() >= 8 && claims.size() < 6; bytes.remove_prefix(8)) claims.push_back(ClaimOf(bytes));
+  const StatePlan plan = DecideSource(claims, bytes.size());
+  if (plan.source < 0) return;
+  const Claim& source = claims.at(static_cast<size_t>(plan.source));
+  for (const Claim& claim : claims) MT_CHECK(claim.run == 0 || claim.position <= source.position);
+  for (const int rank : plan.readers)
+    claims.at(static_cast<size_t>(rank)).position = claims[rank].saved.position;
+  const uint64_t run = source.run;
+  for (const int rank : plan.readers) {
+    Claim& reader = claims.at(static_cast<size_t>(rank));
+    MT_CHECK(reader.saved.run == run && reader.saved.position > plan.truth);
+    reader.run = run;
+    reader.position = reader.saved.position;
+  }
+  const StatePlan again = DecideSource(claims, bytes.size());
+  for (const Claim& claim : claims) {
+    MT_CHECK(claim.saved.run != run || claim.saved.position <= again.truth);
+    MT_CHECK(again.generation > claim.known);
+  }
+}
+
 }  // namespace
 
 void FuzzCheckpoint(std::string_view bytes) {
   if (bytes.empty()) return;
+  constexpr unsigned char kClaims = 250;
+  if (static_cast<unsigned char>(bytes[0]) >= kClaims) return DecideOfClaims(bytes.substr(1));
   const std::string_view rest = bytes.substr(1);
   switch (bytes[0] % 5) {
     case 0:

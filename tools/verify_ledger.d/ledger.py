@@ -138,7 +138,7 @@ class Generation:
 
     def rewind(self, step, parent):
         self.begin(step)
-        if type(parent) is int:
+        if type(parent) is int and parent < self.of[1]:
             self.parent = (self.of[0], parent)
         for other in [s for s in self.steps if s >= step]:  # within the generation itself
             del self.steps[other]

@@ -135,7 +135,8 @@ absl::StatusOr<RunReplica::Begun> RunReplica::Enter(Membership& membership, cons
   known_generation_ = std::max(known_generation_, view.known);
   may_be_behind_ = exists() && (may_be_behind_ || membership.lease_lapsed());
   const checkpoints::Position before = position_;
-  Begun begun{.held = exists()};
+  Begun begun;
+  begun.held = exists() && resumed_.empty();
   MT_ASSIGN_OR_RETURN(StatePlan plan, Agree(membership, folder, view.saved));
   bool wanted = resume, anywhere = resume;
   if (plan.source < 0 && !resume) {

@@ -46,7 +46,7 @@ class RunReplica {
   struct Begun {
     bool fresh = false;     // the run begins now
     bool received = false;  // this member took another one's state over
-    bool held = false;      // this member held a state of a run before
+    bool held = false;      // this member held a state of a run before, of a generation that it was in
     int writer = 0;         // rank that writes the run's files
     std::string resumed;    // the checkpoint that it continues from, "" where a member held the state
   };

@@ -13,7 +13,10 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/program.h"
 #include "tests/trainers/run/run_simulation.h"
 
 namespace mtrun::trainers {
@@ -37,6 +40,30 @@ class Storm {
     for (int turn = 0, turns = 20 + Below(100); turn < turns && !IsOver(); ++turn) Turn(/*faults=*/true);
     for (int turn = 0; turn < 500 && !IsOver(); ++turn) Turn(/*faults=*/false);
     return !IsOver() ? "a run comes to its end once faults cease" : run_.offence();
+  }
+  /// The ledgers of a finished run as tests/trainers/run/verify_simulated.py reads them.
+  std::string Ledgers(uint64_t seed) const {
+    int run = 0;
+    int64_t steps = 0;
+    for (int i = 0; i < run_.size(); ++i) {
+      if (run_.at(i).phase != Phase::kDone) continue;
+      run = run_.at(i).state.run;
+      steps = run_.at(i).state.position.steps;
+    }
+    nlohmann::json disks = nlohmann::json::array();
+    for (const SimulatedDisk& disk : run_.disks()) {
+      nlohmann::json lines = nlohmann::json::array();
+      for (const SimulatedLine& line : disk.ledger) {
+        if (line.run != run) continue;
+        lines.push_back({{"rewind", line.rewind},
+                         {"step", line.step},
+                         {"generation", line.generation},
+                         {"of", line.of},
+                         {"membership", line.membership}});
+      }
+      disks.push_back(lines);
+    }
+    return nlohmann::json({{"seed", seed}, {"steps", steps}, {"disks", disks}}).dump();
   }
   std::string Describe() const {
     return absl::StrJoin(lines_, "\n") + "\n--\n" + absl::StrJoin(run_.Describe(), "\n");
@@ -115,6 +142,24 @@ TEST(RunStorm, NothingSavedIsLostAndEveryLedgerIsWhole) {
     const std::string offence = storm.Run();
     ASSERT_EQ(offence, "") << "MTRUN_SEED=" << seed << "\n" << storm.Describe();
   }
+}
+
+TEST(RunStorm, TheRealVerifierProvesTheLedgersOfFinishedRuns) {
+  constexpr uint64_t kSchedules = 1000;
+  const support::TemporaryFolder folder;
+  std::string runs;
+  for (uint64_t seed = FirstSeed(); seed < FirstSeed() + kSchedules; ++seed) {
+    Storm storm(seed, /*goes_back=*/false);
+    ASSERT_EQ(storm.Run(), "") << "MTRUN_SEED=" << seed;
+    runs += storm.Ledgers(seed) + "\n";
+  }
+  support::WriteText(folder.File("runs"), runs);
+  support::Program verify(
+      {"sh", "-c",
+       absl::StrCat("exec python3 ", support::TestFile("trainers/run/verify_simulated.py"), " <",
+                    folder.File("runs"))});
+  EXPECT_EQ(verify.Wait(), 0) << verify.Text();
+  EXPECT_EQ(verify.Text(), absl::StrCat(kSchedules, "\n"));
 }
 
 /// The rules of before: live states alone are compared, and a save deletes what lies further.
