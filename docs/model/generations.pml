@@ -7,7 +7,7 @@
  * commits it if its lease is valid. It sends the next record after that.
  *
  * Worlds: -DN=3 nodes, -DK=1 services (several: a list), -DG=3 generations, -DFIRST=3 (the set of members of the
- * first one; the others are spares). Rules that were given up, or that are known to be unsafe:
+ * first one; the others are spares), -DDEATHS=1, -DHALVES (node 0 reaches service 0 alone, node 2 service 1). Rules that were given up, or that are known to be unsafe:
  *   OLD_RULE_LOST_IS_OUT    a generation is formed as soon as its members are lost: neither departure nor lease
  *   RULE_ANY_AUTHORITY      each service of the list may form a generation (takeover=any)
  *   RULE_NO_PREDECESSORS    the last generation that a service knows decides alone
@@ -23,6 +23,11 @@
 #endif
 #ifndef FIRST
 #define FIRST ((1 << N) - 1)
+#endif
+#ifdef HALVES
+#define REACHES(x, y) ((x) == 1 || (x) == 2 * (y))
+#else
+#define REACHES(x, y) true
 #endif
 #ifndef DEATHS
 #define DEATHS N      /* how many nodes may die */
@@ -58,6 +63,7 @@ byte registered[K];     /* nodes with a session */
 byte offered[K];        /* those of them that run nothing */
 byte gone[K];           /* members that are proven dead */
 byte waited[K];         /* members that were silent for longer than their lease */
+byte assigned[K];       /* members of the last generation that will hear of it in the session that they have */
 byte told[K];           /* nodes that have said that they know the last generation */
 
 byte i, k;              /* of one action alone, 0 between actions */
@@ -96,7 +102,7 @@ hidden byte one_generation_at_a_time;
 #endif
 
 inline learn(k, g) {
-  last[k] = g; gone[k] = 0; waited[k] = 0; told[k] = 0
+  last[k] = g; gone[k] = 0; waited[k] = 0; told[k] = 0; assigned[k] = 0
 }
 
 /* ---- actions of nodes */
@@ -138,6 +144,10 @@ inline stop() {
 }
 
 inline connect() {
+  if
+  :: at[i] < NOWHERE && at[i] != k -> DROP(assigned[at[i]], i)  /* it offers again when it comes back */
+  :: else
+  fi;
   at[i] = k;
   ADD(registered[k], i);
   DROP(waited[k], i);
@@ -157,6 +167,7 @@ inline offer() {
 inline enter() {
   k = at[i];
   known[i] = last[k];
+  DROP(assigned[k], i);
   ADD(runs, i); ADD(leased, i); ADD(told[k], i);
   DROP(offered[k], i)
 }
@@ -166,9 +177,7 @@ inline heartbeat() {
   ADD(leased, i); ADD(told[k], i);
 }
 
-/* The service of the node has formed a generation that it does not know yet. */
-#define IS_ASSIGNED(i) (CONNECTED(i) && IN(offered[at[i]], i) && former[last[at[i]]] == at[i] && IN(members[last[at[i]]], i) && \
-                        known[i] != last[at[i]] && NEWER(last[at[i]], known[i]))
+#define IS_ASSIGNED(i) (CONNECTED(i) && IN(assigned[at[i]], i))
 
 /* ---- actions of services */
 
@@ -177,7 +186,10 @@ inline form() {
   members[top] = offered[k];
   before[top] = last[k];
   former[top] = k;
-  learn(k, top)
+  learn(k, top);
+  FOR(j, 0, N - 1)
+    if :: at[j] == k && IN(offered[k], j) -> ADD(assigned[k], j) :: else fi;
+  ROF(j)
 }
 
 /* Members of the generations that a service looks at. */
@@ -235,12 +247,12 @@ inline tidy() {
   :: atomic { IS_ASSIGNED(x) -> i = x; DO(enter(), "node %d enters %d\n", x, known[x]) } \
   :: atomic { IN(runs, x) && !IN(leased, x) && CONNECTED(x) && last[at[x]] == known[x] && LEASES -> \
        i = x; DO(heartbeat(), "node %d has a lease in %d\n", x, known[x]) } \
-  :: atomic { IN(alive, x) && SIZE(alive) > N - DEATHS -> DO(DROP(alive, x); DROP(runs, x); DROP(leased, x); known[x] = 0; at[x] = NOWHERE, "node %d dies%c\n", x, 32) } \
+  :: atomic { IN(alive, x) && SIZE(alive) > N - DEATHS -> DO(DROP(alive, x); DROP(runs, x); DROP(leased, x); known[x] = 0; if :: at[x] < NOWHERE -> DROP(assigned[at[x]], x); at[x] = NOWHERE :: else fi, "node %d dies%c\n", x, 32) } \
   CONNECTS(x, 0) \
   CONNECTS_TO_SECOND(x)
 
 #define CONNECTS(x, y) \
-  :: atomic { IN(alive, x) && (at[x] != y || !IN(registered[y], x)) -> \
+  :: atomic { IN(alive, x) && REACHES(x, y) && (at[x] != y || !IN(registered[y], x)) -> \
        i = x; k = y; DO(connect(), "node %d is at service %d\n", x, y) }
 
 #if K > 1
