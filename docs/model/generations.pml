@@ -7,7 +7,8 @@
  * commits it if its lease is valid. It sends the next record after that.
  *
  * Worlds: -DN=3 nodes, -DK=1 services (several: a list), -DG=3 generations, -DFIRST=3 (the set of members of the
- * first one; the others are spares), -DDEATHS=1, -DHALVES (node 0 reaches service 0 alone, node 2 service 1). Rules that were given up, or that are known to be unsafe:
+ * first one; the others are spares), -DDEATHS=1, -DHALVES (node 0 reaches service 0 alone,
+ * node 2 service 1). Rules that were given up, or that are known to be unsafe:
  *   OLD_RULE_LOST_IS_OUT    a generation is formed as soon as its members are lost: neither departure nor lease
  *   RULE_ANY_AUTHORITY      each service of the list may form a generation (takeover=any)
  *   RULE_NO_PREDECESSORS    the last generation that a service knows decides alone
