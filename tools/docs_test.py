@@ -91,7 +91,8 @@ class BuildTest(Site):
 
     def test_every_document_is_a_page(self):
         documents = glob.glob(f"{self.folder}/docs/**/*.md", recursive=True)
-        wanted = {os.path.relpath(path, f"{self.folder}/docs")[:-3] + ".html" for path in documents}
+        wanted = {re.sub(r"README\.md$|\.md$", lambda end: "index.html" if end[0] == "README.md" else ".html",
+                         os.path.relpath(path, f"{self.folder}/docs")) for path in documents}
         self.assertEqual(wanted | {"404.html"}, {os.path.relpath(path, self.site) for path in self.pages()})
 
     def test_lists_and_tables_are_read_as_such(self):

@@ -318,7 +318,8 @@ absl::Status RemoveOldSteps(Files& files, const std::string& root, int64_t step,
   MT_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, CompleteSteps(files, root));
   for (const int64_t old : StepsToRemove(steps, step, keep_last, best)) {
     const std::optional<Position> position = PositionOn(files, root, old);
-    if (saved && position && !Descends(saved->lineage, *position)) {
+    if (saved && !position) continue;  // nothing says whose it is
+    if (saved && !Descends(saved->lineage, *position)) {
       MT_RETURN_IF_ERROR(MakeBranch(files, root, *position).status());
       continue;
     }

@@ -93,8 +93,8 @@ absl::StatusOr<Search> FindNewest(Files& files, const std::string& root,
 absl::Status RemovePartialFolders(Files& files, const std::string& root,
                                   const std::function<bool(const std::string& name)>& aborted);
 /// Removes the steps that StepsToRemove names, now that `step` is on the disk. Only ancestors of its state
-/// `saved` are removed; other complete steps that would go become branches. Without `saved` all count as
-/// ancestors.
+/// `saved` are removed; other complete steps that would go become branches, and those whose position cannot
+/// be read stay. Without `saved` all count as ancestors.
 absl::Status RemoveOldSteps(Files& files, const std::string& root, int64_t step,
                             const std::optional<RunState>& saved, int keep_last, std::optional<int64_t> best);
 

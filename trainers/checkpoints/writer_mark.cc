@@ -1,6 +1,7 @@
 #include "trainers/checkpoints/writer_mark.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -9,6 +10,8 @@
 
 namespace mtrun::checkpoints {
 namespace {
+
+constexpr char kSeveralNodes[] = "/.several_nodes";
 
 /// Folders of older versions have it under this name.
 std::string PathIn(const std::string& folder) { return folder + "/.keeper"; }
@@ -27,7 +30,15 @@ absl::Status WriteWriterMark(const std::string& folder, const WriterMark& mark) 
   return WriteAll(file.get(), TextOf(mark));
 }
 
-bool HasAnyWriterMark(const std::string& folder) { return ReadFile(PathIn(folder)).ok(); }
+absl::Status MarkSeveralNodes(const std::string& folder) {
+  const std::string path = folder + kSeveralNodes;
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  return file.valid() ? absl::OkStatus() : ErrnoStatus(errno, "create " + path);
+}
+
+bool IsOfSeveralNodes(const std::string& folder) {
+  return access((folder + kSeveralNodes).c_str(), F_OK) == 0 || access(PathIn(folder).c_str(), F_OK) == 0;
+}
 
 bool HasWriterMark(const std::string& folder, const WriterMark& mark) {
   const auto text = ReadFile(PathIn(folder));

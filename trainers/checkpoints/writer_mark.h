@@ -16,9 +16,11 @@ struct WriterMark {
 };
 
 absl::Status WriteWriterMark(const std::string& folder, const WriterMark& mark);
-/// Whether `folder` has such a mark, of whatever run and generation: several nodes have worked on the run in
-/// it.
-bool HasAnyWriterMark(const std::string& folder);
+/// Notes in `folder` that several nodes work on its run: other disks may then hold steps that it does not
+/// tell of. Python's Replica makes the same file, `.several_nodes`.
+absl::Status MarkSeveralNodes(const std::string& folder);
+/// A writer's mark, which earlier releases made alone, says so too.
+bool IsOfSeveralNodes(const std::string& folder);
 /// False also where there is no mark, or none that can be read.
 bool HasWriterMark(const std::string& folder, const WriterMark& mark);
 

@@ -39,7 +39,7 @@ constexpr uint64_t kMaxGap = 1 << 16;
 /// worked on the run, or its records are on another node.
 bool MayHaveOtherBranches(const std::string& folder) {
   const auto run = checkpoints::RunOfLedger(absl::StrCat(folder, "/", checkpoints::kLedgerFile));
-  return checkpoints::HasAnyWriterMark(folder) || !run.ok() || !run->has_value();
+  return checkpoints::IsOfSeveralNodes(folder) || !run.ok() || !run->has_value();
 }
 
 /// What tensors hold while another member's values are on their way into them: a hand-over that breaks must
@@ -162,6 +162,9 @@ absl::StatusOr<RunReplica::Begun> RunReplica::Enter(Membership& membership, cons
     log::Warning("the state that this worker held, ", checkpoints::ToText(before),
                  ", is discarded: the run has gone further without it, to ", checkpoints::ToText(plan.truth));
   }
+  // Before the state is handed over: from then on another node may continue it. A disk that does not take the
+  // mark takes no steps either.
+  if (who.nodes > 1 && who.first_on_node) checkpoints::MarkSeveralNodes(folder).IgnoreError();
   MT_RETURN_IF_ERROR(Receive(membership, plan, begun.received));
   generation_ = plan.generation;
   begun.writer = plan.writer;

@@ -34,5 +34,15 @@ TEST(WriterMarkTest, AFolderThatIsNotThereIsNamed) {
   EXPECT_NE(std::string(status.message()).find("/none/.keeper"), std::string::npos) << status;
 }
 
+TEST(SeveralNodesTest, EitherMarkSaysThatOtherDisksMayHaveMore) {
+  const support::TemporaryFolder noted, earlier, none;
+  ASSERT_TRUE(MarkSeveralNodes(noted.path()).ok() && MarkSeveralNodes(noted.path()).ok());
+  ASSERT_TRUE(WriteWriterMark(earlier.path(), {.run = 1, .generation = 1}).ok());
+  EXPECT_TRUE(IsOfSeveralNodes(noted.path()));
+  EXPECT_TRUE(IsOfSeveralNodes(earlier.path())) << "of an earlier release";
+  EXPECT_FALSE(IsOfSeveralNodes(none.path()));
+  EXPECT_FALSE(MarkSeveralNodes(none.path() + "/none").ok());
+}
+
 }  // namespace
 }  // namespace mtrun::checkpoints

@@ -104,7 +104,10 @@ StatePlan RunSimulation::Meet(Lines& lines) {
   const SimulatedState& from = at(ranks_[static_cast<size_t>(plan.source)]).state;
   Expect(plan.generation > newest[from.run].generation, "generations only grow");
   Expect(from.position >= newest[from.run], "positions never go back");
-  for (const int i : ranks_) member(i).known = plan.generation;
+  for (const int i : ranks_) {
+    member(i).known = plan.generation;
+    DiskOf(i).of_several_nodes = DiskOf(i).of_several_nodes || ranks_.size() > 1;
+  }
   return plan;
 }
 
@@ -115,7 +118,6 @@ void RunSimulation::EnterFiles(const StatePlan& plan) {
     SimulatedDisk& disk = DiskOf(i);
     if (at(i).writing && at(i).writing->run != at(i).state.run)
       Write(i);  // before its folder gets to another run
-    disk.of_several_nodes = disk.of_several_nodes || ranks_.size() > 1;
     disk.GiveTo(at(i).state.run);
     const bool writes = static_cast<int>(rank) == plan.writer;
     if (writes) disk.BeginLedger(at(i).state, at(i).remembered, generation_);
