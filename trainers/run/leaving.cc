@@ -32,6 +32,10 @@ bool WaitsForDisk(std::optional<TimePoint> told, Duration grace, TimePoint now) 
   return told && now - *told < grace * 3 / 4;
 }
 
+bool IsRefusedByDisk(const absl::Status& saved) {
+  return MayTakeBytesLater(saved) || absl::IsUnavailable(saved);
+}
+
 absl::Status SaveBeforeLeaving(const Membership& membership, Duration grace, std::function<void()> still_here,
                                const std::function<absl::Status()>& save) {
   const auto give_up = [&membership, grace] {
@@ -40,9 +44,8 @@ absl::Status SaveBeforeLeaving(const Membership& membership, Duration grace, std
   };
   RoomWait wait(give_up, std::move(still_here));
   while (true) {
-    // kUnavailable: the run's files say so if they do not wait by themselves any more.
     const absl::Status saved = save();
-    if (!MayTakeBytesLater(saved) && !absl::IsUnavailable(saved)) return saved;
+    if (!IsRefusedByDisk(saved)) return saved;
     if (wait(saved)) continue;
     if (membership.others_continue()) return absl::OkStatus();
     return membership.next_is_here() ? absl::AbortedError(saved.message()) : saved;

@@ -33,6 +33,9 @@ class StuckStep {
 /// until a quarter of the grace is left.
 bool WaitsForDisk(std::optional<TimePoint> told, Duration grace, TimePoint now);
 
+/// Whether the disk took no bytes, or the run's files did not wait for it any more.
+bool IsRefusedByDisk(const absl::Status& saved);
+
 /// Saves, by `save`, what a worker holds that is told to go. While the disk takes no bytes it tries again,
 /// until the job is known to continue on other nodes (OK: nothing has to be saved) or too little of the grace
 /// is left. `still_here` is called with each try. kAborted: a generation with this worker has formed.

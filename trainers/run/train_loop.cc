@@ -359,6 +359,7 @@ void TrainLoop::StopRun(const std::string& why, const absl::Status& saved) {
 /// generation has formed in which the others wait for it, and it has entered that one.
 absl::StatusOr<bool> TrainLoop::StopWhileWaiting(const std::string& why) {
   absl::Status lease;
+  bool leaves_unsaved = false;
   // A spare of a job that is done holds what nobody needs, and nobody renews its lease.
   if (replica_.exists() && !membership_.work_is_done() && !membership_.others_continue()) {
     lease = lease_.AwaitOutside("the last checkpoint");
@@ -373,14 +374,17 @@ absl::StatusOr<bool> TrainLoop::StopWhileWaiting(const std::string& why) {
       MT_RETURN_IF_ERROR(regrouped);
       return false;
     }
-    MT_RETURN_IF_ERROR(saved);
+    // mtrun knows whether other nodes continue, and its exit status says so.
+    leaves_unsaved = IsRefusedByDisk(saved) && membership_.elastic();
+    if (!leaves_unsaved) MT_RETURN_IF_ERROR(saved);
+    if (leaves_unsaved) log::Error("step ", steps(), " is not saved here: ", std::string(saved.message()));
   }
-  if (!membership_.others_continue()) {
+  if (!leaves_unsaved && !membership_.others_continue()) {
     StopRun(why, lease);
     return true;
   }
   outcome_.complete = false;
-  outcome_.stopped = absl::StrCat(why, ": left at step ", steps(), "; the job continues on other nodes");
+  outcome_.stopped = absl::StrCat(why, ": left at step ", steps(), ", for the job's other nodes to continue");
   membership_.ReportLeaving(why);
   return true;
 }
