@@ -129,8 +129,39 @@ class GoodLedgerTest(FolderTest):
         second = self.ledger(*steps(1, 0, 2), *steps(3, 4, 5), *steps(2, 2, 4), name="b")
         self.assert_whole(first, second)
 
-    def test_a_step_may_be_repeated_word_for_word(self):
-        self.assert_whole(self.ledger(*steps(1, 0, 5), *steps(1, 3, 8)), self.ledger(*steps(1, 0, 8), name="b"))
+    def test_a_step_may_be_repeated_word_for_word_after_a_rewind_and_in_another_file(self):
+        self.assert_whole(self.ledger(*steps(1, 0, 5), rewind(5, 4, of=1), *steps(1, 3, 5), *steps(4, 5, 8)),
+                          self.ledger(*steps(1, 0, 5), name="b"))
+
+    def test_a_writer_of_a_later_generation_adds_the_steps_that_it_remembers(self):
+        folder = self.ledger(*steps(1, 0, 3), *steps(2, 3, 6), rewind(5, 7, of=1), *steps(1, 3, 5), *steps(7, 5, 8))
+        self.assert_whole(folder)
+        self.assertEqual(plain_ledger.Book([folder]).walk(), [(7, 5, None), (1, 0, 5)])
+
+    def test_the_file_whose_branch_is_furthest_counts(self):
+        """Numbers do not tell the order of branches: the one that began from an old disk has a random gap."""
+        shorter = self.ledger(*steps(1, 0, 3), rewind(3, 40000, of=1), *steps(40000, 3, 5), name="a")
+        longer = self.ledger(*steps(1, 0, 3), *steps(2, 3, 6), *steps(4, 6, 8), name="b")
+        self.assert_whole(shorter, longer)
+        self.assertEqual(plain_ledger.Book([shorter, longer]).walk(), [(4, 6, None), (2, 3, 6), (1, 0, 3)])
+        equal = self.ledger(*steps(1, 0, 3), rewind(3, 40000, of=1), *steps(40000, 3, 8), name="c")
+        self.assertEqual(plain_ledger.Book([equal, longer]).walk()[0], (40000, 3, None))
+
+    def test_a_generation_that_has_not_made_a_step_is_where_it_begins(self):
+        folder = self.ledger(*steps(1, 0, 3), *steps(2, 3, 6), rewind(6, 9, of=2))
+        self.assert_whole(folder)
+        self.assertEqual(plain_ledger.Book([folder]).walk(), [(9, 6, None), (2, 3, 6), (1, 0, 3)])
+
+    def test_of_a_late_writer_the_steps_count_and_nothing_else(self):
+        seen = hashlib.sha256(list(texts([HEAD, *steps(1, 0, 4), *steps(2, 4, 6)]))[-1]).hexdigest()
+        late = [{**step(4, 1), "prev": 64 * "e"}, {**rewind(1, 1), "prev": 64 * "e"},
+                {"checkpoint": 4, "generation": 1, "weights": "w", "prev": 64 * "e"}]
+        folder = self.ledger(*steps(1, 0, 4), *steps(2, 4, 6), *late, {**step(6, 2), "prev": seen}, step(7, 2))
+        self.assert_whole(folder)
+        self.assertEqual(plain_ledger.Book([folder]).weights, {})
+
+    def test_a_rewind_within_a_generation_takes_its_steps_back(self):
+        self.assert_whole(self.ledger(*steps(1, 0, 5), rewind(3, 1), step(3, 1, loss="1.6"), *steps(1, 4, 8)))
 
     def test_what_a_killed_writer_left_is_no_line(self):
         self.assert_whole(self.ledger(*steps(1, 0, 5), b'{"step":5,"ep', *steps(1, 5, 8)))
@@ -189,12 +220,20 @@ class BrokenLedgerTest(FolderTest):
     def test_a_generation_that_continues_one_that_nobody_wrote(self):
         self.assert_says("of which no ledger has a line", self.ledger(*steps(1, 0, 3), rewind(3, 5, of=4), *steps(5, 3, 8)))
 
-    def test_steps_before_the_beginning_of_their_generation(self):
-        self.assert_says("has steps before its beginning", self.ledger(*steps(1, 0, 5), rewind(4, 2, of=1), *steps(2, 3, 8)))
+    def test_a_generation_that_continues_two_others(self):
+        first = self.ledger(*steps(1, 0, 3), *steps(2, 3, 5), rewind(4, 7, of=2), *steps(7, 4, 8), name="a")
+        self.assert_says("continues several others", first, self.ledger(*steps(1, 0, 5), rewind(4, 7, of=1), name="b"))
 
-    def test_a_generation_that_begins_at_two_places(self):
-        first = self.ledger(*steps(1, 0, 5), rewind(4, 2, of=1), *steps(2, 4, 8), name="a")
-        self.assert_says("begins at several places", first, self.ledger(*steps(1, 0, 5), rewind(3, 2, of=1), name="b"))
+    def test_a_step_that_is_repeated_without_a_rewind(self):
+        self.assert_says("generation 1 has step 3 twice", self.ledger(*steps(1, 0, 5), *steps(1, 3, 8)))
+
+    def test_a_repeated_step_that_differs(self):
+        self.assert_says("two different lines of step 4", self.ledger(*steps(1, 0, 5), rewind(5, 4, of=1), step(4, 1, loss="1.6"),
+                                                                      *steps(4, 5, 8)))
+
+    def test_a_repeated_step_with_a_wrong_prev(self):
+        self.assert_says("prev does not name", self.ledger(*steps(1, 0, 5), rewind(5, 4, of=1), {**step(4, 1), "prev": 64 * "e"},
+                                                           *steps(4, 5, 8)))
 
     def test_other_samples(self):
         wrong = {**step(2, 1), "ids": step(3, 1)["ids"]}
