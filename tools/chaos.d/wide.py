@@ -177,7 +177,7 @@ class WideStorm(train_storm.TrainStorm):
                 cluster.send(pid, signal.SIGSTOP)
         node.state = FROZEN
         watch = self.watched[-1]
-        then = (watch.highest, watch.steps, node.front)
+        then = (watch.current, watch.steps, node.front)
         if self.folders == "shared" and fault.choice > 0.8:
             self.later(fault.lasts / 2, lambda: self.kill_members(node, record, fault))
         self.later(fault.lasts, lambda: self.thaw(node, record, fault, then))
@@ -200,13 +200,13 @@ class WideStorm(train_storm.TrainStorm):
         """Continues the frozen node; in most cases the others have saved newer steps by then, and are killed first."""
         now, (generation, steps, front) = time.monotonic(), then
         watch, kills = self.watched[-1], fault.choice >= wide_plan.NOBODY_DIES
-        went_on = watch.highest > generation and watch.steps > steps + 3
+        went_on = watch.current != generation and watch.steps > steps + 3
         if kills and fault.lasts > schedule.FENCE_SECONDS and not went_on and not self.ending and (
                 now < record["from"] + wide_plan.MOST_FROZEN_SECONDS):
             record["to"] = now + 1.0
             self.later(1.0, lambda: self.thaw(node, record, fault, then))
             return
-        record["went_on"] = went_on and [generation, steps, watch.highest, watch.steps]
+        record["went_on"] = went_on and [generation, steps, watch.current, watch.steps]
         others = [other for other in self.whole() if other is not node]
         if kills and others and not self.ending and not self.late:
             self.kill_others(others, record, fault)
