@@ -84,11 +84,17 @@ class Branches:
     def __init__(self, folders):
         self.run = ledgers.Run(read(folders))
 
+    def of(self, generation):
+        return max((each for each in self.run.generations if each[1] == generation), default=None)
+
     def made(self, generation):
-        """Returns {(generation, step)}."""
-        of = max((each for each in self.run.generations if each[1] == generation), default=None)
-        return {(each[1], step) for each, first, until in self.run.branch(of) for step in self.run.generations[each].steps
+        """Returns the steps that count."""
+        return {step for each, first, until in self.run.branch(self.of(generation)) for step in self.run.generations[each].steps
                 if first <= step < until}
+
+    def begin(self, generation):
+        """Returns its first step."""
+        return self.run.generations[self.of(generation)].begins
 
 
 class Story:
@@ -155,15 +161,15 @@ class Story:
 
 
 class Redone:
-    """How many steps each generation took back of those that counted before it. `branches.made(generation)`: the steps that
-    count if a generation is the last one, as {(generation, step)}."""
+    """How many steps each generation made again of those that counted before it. One that continues further steps of another
+    branch makes none again."""
 
     def __init__(self, branches, story):
         self.total, self.judged, self.again, self.problems = 0, 0, 0, []
         generations = [generation for generation in story.order if branches.made(generation)]
         for before, after in zip(generations, generations[1:]):
             self.judge_causes(story, before, after)
-            self.judge(branches.made(before) - branches.made(after), story, before, after)
+            self.judge(sum(step >= branches.begin(after) for step in branches.made(before)), story, before, after)
 
     def judge_causes(self, story, before, after):
         if ended := story.without_cause(before, after):
@@ -171,13 +177,13 @@ class Redone:
                                  "although nothing was done to them")
 
     def judge(self, back, story, before, after):
-        self.total += len(back)
+        self.total += back
         if left := story.survivors(before, after):
             self.judged += 1
-            if len(back) > 1:
-                self.problems.append(f"generation {after} takes back {len(back)} steps of generation {before} although "
+            if back > 1:
+                self.problems.append(f"generation {after} takes back {back} steps of generation {before} although "
                                      f"{', '.join(sorted(left))} went on")
-        elif len(back) > 1:
+        elif back > 1:
             self.again += 1
 
 

@@ -371,8 +371,8 @@ class WideStorm(train_storm.TrainStorm):
     def report(self):
         offset = time.time() - time.monotonic()
         with open(os.path.join(self.folder, "faults.json"), "w", encoding="utf-8") as file:
-            json.dump({"wall_minus_monotonic": offset, "over": self.over,
-                       "faults": self.fired}, file)
+            json.dump({"wall_minus_monotonic": offset, "over": self.over, "faults": self.fired,
+                       "began": [watch.first for watch in self.watched]}, file)
         alone, evidence = self.run_alone(), properties.Evidence(self.folder, offset)
         over = [0.0] + [self.over.get(job, math.inf) for job in range(len(self.watched))]
         found = []

@@ -66,7 +66,10 @@ class Branches:
         self.book = book
 
     def made(self, generation):
-        return {(line["generation"], step) for step, line in self.book.lines(generation).items()}
+        return self.book.lines(generation).keys() if generation in self.book.made else set()
+
+    def begin(self, generation):
+        return self.book.begin(generation)[0]
 
 
 class Redone(runs.Redone):
