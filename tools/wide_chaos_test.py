@@ -6,8 +6,10 @@ import itertools
 import json
 import os
 import struct
+import subprocess
 import sys
 import tempfile
+import time
 import types
 import unittest
 from unittest import mock
@@ -471,7 +473,7 @@ class Storm(wide.WideStorm):
                                              kill_all=lambda number: [])
         self.watched = [types.SimpleNamespace(current=3, steps=60)]
         self.ending, self.late, self.over, self.wants_calm, self.hold_until, self.standing = None, [], {}, False, 0.0, {}
-        self.planned, self.dropped, self.pauses_told = 0.0, collections.Counter(), []
+        self.planned, self.dropped, self.pauses_told, self.last_step = 0.0, collections.Counter(), [], time.monotonic()
 
     def states(self):
         return "".join(each.state[0] for each in self.nodes)
@@ -571,6 +573,18 @@ class FaultsTest(unittest.TestCase):
         storm.fire(fault)
         self.assertEqual((storm.dropped["stall"], storm.fired, storm.todo), (1, [], []))
 
+    def test_a_run_without_steps_is_left_alone_and_has_time_after_the_last_fault(self):
+        storm = Storm((60, 3))
+        now = time.monotonic()
+        storm.last_step = now - wide.STUCK_SECONDS - 1
+        storm.fire(self.fault("stall"))
+        self.assertEqual((storm.fired, len(storm.todo)), ([], 1))
+        self.assertEqual(storm.stuck_since(now), storm.last_step)
+        storm.fired = [{"kind": "cut", "to": now - 5.0}, {"kind": "gone", "to": 1e9}]
+        self.assertEqual(storm.stuck_since(now), now - 5.0)
+        storm.fired.append({"kind": "stall", "to": now + 5.0})
+        self.assertEqual(storm.stuck_since(now), now)
+
     def test_a_fault_that_would_outlast_the_run_waits(self):
         storm = Storm((60, 3))
         storm.watched[0].steps = 200
@@ -604,6 +618,14 @@ class PlanTest(FolderTest):
         self.assertEqual(train.parse(["--wide", "--settings", "one:own"]).minutes, 3.0)
         ordinary = train.parse(["--minutes", "2"])
         self.assertEqual((ordinary.settings, ordinary.steps, ordinary.gap), ("one:shared,list:own", 80, 4.0))
+
+    def test_a_worker_that_has_ended_runs_without_a_moved_clock(self):
+        clocks = preload.Preload.__new__(preload.Preload)
+        clocks.library = "preload.so"
+        with subprocess.Popen(["true"]) as ended:
+            os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+            self.assertTrue(clocks.is_loaded(ended.pid))
+        self.assertFalse(clocks.is_loaded(os.getpid()))
 
     def test_events_have_the_true_time_whatever_the_clock_said(self):
         clocks = preload.Preload.__new__(preload.Preload)

@@ -23,6 +23,7 @@ from node import CUT, DOWN, FROZEN, GONE, LEFT_WELL, WHOLE
 HOLD_SECONDS = 3.0       # a cold start that waits for all nodes to be whole holds other faults back for this long
 EMPTY_SECONDS = 4.0      # delay of a node without a checkpoint behind the first one that has one
 FORGOTTEN_SECONDS = 90.0  # after the death of a service's host a node may be refused as one of an earlier run
+STUCK_SECONDS = 25.0     # without a new step: other faults wait until there is one
 DRAIN_SECONDS = 15.0     # bound on the end of a drained mtrun, beyond the workers' grace, after its cable is back
 KILLS = ("agent", "node", "leave", "drain", "gone")
 
@@ -30,7 +31,7 @@ KILLS = ("agent", "node", "leave", "drain", "gone")
 class WideStorm(train_storm.TrainStorm):
     DISK_MIB = 96
     LEARNING_RATE = "0.003"  # low, because the relative error of a loss near 0 is large
-    PATIENCE_SECONDS = 100.0
+    PATIENCE_SECONDS = 60.0  # without a new step and without a fault
 
     def __init__(self, args, setting, minutes):
         self.kept = kept.Kept()
@@ -88,7 +89,13 @@ class WideStorm(train_storm.TrainStorm):
         left = (self.args.steps - train_storm.CALM_STEPS - self.watched[-1].steps) * (self.args.step_seconds or 0.1)
         return not isinstance(fault, wide_plan.Fault) or fault.kind == "clock" or left > fault.lasts
 
+    def stuck_since(self, now):
+        """Returns since when the run has made no step although nothing was wrong."""
+        return max([self.last_step, *(min(fault["to"], now) for fault in self.fired if fault["kind"] != "gone")])
+
     def possible(self, kind):
+        if time.monotonic() - self.last_step > STUCK_SECONDS:
+            return False
         if kind == "cold":
             return not self.ending and not self.late and not self.wants_calm and not self.lasting()
         if kind == "clock":
