@@ -392,13 +392,24 @@ class PropertiesTest(FolderTest):
 
 
 class RunsTest(FolderTest):
-    def ledger(self, *lines):
-        self.write("run/ledger.jsonl", [{"step": step, "generation": generation} for generation, step in lines])
+    def ledger(self, *lines, name="run"):
+        """`lines`: (generation, step), or what else a line has."""
+        whole = {"epoch": 0, "world": 2, "ids": "i", "status": "applied", "loss": "1.5"}
+        self.write(f"{name}/ledger.jsonl", [line if isinstance(line, dict) else {"step": line[1], "generation": line[0], **whole}
+                                            for line in lines])
+
+    def watch(self, *lines, first=None):
+        """Of a ledger with these lines. `first`: when which generation began."""
+        self.ledger(*lines)
+        watch = runs.Watch([os.path.join(self.folder, "run")])
+        watch.look(1.0)
+        watch.first.update({generation: when for generation, when in (first or {}).items() if generation in watch.first})
+        return watch
 
     def redone(self, faults, *lines):
-        self.ledger(*lines)
+        watch = self.watch(*lines, first={1: 1.1, 2: 5.1, 7: 9.0})
         evidence = self.evidence(assigned(1, 1, "node0", "node1"), assigned(5, 2, "node0", "node2"))
-        return runs.Redone([os.path.join(self.folder, "run")], runs.Story(evidence, faults, 0.0, 60.0))
+        return runs.Redone(runs.Branches(watch.folders), runs.Story(evidence, faults, 0.0, 60.0, watch))
 
     def test_two_generations_that_write_at_a_time_are_seen(self):
         watch = runs.Watch([os.path.join(self.folder, "run")])
@@ -413,6 +424,19 @@ class RunsTest(FolderTest):
         self.assertEqual(len(watch.problems), 1)
         self.assertEqual(watch.steps, 3)
 
+    def test_a_lower_number_may_begin_later(self):
+        watch = runs.Watch([os.path.join(self.folder, "run"), os.path.join(self.folder, "other")])
+        self.ledger((1, 0), (1, 1), {"rewind": 2, "generation": 40000, "of": 1}, (40000, 2))
+        watch.look(1.0)
+        self.ledger((2, 2), name="other")
+        watch.look(9.0)
+        self.ledger((2, 3), (2, 4), name="other")
+        watch.look(19.0)
+        self.assertEqual((watch.problems, watch.order(), watch.current), ([], [1, 40000, 2], 2))
+        self.ledger((40000, 3))
+        watch.look(29.0)
+        self.assertEqual(len(watch.problems), 1)
+
     def test_a_new_writer_may_repeat_what_was_seen(self):
         watch = runs.Watch([os.path.join(self.folder, "run"), os.path.join(self.folder, "other")])
         self.ledger((1, 0), (2, 1))
@@ -420,6 +444,16 @@ class RunsTest(FolderTest):
         self.write("other/ledger.jsonl", [{"step": 0, "generation": 1}])
         watch.look(9.0)
         self.assertEqual(watch.problems, [])
+
+    def test_a_new_writer_may_repeat_what_was_not_seen_after_its_rewind(self):
+        for first in ({"rewind": 2, "generation": 5, "of": 1}, {"rewind": 2, "generation": 5}):
+            with tempfile.TemporaryDirectory() as self.folder:
+                watch = self.watch((1, 0), (2, 1), (2, 2))
+                self.ledger(first, (5, 2))
+                watch.look(8.0)
+                self.ledger(first, (1, 1), (5, 2))
+                watch.look(18.0)
+                self.assertEqual(len(watch.problems), 0 if "of" in first else 1, watch.problems)
 
     def test_one_step_may_be_redone(self):
         redone = self.redone([], (1, 0), (1, 1), (2, 1), (2, 2))
@@ -434,6 +468,10 @@ class RunsTest(FolderTest):
         redone = self.redone([{"kind": "node", "node": 0, "from": 3.0}], (1, 0), (1, 1), (1, 2), (2, 1))
         self.assertEqual((redone.judged, redone.again, redone.problems), (0, 1, []))
 
+    def test_a_branch_that_is_left_is_redone(self):
+        redone = self.redone([], (1, 0), (1, 1), (2, 2), (2, 3), (2, 4), {"rewind": 2, "generation": 7, "of": 1}, (7, 2))
+        self.assertEqual((redone.total, redone.again), (3, 1))
+
     def test_who_ends_without_a_cause_is_no_excuse(self):
         for faults, code, problems in (([], 1, 1), ([], 0, 0), ([{"kind": "cut", "node": 0, "from": 3.0}], 1, 1),
                                        ([{"kind": "worker", "node": 0, "from": 2.9}], 1, 0),
@@ -443,6 +481,34 @@ class RunsTest(FolderTest):
                 self.write("events-0.jsonl", [{"event": "worker_exited", "time": wall(3), "host": "node0", "exit_code": code}])
                 redone = self.redone(faults, (1, 0), (1, 1), (1, 2), (2, 1))
                 self.assertEqual(len(redone.problems), problems, redone.problems)
+
+    def story(self, *events, metrics=()):
+        watch = self.watch((1, 0), {"rewind": 1, "generation": 40000, "of": 1}, (40000, 1), first={1: 1.1, 40000: 6.0})
+        self.write("run/metrics.jsonl", metrics)
+        return runs.Story(self.evidence(*events), [], 0.0, 60.0, watch).members
+
+    def test_the_metrics_say_which_generation_of_the_service_one_is(self):
+        events = [assigned(1, 1, "node0", "node1"), assigned(4, 2, "node0"), assigned(5, 3, "node0", "node2"),
+                  assigned(7, 4, "node0")]
+        said = {"generation": 40000, "assigned": 3, "members": [["node0", 1], ["node2", 1]]}
+        self.assertEqual(self.story(*events, metrics=[said])[40000], (5.0, {"node0", "node2"}))
+
+    def test_a_service_that_counts_again_does_not_confuse(self):
+        said = {"generation": 40000, "assigned": 1, "members": [["node2", 1]]}
+        self.assertEqual(self.story(assigned(1, 1, "node0"), metrics=[said])[40000], (6.0, {"node2"}))
+
+    def test_who_could_not_say_its_number_was_the_only_one_meanwhile_or_is_not_known(self):
+        one, two = assigned(5, 3, "node0", "node2"), assigned(5.5, 4, "node0")
+        self.assertEqual(self.story(one)[40000], (5.0, {"node0", "node2"}))
+        with tempfile.TemporaryDirectory() as self.folder:
+            self.assertNotIn(40000, self.story(one, two))
+
+    def test_the_losses_are_those_of_the_branch_that_counts(self):
+        self.write("run/ledger.jsonl", [{"ledger": 2, "run": "r", "seed": 0, "size": 8, "global_batch": 2, "micro_batch": 1,
+                                         "shuffle": True}])
+        self.ledger((1, 0), (1, 1), {"rewind": 1, "generation": 3, "of": 1},
+                    {"step": 1, "generation": 3, "epoch": 0, "world": 2, "ids": "i", "status": "applied", "loss": "2.5"})
+        self.assertEqual(runs.losses([os.path.join(self.folder, "run")]), {0: 1.5, 1: 2.5})
 
     def test_losses_that_differ_are_seen(self):
         self.assertEqual(runs.difference({0: 1.0}, {0: 1.0}), 0.0)

@@ -6,8 +6,10 @@ import itertools
 import json
 import os
 import struct
+import subprocess
 import sys
 import tempfile
+import time
 import types
 import unittest
 from unittest import mock
@@ -129,8 +131,39 @@ class GoodLedgerTest(FolderTest):
         second = self.ledger(*steps(1, 0, 2), *steps(3, 4, 5), *steps(2, 2, 4), name="b")
         self.assert_whole(first, second)
 
-    def test_a_step_may_be_repeated_word_for_word(self):
-        self.assert_whole(self.ledger(*steps(1, 0, 5), *steps(1, 3, 8)), self.ledger(*steps(1, 0, 8), name="b"))
+    def test_a_step_may_be_repeated_word_for_word_after_a_rewind_and_in_another_file(self):
+        self.assert_whole(self.ledger(*steps(1, 0, 5), rewind(5, 4, of=1), *steps(1, 3, 5), *steps(4, 5, 8)),
+                          self.ledger(*steps(1, 0, 5), name="b"))
+
+    def test_a_writer_of_a_later_generation_adds_the_steps_that_it_remembers(self):
+        folder = self.ledger(*steps(1, 0, 3), *steps(2, 3, 6), rewind(5, 7, of=1), *steps(1, 3, 5), *steps(7, 5, 8))
+        self.assert_whole(folder)
+        self.assertEqual(plain_ledger.Book([folder]).walk(), [(7, 5, None), (1, 0, 5)])
+
+    def test_the_file_whose_branch_is_furthest_counts(self):
+        """Numbers do not tell the order of branches: the one that began from an old disk has a random gap."""
+        shorter = self.ledger(*steps(1, 0, 3), rewind(3, 40000, of=1), *steps(40000, 3, 5), name="a")
+        longer = self.ledger(*steps(1, 0, 3), *steps(2, 3, 6), *steps(4, 6, 8), name="b")
+        self.assert_whole(shorter, longer)
+        self.assertEqual(plain_ledger.Book([shorter, longer]).walk(), [(4, 6, None), (2, 3, 6), (1, 0, 3)])
+        equal = self.ledger(*steps(1, 0, 3), rewind(3, 40000, of=1), *steps(40000, 3, 8), name="c")
+        self.assertEqual(plain_ledger.Book([equal, longer]).walk()[0], (40000, 3, None))
+
+    def test_a_generation_that_has_not_made_a_step_is_where_it_begins(self):
+        folder = self.ledger(*steps(1, 0, 3), *steps(2, 3, 6), rewind(6, 9, of=2))
+        self.assert_whole(folder)
+        self.assertEqual(plain_ledger.Book([folder]).walk(), [(9, 6, None), (2, 3, 6), (1, 0, 3)])
+
+    def test_of_a_late_writer_the_steps_count_and_nothing_else(self):
+        seen = hashlib.sha256(list(texts([HEAD, *steps(1, 0, 4), *steps(2, 4, 6)]))[-1]).hexdigest()
+        late = [{**step(4, 1), "prev": 64 * "e"}, {**rewind(1, 1), "prev": 64 * "e"},
+                {"checkpoint": 4, "generation": 1, "weights": "w", "prev": 64 * "e"}]
+        folder = self.ledger(*steps(1, 0, 4), *steps(2, 4, 6), *late, {**step(6, 2), "prev": seen}, step(7, 2))
+        self.assert_whole(folder)
+        self.assertEqual(plain_ledger.Book([folder]).weights, {})
+
+    def test_a_rewind_within_a_generation_takes_its_steps_back(self):
+        self.assert_whole(self.ledger(*steps(1, 0, 5), rewind(3, 1), step(3, 1, loss="1.6"), *steps(1, 4, 8)))
 
     def test_what_a_killed_writer_left_is_no_line(self):
         self.assert_whole(self.ledger(*steps(1, 0, 5), b'{"step":5,"ep', *steps(1, 5, 8)))
@@ -189,12 +222,20 @@ class BrokenLedgerTest(FolderTest):
     def test_a_generation_that_continues_one_that_nobody_wrote(self):
         self.assert_says("of which no ledger has a line", self.ledger(*steps(1, 0, 3), rewind(3, 5, of=4), *steps(5, 3, 8)))
 
-    def test_steps_before_the_beginning_of_their_generation(self):
-        self.assert_says("has steps before its beginning", self.ledger(*steps(1, 0, 5), rewind(4, 2, of=1), *steps(2, 3, 8)))
+    def test_a_generation_that_continues_two_others(self):
+        first = self.ledger(*steps(1, 0, 3), *steps(2, 3, 5), rewind(4, 7, of=2), *steps(7, 4, 8), name="a")
+        self.assert_says("continues several others", first, self.ledger(*steps(1, 0, 5), rewind(4, 7, of=1), name="b"))
 
-    def test_a_generation_that_begins_at_two_places(self):
-        first = self.ledger(*steps(1, 0, 5), rewind(4, 2, of=1), *steps(2, 4, 8), name="a")
-        self.assert_says("begins at several places", first, self.ledger(*steps(1, 0, 5), rewind(3, 2, of=1), name="b"))
+    def test_a_step_that_is_repeated_without_a_rewind(self):
+        self.assert_says("generation 1 has step 3 twice", self.ledger(*steps(1, 0, 5), *steps(1, 3, 8)))
+
+    def test_a_repeated_step_that_differs(self):
+        self.assert_says("two different lines of step 4", self.ledger(*steps(1, 0, 5), rewind(5, 4, of=1), step(4, 1, loss="1.6"),
+                                                                      *steps(4, 5, 8)))
+
+    def test_a_repeated_step_with_a_wrong_prev(self):
+        self.assert_says("prev does not name", self.ledger(*steps(1, 0, 5), rewind(5, 4, of=1), {**step(4, 1), "prev": 64 * "e"},
+                                                           *steps(4, 5, 8)))
 
     def test_other_samples(self):
         wrong = {**step(2, 1), "ids": step(3, 1)["ids"]}
@@ -240,7 +281,7 @@ class KeptTest(FolderTest):
         disk = self.look(lambda: self.checkpoint("run", "step_3", 1, 3, lineage((1, 0))),
                          lambda: self.checkpoint("run", "step_6", 2, 6, lineage((1, 0), (2, 4))), lambda: self.remove("step_3"))
         self.assertEqual(disk.problems, [])
-        self.assertEqual(disk.furthest(), (2, 6))
+        self.assertEqual(disk.furthest(), (6, 2))
 
     def test_it_may_not_go_for_one_of_another_branch(self):
         for later in (lineage((1, 0), (2, 2)), None):
@@ -258,10 +299,14 @@ class KeptTest(FolderTest):
     def test_it_may_be_moved_aside(self):
         def move(name):
             return lambda: os.rename(self.path("run", "step_4"), self.path("run", name))
-        for name in ("branch_1_step_4", "previous_1/step_4"):
+        for name in ("branch_1_step_4", "branch_1_step_4.2", "previous_1/step_4"):
             disk = self.look(lambda: self.checkpoint("run", "step_4", 1, 4), move(name))
-            self.assertEqual(disk.problems, [])
+            self.assertEqual((disk.problems, disk.furthest()), ([], (0, 0)), name)
             self.remove(name)
+
+    def test_the_furthest_has_most_steps_whatever_its_generation(self):
+        disk = self.look(lambda: self.checkpoint("run", "step_9", 2, 9), lambda: self.checkpoint("run", "step_4", 40000, 4))
+        self.assertEqual(disk.furthest(), (9, 2))
 
     def test_one_that_is_not_complete_does_not_count(self):
         def spoil():
@@ -280,14 +325,15 @@ class RunsTest(FolderTest):
     def story(self, watch, faults=(), **members):
         with open(self.path("run", "metrics.jsonl"), "w", encoding="utf-8") as file:
             for generation, nodes in members.items():
-                file.write(json.dumps({"generation": int(generation[1:]), "members": [[node, 1] for node in nodes]}) + "\n")
+                file.write(json.dumps({"generation": int(generation[1:]), "assigned": 1, "members": [[node, 1] for node in nodes]})
+                           + "\n")
         evidence = types.SimpleNamespace(events_of=lambda kind: [])
         return wide_runs.Story(evidence, faults, 0.0, 60.0, watch)
 
     def redone(self, *lines, faults=(), **members):
         watch = self.watch(*lines)
         watch.first = {generation: 10.0 * generation for generation in watch.first}
-        return wide_runs.Redone(plain_ledger.Book(watch.folders), self.story(watch, faults, **members))
+        return wide_runs.Redone(wide_runs.Branches(plain_ledger.Book(watch.folders)), self.story(watch, faults, **members))
 
     def test_two_steps_may_not_be_redone_where_a_member_lived_on(self):
         both = {"g1": ["node0", "node1"], "g2": ["node0"]}
@@ -305,30 +351,80 @@ class RunsTest(FolderTest):
         redone = self.redone(*steps(1, 0, 5), *steps(2, 5, 9), rewind(5, 3, of=1), *steps(3, 5, 8), g2=["node1"], g3=["node0"])
         self.assertEqual((redone.total, redone.again, redone.problems), (4, 1, []))
 
-    def test_a_run_that_goes_back_is_seen(self):
+    def test_generations_follow_each_other_in_time_and_not_by_number(self):
+        """Generation 40000 began from an old disk; 4 continues what had been done on the other node, which is further."""
+        lines = [*steps(1, 0, 3), rewind(3, 40000, of=1), *steps(40000, 3, 5)]
+        watch = self.watch(*lines)
+        other = self.ledger(*steps(1, 0, 3), *steps(2, 3, 6), *steps(4, 6, 8), name="other")
+        watch.first = {1: 1.0, 2: 2.0, 40000: 10.0, 4: 20.0}
+        story = self.story(watch, g2=["node1"], g40000=["node0"], g4=["node0", "node1"])
+        self.assertEqual(story.order, [1, 2, 40000, 4])
+        redone = wide_runs.Redone(wide_runs.Branches(plain_ledger.Book([*watch.folders, other])), story)
+        self.assertEqual((redone.total, redone.judged, redone.problems), (3, 1, []))
+
+    def test_a_run_that_comes_forward_on_another_branch_makes_no_step_again(self):
+        """node2 had begun alone from step 3; node0 joined with the further disk."""
+        redone = self.redone(*steps(1, 0, 3), *steps(2, 3, 6), rewind(3, 3, of=1), *steps(3, 3, 5), rewind(6, 4, of=2),
+                             *steps(4, 6, 8), g2=["node0"], g3=["node2"], g4=["node0", "node2"])
+        self.assertEqual((redone.total, redone.judged, redone.problems), (3, 1, []))
+
+    def said_of_disk(self, generation, number, seen):
+        """What is said of a run that goes from generation 2 to generation 3 if this checkpoint was on the disk."""
         watch = self.watch(*steps(1, 0, 5), *steps(2, 5, 9), rewind(5, 3, of=1), *steps(3, 5, 8))
         watch.first[3] = 30.0
-        book, story = plain_ledger.Book(watch.folders), self.story(watch, g3=["node0"])
+        found = kept.Checkpoint(HEAD["run"], generation, number, False, None, seen)
+        disks = types.SimpleNamespace(disks={watch.folders[0]: types.SimpleNamespace(ever=[found])})
+        return list(wide_runs.gone_back(plain_ledger.Book(watch.folders), self.story(watch, g3=["node0"]), watch, disks, 1))
 
-        def said(generation, number, seen):
-            found = kept.Checkpoint(HEAD["run"], generation, number, False, None, seen)
-            disks = {watch.folders[0]: types.SimpleNamespace(ever=[found])}
-            return list(wide_runs.gone_back(book, story, watch, types.SimpleNamespace(disks=disks), 1))
-        self.assertEqual(len(said(2, 8, 20.0)), 1)
-        self.assertEqual(said(2, 8, 29.0), [], "it was saved while the generation began")
-        self.assertEqual(said(1, 4, 20.0), [], "the run continues behind it")
+    def test_a_run_that_goes_back_behind_a_checkpoint_is_seen(self):
+        self.assertEqual(len(self.said_of_disk(2, 8, 20.0)), 1)
+        self.assertEqual(len(self.said_of_disk(1, 6, 20.0)), 1, "the steps count and not the generation")
+        self.assertEqual(len(self.said_of_disk(40000, 6, 20.0)), 1)
+        self.assertEqual(self.said_of_disk(2, 8, 29.0), [], "it was saved while the generation began")
+        self.assertEqual(self.said_of_disk(2, 5, 20.0), [], "the run has as many steps")
 
-    def test_the_run_is_where_its_highest_generation_is(self):
+    def test_a_run_that_goes_back_behind_a_member_is_seen(self):
+        for faults, of_last, problems in (((), ["node0"], 1), ((), ["node1"], 0),
+                                          (({"kind": "node", "node": 0, "from": 25.0, "to": 26.0},), ["node0"], 0)):
+            watch = self.watch(*steps(1, 0, 5), *steps(2, 5, 9), *steps(4, 9, 10), rewind(5, 7, of=1), *steps(7, 5, 8))
+            watch.first = {1: 10.0, 2: 20.0, 4: 28.0, 7: 30.0}
+            story = self.story(watch, faults, g2=["node0"], g4=["node2"], g7=of_last)
+            found = list(wide_runs.gone_back(plain_ledger.Book(watch.folders), story, watch, types.SimpleNamespace(disks={}), 1))
+            self.assertEqual(len(found), problems, found)
+
+    def test_the_run_is_where_its_newest_generation_is(self):
         watch = self.watch(*steps(1, 0, 5), *steps(2, 5, 9), rewind(5, 3, of=1))
         self.assertEqual(watch.steps, 5)
+
+    def more(self, watch, now, *lines, name="run"):
+        with open(self.path(name, "ledger.jsonl"), "a", encoding="utf-8") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+        return watch.look(now)
 
     def test_one_late_step_may_be_written_but_not_two(self):
         for late, problems in ((1, 0), (2, 1)):
             watch = self.watch(*steps(1, 0, 3), *steps(2, 3, 5))
-            with open(self.path("run", "ledger.jsonl"), "a", encoding="utf-8") as file:
-                file.writelines(json.dumps(line) + "\n" for line in steps(1, 3, 3 + late))
-            watch.look(19.0)
+            self.more(watch, 19.0, *steps(1, 3, 3 + late))
             self.assertEqual(len(list(watch.late_problems())), problems)
+
+    def test_a_lower_number_that_begins_later_is_not_late(self):
+        watch = self.watch(*steps(1, 0, 3), rewind(3, 40000, of=1), *steps(40000, 3, 5))
+        watch.folders.append(self.path("other", ""))
+        watch.tails.append(wide_runs.storm.Tail(self.path("other", "ledger.jsonl")))
+        watch.repeats.append(None)
+        self.more(watch, 20.0, HEAD, *steps(1, 0, 3), *steps(2, 3, 4), name="other")
+        self.more(watch, 30.0, *steps(2, 4, 8), name="other")
+        self.assertEqual((watch.current, watch.steps, list(watch.late_problems())), (2, 8, []))
+        self.more(watch, 40.0, *steps(40000, 5, 8))
+        self.assertEqual(len(list(watch.late_problems())), 1)
+
+    def test_steps_that_a_new_writer_repeats_are_not_late(self):
+        """Those of generation 4 were in no file yet: its writer died before it wrote them."""
+        watch = self.watch(*steps(1, 0, 3), *steps(2, 3, 9))
+        self.more(watch, 30.0, rewind(5, 7, of=4), *steps(1, 2, 3), *steps(4, 3, 5))
+        self.assertEqual((watch.order(), watch.current, watch.steps), ([1, 2, 4, 7], 7, 5))
+        self.more(watch, 40.0, step(5, 7), *steps(4, 5, 8))
+        self.assertEqual([len(each) for each in watch.late.values()], [3], "after its first step nothing is repeated")
 
     def weights(self, name, *numbers):
         header = json.dumps({"w": {"dtype": "F64", "shape": [len(numbers)], "data_offsets": [0, 8 * len(numbers)]}}).encode()
@@ -363,7 +459,7 @@ class Machine:
 
 
 class Storm(wide.WideStorm):
-    """One with five such nodes. `furthest`: of each node's disk, of all nodes where there is only one."""
+    """One with five such nodes. `furthest`: steps and generation of each node's disk, of all nodes where there is only one."""
 
     def __init__(self, *furthest, hosts=()):
         self.nodes, self.todo, self.order, self.fired, self.problems = list(map(Machine, range(5))), [], itertools.count(), [], []
@@ -375,9 +471,9 @@ class Storm(wide.WideStorm):
         self.hearing = types.SimpleNamespace(members=lambda: {0, 1, 2})
         self.cluster = types.SimpleNamespace(tag="t", processes=lambda number: [], set_link=lambda number, up: None,
                                              kill_all=lambda number: [])
-        self.watched = [types.SimpleNamespace(highest=3, steps=60)]
+        self.watched = [types.SimpleNamespace(current=3, steps=60)]
         self.ending, self.late, self.over, self.wants_calm, self.hold_until, self.standing = None, [], {}, False, 0.0, {}
-        self.planned, self.dropped, self.pauses_told = 0.0, collections.Counter(), []
+        self.planned, self.dropped, self.pauses_told, self.last_step = 0.0, collections.Counter(), [], time.monotonic()
 
     def states(self):
         return "".join(each.state[0] for each in self.nodes)
@@ -401,12 +497,12 @@ class FaultsTest(unittest.TestCase):
         return wide_plan.Fault(0.0, kind, 0, lasts, choice, [0.0] * 5, 1e12, amount)
 
     def test_the_nodes_that_continued_are_killed_before_the_thaw(self):
-        storm = Storm((3, 60))
+        storm = Storm((60, 3))
         self.assertTrue(storm.do_stall(self.fault("stall")))
         self.assertEqual(storm.states(), "fwwww")
         storm.pass_time()
         self.assertEqual(storm.states(), "fwwww", "the others have not continued yet")
-        storm.watched[0].highest, storm.watched[0].steps = 4, 90
+        storm.watched[0].current, storm.watched[0].steps = 4, 90
         storm.pass_time()
         self.assertEqual(storm.states(), "wdddd")
         self.assertEqual(sorted(storm.fired[0]["killed"]), [1, 2, 3, 4])
@@ -415,20 +511,20 @@ class FaultsTest(unittest.TestCase):
         self.assertEqual((storm.states(), [each.starts for each in storm.nodes]), ("wwwww", [0, 1, 1, 1, 1]))
 
     def test_a_node_that_was_frozen_within_its_lease_lived_on(self):
-        storm = Storm((3, 60))
+        storm = Storm((60, 3))
         storm.do_stall(self.fault("stall", lasts=schedule.FENCE_SECONDS - 1, choice=0.1))
         storm.pass_time()
         self.assertEqual((storm.fired[0]["ended"], storm.fired[0]["killed"], storm.states()), ([], [], "wwwww"))
 
     def test_only_members_are_killed_where_spares_can_read_the_folder(self):
-        storm = Storm((3, 60))
+        storm = Storm((60, 3))
         storm.do_stall(self.fault("stall", choice=0.9))
         todo, storm.todo = sorted(storm.todo), []
         todo[0][2]()
         self.assertEqual(storm.states(), "fddww")
 
     def test_all_nodes_start_cold_and_the_furthest_disk_may_be_last(self):
-        storm = Storm((3, 60), (3, 70), (2, 40), (0, 0), (3, 50))
+        storm = Storm((60, 3), (70, 3), (40, 2), (0, 0), (50, 40000))
         self.assertTrue(storm.do_cold(self.fault("cold", choice=0.2)))
         self.assertEqual(storm.states(), "ddddd")
         self.assertEqual(storm.fired[0]["nodes"], [2, 4, 0, 1, 3], "the one without a checkpoint follows")
@@ -436,19 +532,19 @@ class FaultsTest(unittest.TestCase):
         self.assertGreaterEqual(when[-1] - when[0], wide.EMPTY_SECONDS - 0.1)
 
     def test_a_cold_start_waits_until_all_nodes_are_whole(self):
-        storm = Storm((3, 60))
+        storm = Storm((60, 3))
         storm.nodes[3].state = node.CUT
         self.assertFalse(storm.do_cold(self.fault("cold")))
 
     def test_the_last_node_with_a_checkpoint_is_spared(self):
-        storm = Storm((3, 60), (0, 0), (0, 0), (0, 0), (0, 0))
+        storm = Storm((60, 3), (0, 0), (0, 0), (0, 0), (0, 0))
         self.assertEqual(storm.victim(self.fault("node")).number, 1)
         self.assertEqual(storm.victim(self.fault("loss")).number, 0)
-        self.assertEqual(Storm((3, 60)).victim(self.fault("node")).number, 0, "the others read the same folder")
+        self.assertEqual(Storm((60, 3)).victim(self.fault("node")).number, 0, "the others read the same folder")
 
     def test_of_a_drained_mtrun_the_status_counts(self):
         for status, problems in ((0, 0), (143, 0), (1, 1), (-9, 1)):
-            storm = Storm((3, 60))
+            storm = Storm((60, 3))
             storm.nodes[0].front.wait = lambda status=status: status
             self.assertTrue(storm.do_drain(self.fault("drain")))
             self.assertEqual(storm.states(), "dwwww")
@@ -457,28 +553,40 @@ class FaultsTest(unittest.TestCase):
 
     def test_a_node_may_be_refused_after_its_service_was_killed_and_not_otherwise(self):
         for hosts, words, problems in (((0,), "another run of the job", 0), ((), "another run of the job", 1), ((0,), "oh", 1)):
-            storm = Storm((3, 60), hosts=hosts)
+            storm = Storm((60, 3), hosts=hosts)
             storm.do_cold(self.fault("cold"))
             storm.nodes[4].last_words, storm.nodes[4].front.returncode, storm.forgotten = lambda words=words: words, 1, 0
             storm.ended_by_itself(storm.nodes[4])
             self.assertEqual((len(storm.problems), storm.forgotten), (problems, 1 - problems))
 
     def test_a_drained_mtrun_that_does_not_end_is_named_once(self):
-        storm = Storm((3, 60))
+        storm = Storm((60, 3))
         storm.cluster.processes = lambda number: [8]
         for _ in range(2):
             storm.drained(storm.nodes[0], storm.fired[0] if storm.fired else storm.record("drain", -100.0, node=0))
         self.assertEqual(len(storm.problems), 1)
 
     def test_a_fault_is_dropped_once_the_next_of_its_kind_is_due(self):
-        storm = Storm((3, 60))
+        storm = Storm((60, 3))
         fault = self.fault("stall")
         fault.until = 1.0
         storm.fire(fault)
         self.assertEqual((storm.dropped["stall"], storm.fired, storm.todo), (1, [], []))
 
+    def test_a_run_without_steps_is_left_alone_and_has_time_after_the_last_fault(self):
+        storm = Storm((60, 3))
+        now = time.monotonic()
+        storm.last_step = now - wide.STUCK_SECONDS - 1
+        storm.fire(self.fault("stall"))
+        self.assertEqual((storm.fired, len(storm.todo)), ([], 1))
+        self.assertEqual(storm.stuck_since(now), storm.last_step)
+        storm.fired = [{"kind": "cut", "to": now - 5.0}, {"kind": "gone", "to": 1e9}]
+        self.assertEqual(storm.stuck_since(now), now - 5.0)
+        storm.fired.append({"kind": "stall", "to": now + 5.0})
+        self.assertEqual(storm.stuck_since(now), now)
+
     def test_a_fault_that_would_outlast_the_run_waits(self):
-        storm = Storm((3, 60))
+        storm = Storm((60, 3))
         storm.watched[0].steps = 200
         storm.fire(self.fault("stall"))
         self.assertEqual((storm.fired, len(storm.todo)), ([], 1))
@@ -510,6 +618,14 @@ class PlanTest(FolderTest):
         self.assertEqual(train.parse(["--wide", "--settings", "one:own"]).minutes, 3.0)
         ordinary = train.parse(["--minutes", "2"])
         self.assertEqual((ordinary.settings, ordinary.steps, ordinary.gap), ("one:shared,list:own", 80, 4.0))
+
+    def test_a_worker_that_has_ended_runs_without_a_moved_clock(self):
+        clocks = preload.Preload.__new__(preload.Preload)
+        clocks.library = "preload.so"
+        with subprocess.Popen(["true"]) as ended:
+            os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+            self.assertTrue(clocks.is_loaded(ended.pid))
+        self.assertFalse(clocks.is_loaded(os.getpid()))
 
     def test_events_have_the_true_time_whatever_the_clock_said(self):
         clocks = preload.Preload.__new__(preload.Preload)

@@ -99,9 +99,10 @@ class Disk:
         return plain_ledger.descends(other.lineage, lost.generation, lost.steps) if other.lineage else True
 
     def furthest(self):
-        """Returns the highest (generation, steps) that is present, or (0, 0)."""
-        found = filter(None, map(self.known.get, list(self.present)))
-        return max(((each.generation, each.steps) for each in found), default=(0, 0))
+        """Returns the highest (steps, generation) that a run can continue from, or (0, 0)."""
+        found = [self.known.get(key) for key, path in list(self.present.items())
+                 if os.path.dirname(path) == self.folder and os.path.basename(path).startswith("step_")]
+        return max(((each.steps, each.generation) for each in found if each), default=(0, 0))
 
 
 class Kept(threading.Thread):

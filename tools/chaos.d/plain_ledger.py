@@ -106,32 +106,50 @@ def expected(head, step):
 # ---- one file
 
 class File:
-    """The lines of one ledger.jsonl, and the errors in its chain."""
+    """What one ledger.jsonl says of each generation: its steps and their lines, its rewinds, its checkpoints. `highest` is the
+    highest generation so far."""
 
     def __init__(self, folder):
         self.path = os.path.join(folder, "ledger.jsonl")
-        self.head, self.lines, self.problems = None, [], []
-        digests, before, last_timely, highest, generations = set(), FIRST, FIRST, 0, set()
+        self.head, self.made, self.rewinds, self.weights, self.problems, self.highest = None, {}, {}, {}, [], 0
+        self.remembered = None  # (steps, generation) below which the last writer may repeat lines, until its first step
+        self.before = self.last_timely = FIRST
+        self.timely = {FIRST}
         with open(self.path, "rb") as file:
-            texts = file.read().split(b"\n")
-        for number, text in enumerate(texts, 1):
-            if not text:
-                continue
-            digest, entry = hashlib.sha256(text).hexdigest(), self.parsed(text)
-            if entry is not None:
-                generation = entry.get("generation", 0)
-                allowed = {before, last_timely} if before != FIRST else {FIRST}
-                # A writer that is late, and the first one of a generation, may not have seen the lines right before theirs.
-                if "generation" in entry and (generation < highest or generation not in generations):
-                    allowed = digests
-                if entry.get("prev") not in allowed:
-                    self.problems.append(f"{self.path}:{number}: prev does not name a line that is before this one")
-                if generation >= highest:
-                    last_timely, highest = digest, generation
-                generations.add(generation)
-                self.add(number, entry)
-            digests.add(digest)
-            before = digest
+            for number, text in enumerate(file.read().split(b"\n"), 1):
+                if text:
+                    self.read(number, text, hashlib.sha256(text).hexdigest())
+
+    def read(self, number, text, digest):
+        entry = self.parsed(text)
+        if entry is not None and not self.is_late(entry):
+            if entry.get("prev") not in self.predecessors(entry):
+                self.wrong(number, "prev does not name a line that is before this one")
+            self.last_timely = digest
+            self.timely.add(digest)
+        if entry is not None:
+            self.add(number, entry)
+        self.before = digest
+
+    def wrong(self, number, what):
+        self.problems.append(f"{self.path}:{number}: {what}")
+
+    def is_below(self, entry):
+        return isinstance(entry.get("generation"), int) and entry["generation"] < self.highest
+
+    def is_remembered(self, entry):
+        return bool(self.remembered and isinstance(entry.get("step"), int) and entry["step"] < self.remembered[0]
+                    and entry["generation"] <= self.remembered[1])
+
+    def is_late(self, entry):
+        """Returns whether the writer of the line did not know that its generation was over."""
+        return self.is_below(entry) and not self.is_remembered(entry)
+
+    def predecessors(self, entry):
+        """Returns the digests that the line's prev may be. The first line of a generation may not know of late ones."""
+        if isinstance(entry.get("generation"), int) and entry["generation"] > self.highest:
+            return self.timely | {self.before}
+        return {self.before, self.last_timely}
 
     @staticmethod
     def parsed(text):
@@ -145,22 +163,46 @@ class File:
     def add(self, number, entry):
         if "ledger" in entry:
             if self.head is not None:
-                self.problems.append(f"{self.path}:{number}: a second first line")
+                self.wrong(number, "a second first line")
             self.head = self.head or entry
         elif self.head is None:
-            self.problems.append(f"{self.path}:{number}: a line before the first line")
-        elif isinstance(entry.get("generation"), int) and any(isinstance(entry.get(key), int) for key in
-                                                              ("step", "rewind", "checkpoint")):
-            self.lines.append(entry)
-        else:
-            self.problems.append(f"{self.path}:{number}: neither a step nor a rewind nor a checkpoint")
+            self.wrong(number, "a line before the first line")
+        elif not isinstance(entry.get("generation"), int) or not any(isinstance(entry.get(key), int) for key in
+                                                                     ("step", "rewind", "checkpoint")):
+            self.wrong(number, "neither a step nor a rewind nor a checkpoint")
+        elif "step" in entry:
+            self.add_step(number, entry)
+        elif not self.is_below(entry):  # of a generation that is over only steps count
+            self.highest, generation = entry["generation"], entry["generation"]
+            if "rewind" in entry:
+                self.rewind(generation, entry["rewind"], entry.get("of"))
+            else:
+                self.weights.setdefault(entry["checkpoint"], set()).add((generation, entry.get("weights")))
 
+    def add_step(self, number, entry):
+        below, generation = self.is_below(entry), entry["generation"]
+        steps = self.made.setdefault(generation, {})
+        other = steps.setdefault(entry["step"], entry)
+        if other is not entry and content(other) != content(entry):
+            self.wrong(number, f"generation {generation} has two different lines of step {entry['step']}")
+        elif other is not entry and not below:
+            self.wrong(number, f"generation {generation} has step {entry['step']} twice")
+        if not below:
+            self.highest, self.remembered = generation, None
 
-# ---- all files of a run
+    def rewind(self, generation, step, of):
+        self.rewinds.setdefault(generation, set()).add((step, of))
+        steps = self.made.setdefault(generation, {})
+        for other in [other for other in steps if other >= step]:
+            del steps[other]
+        self.remembered = (step, of) if of else None
+
 
 def content(entry):
     return {key: value for key, value in entry.items() if key != "prev"}
 
+
+# ---- all files of a run
 
 class Book:
     """The ledgers of a run, merged. `made` maps a generation to its steps and their lines."""
@@ -172,8 +214,7 @@ class Book:
         self.made, self.rewinds, self.weights = {}, {}, {}  # ..., generation -> {(rewind, of)}, steps -> {(generation, weights)}
         for file in self.files:
             self.compare_head(file)
-            for entry in file.lines:
-                self.add(file, entry)
+            self.join(file)
 
     def compare_head(self, file):
         if file.head is None:
@@ -184,34 +225,41 @@ class Book:
         if other:
             self.problems.append(f"{file.path}: other {', '.join(sorted(other))} than in {self.files[0].path}")
 
-    def add(self, file, entry):
-        generation = entry["generation"]
-        if "checkpoint" in entry:
-            self.weights.setdefault(entry["checkpoint"], set()).add((generation, entry.get("weights")))
-            return
-        steps = self.made.setdefault(generation, {})
-        if "rewind" in entry:
-            self.rewinds.setdefault(generation, set()).add((entry["rewind"], entry.get("of")))
-        elif content(steps.setdefault(entry["step"], entry)) != content(entry):
-            self.problems.append(f"{file.path}: generation {generation} has two different lines of step {entry['step']}")
+    def join(self, file):
+        for generation, rewinds in file.rewinds.items():
+            self.rewinds.setdefault(generation, set()).update(rewinds)
+        for steps, said in file.weights.items():
+            self.weights.setdefault(steps, set()).update(said)
+        for generation, lines in file.made.items():
+            steps = self.made.setdefault(generation, {})
+            for step, entry in lines.items():
+                if content(steps.setdefault(step, entry)) != content(entry):
+                    self.problems.append(f"{file.path}: generation {generation} has two different lines of step {step}")
 
     def begin(self, generation):
         """Returns (first step of the generation, generation that it continues)."""
         lower = max((each for each in self.made if each < generation), default=None)
-        first = min(self.made[generation], default=0)
-        rewinds = self.rewinds.get(generation, {(first, None)})
-        begin, of = min(rewinds, key=lambda each: (each[0], each[1] or 0))
-        return begin, lower if of is None else of
+        rewinds = self.rewinds.get(generation, set())
+        said = [of for _, of in sorted(rewinds, key=lambda each: each[0]) if of is not None]
+        return min([*self.made[generation], *(step for step, _ in rewinds)], default=0), said[0] if said else lower
+
+    def last(self):
+        """Returns the generation at which the walk begins: of the highest ones of the files the one that has come furthest."""
+        return max({file.highest for file in self.files} & self.made.keys(), key=lambda each: (self.end(each), each), default=None)
+
+    def end(self, generation):
+        return max(self.made[generation], default=self.begin(generation)[0] - 1) + 1
 
     def walk(self, generation=None):
         """Returns the ranges of steps that count for `generation` (default: the last one) as [(generation, from, to)], newest
         first. `to` is exclusive; None means no end."""
         found, end = [], None
-        generation = max(self.made, default=None) if generation is None else generation
+        generation = self.last() if generation is None else generation
         while generation in self.made:
             begin, parent = self.begin(generation)
+            begin = begin if end is None else min(begin, end)
             found.append((generation, begin, end))
-            end = begin if end is None else min(begin, end)
+            end = begin
             if parent is None or parent >= generation:
                 break
             generation = parent
@@ -252,11 +300,8 @@ class Book:
 
     def check_generations(self):
         for generation, steps in sorted(self.made.items()):
-            if len(self.rewinds.get(generation, ())) > 1:
-                yield f"generation {generation} begins at several places: {sorted(map(str, self.rewinds[generation]))}"
-            begin, parent = self.begin(generation)
-            if any(step < begin for step in steps):
-                yield f"generation {generation} has steps before its beginning, step {begin}"
+            if len({of for _, of in self.rewinds.get(generation, ())}) > 1:
+                yield f"generation {generation} continues several others: {sorted(map(str, self.rewinds[generation]))}"
             worlds = {line.get("world") for line in steps.values()}
             if len(worlds) > 1:
                 yield f"generation {generation} has {len(worlds)} world sizes"
@@ -270,7 +315,7 @@ class Book:
 
 # ---- checkpoints
 
-NAME = re.compile(r"(?:branch_(\d+)_)?step_(\d+)")
+NAME = re.compile(r"(?:branch_(\d+)_)?step_(\d+)(?:\.\d+)?")
 
 
 def json_at(*path):

@@ -67,6 +67,7 @@ class Preload:
     def is_loaded(self, pid):
         try:
             with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
-                return self.library in maps.read()
+                found = maps.read()
         except OSError:
-            return True  # it has ended
+            found = ""
+        return not found or self.library in found  # one that has ended maps nothing

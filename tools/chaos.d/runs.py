@@ -3,7 +3,6 @@ import os
 import subprocess
 import sys
 
-import properties
 import storm
 from storm import difference
 
@@ -17,25 +16,57 @@ ENDS_PROCESSES = ("worker", "agent", "node", "leave", "gone")
 
 
 class Watch:
-    """A run's ledgers as they grow: how far it is, and whether two generations write at a time."""
+    """The growing ledgers of a run. `steps` is the furthest position, `current` the generation that began last, at `began`.
+
+    The numbers of generations do not tell their order, because a random gap is added where branches may differ. `first` maps
+    a generation to the time when its first line was seen."""
 
     def __init__(self, folders):
         self.folders, self.tails = folders, [storm.Tail(os.path.join(folder, "ledger.jsonl")) for folder in folders]
-        self.steps, self.seen, self.highest, self.began, self.problems = 0, set(), 0, 0.0, []
+        self.repeats = [None] * len(folders)  # of each file: (generation, step, of) of the last rewind, until the next step
+        self.steps, self.seen, self.first, self.current, self.began, self.problems = 0, set(), {}, 0, 0.0, []
+
+    def order(self):
+        """Returns the generations in the order of time; the numbers of those that one look has found ascend."""
+        return sorted(self.first, key=lambda generation: (self.first[generation], generation))
 
     def look(self, now):
-        """Whether there is a new step."""
+        """Returns whether there is a new step."""
         new = False
-        for line in (line for tail in self.tails for line in tail.new() if "step" in line):
-            step, generation = line["step"], line["generation"]
-            if generation > self.highest:
-                self.highest, self.began = generation, now
-            elif generation < self.highest and (generation, step) not in self.seen and now > self.began + SLACK_SECONDS:
-                self.problems.append(f"generation {generation} writes step {step} {now - self.began:.1f} s after the first of "
-                                     f"generation {self.highest}")
-            self.seen.add((generation, step))
-            self.steps, new = max(self.steps, step + 1), True
+        for number, tail in enumerate(self.tails):
+            for line in (line for line in tail.new() if "step" in line or "rewind" in line):
+                known = (line["generation"], line.get("step")) in self.seen
+                self.add(line, now, known, self.is_repeated(number, line))
+                new = new or ("step" in line and not known)
+                self.seen.add((line["generation"], line.get("step")))
         return new
+
+    def is_repeated(self, number, line):
+        """Returns whether the writer of a later generation repeats an earlier step that it remembers."""
+        after = self.repeats[number]
+        if "rewind" in line:
+            self.repeats[number] = (line["generation"], line["rewind"], line.get("of") or 0)
+            return False
+        if after and line["generation"] <= after[2] and line["generation"] != after[0] and line["step"] < after[1]:
+            self.first.setdefault(line["generation"], self.first[after[0]])  # it began before, and its writer left no line
+            return True
+        self.repeats[number] = None
+        return False
+
+    def add(self, line, now, known, repeated):
+        generation = line["generation"]
+        if generation not in self.first:
+            self.first[generation] = now
+            if self.order()[-1] == generation:
+                self.current, self.began = generation, now
+        if "step" in line:
+            self.step(line, now, known or repeated)
+
+    def step(self, line, now, old):
+        self.steps = max(self.steps, line["step"] + 1)
+        if line["generation"] != self.current and not old and now > self.began + SLACK_SECONDS:
+            self.problems.append(f"generation {line['generation']} writes step {line['step']} {now - self.began:.1f} s after the "
+                                 f"first of generation {self.current}")
 
 
 def read(folders):
@@ -44,19 +75,62 @@ def read(folders):
 
 def losses(folders):
     """Step -> loss of the line that counts."""
-    return {step: float(entry["loss"]) for step, entry in ledgers.merge(read(folders))[0].items()}
+    return {step: float(entry["loss"]) for step, entry in ledgers.Run(read(folders)).steps.items()}
+
+
+class Branches:
+    """Which lines count for each generation of a run, were it the last one: as verify_ledger reads the files."""
+
+    def __init__(self, folders):
+        self.run = ledgers.Run(read(folders))
+
+    def of(self, generation):
+        return max((each for each in self.run.generations if each[1] == generation), default=None)
+
+    def made(self, generation):
+        """Returns the steps that count."""
+        return {step for each, first, until in self.run.branch(self.of(generation)) for step in self.run.generations[each].steps
+                if first <= step < until}
+
+    def begin(self, generation):
+        """Returns its first step."""
+        return self.run.generations[self.of(generation)].begins
 
 
 class Story:
     """Who was in a run's generations, and who of them may have died meanwhile."""
 
-    def __init__(self, evidence, faults, began, ended):
-        self.members, self.faults = {}, faults  # generation -> (since, hosts)
+    def __init__(self, evidence, faults, began, ended, watch):
+        self.members, self.faults, self.order = {}, faults, watch.order()  # generation -> (since, hosts)
         self.exits = [(event["t"], event["host"], event.get("exit_code") == 0) for event in evidence.events_of("worker_exited")]
+        assigned = {}  # id -> (when, number at the rendezvous, hosts)
         for event in evidence.events_of("generation_assigned"):
             if began <= event["t"] <= ended:
                 hosts = {node["host"] for node in event["nodes"]}
-                self.members.setdefault(event["generation"], (event["t"], hosts))
+                assigned.setdefault(event["generation_id"], (event["t"], event["generation"], hosts))
+        said = {}  # generation -> its line in the metrics
+        for folder in watch.folders:
+            for line in storm.Tail(os.path.join(folder, "metrics.jsonl")).new():
+                if isinstance(line.get("generation"), int) and "assigned" in line:
+                    said.setdefault(line["generation"], line)
+        before = began
+        for generation in self.order:
+            first = watch.first[generation]
+            if found := self.found(said.get(generation), list(assigned.values()), before, first):
+                self.members[generation] = found
+            before = first
+
+    @staticmethod
+    def found(said, assigned, before, first):
+        """Returns (when the generation was assigned, its hosts), or None. One whose writer died before it could say its number
+        at the rendezvous is the only one that was assigned since the generation before it began."""
+        if not said:
+            since = [(when, hosts) for when, _, hosts in assigned if before < when <= first]
+            return since[0] if len(since) == 1 else None
+        hosts = {member[0] for member in said.get("members") or []}
+        # A service that has lost its job counts again, so the last one of that number is meant.
+        times = [when for when, number, of in assigned if number == said["assigned"] and of == hosts and when <= first]
+        return (times[-1] if times else first, hosts)
 
     def between(self, before, after):
         """From when to when the first of two generations was the newest, and who was in both."""
@@ -87,30 +161,30 @@ class Story:
 
 
 class Redone:
-    """How many steps each generation took back of what stood before it."""
+    """How many steps each generation made again of those that counted before it. One that continues further steps of another
+    branch makes none again."""
 
-    def __init__(self, folders, story):
+    def __init__(self, branches, story):
         self.total, self.judged, self.again, self.problems = 0, 0, 0, []
-        steps = {}  # generation -> its steps
-        for ledger in read(folders):
-            for line in properties.lines_of(ledger.path):
-                if "step" in line:
-                    steps.setdefault(line["generation"], set()).add(line["step"])
-        live, before = set(), None
-        for generation in sorted(steps):
-            back = {step for step in live if step >= min(steps[generation])}
-            self.total += len(back)
-            if before is not None and (ended := story.without_cause(before, generation)):
-                self.problems.append(f"between generations {before} and {generation} workers of {', '.join(sorted(ended))} ended "
-                                     "although nothing was done to them")
-            if before is not None and (left := story.survivors(before, generation)):
-                self.judged += 1
-                if len(back) > 1:
-                    self.problems.append(f"generation {generation} takes back {len(back)} steps of generation {before} although "
-                                         f"{', '.join(sorted(left))} went on")
-            elif len(back) > 1:
-                self.again += 1
-            live, before = (live - back) | steps[generation], generation
+        generations = [generation for generation in story.order if branches.made(generation)]
+        for before, after in zip(generations, generations[1:]):
+            self.judge_causes(story, before, after)
+            self.judge(sum(step >= branches.begin(after) for step in branches.made(before)), story, before, after)
+
+    def judge_causes(self, story, before, after):
+        if ended := story.without_cause(before, after):
+            self.problems.append(f"between generations {before} and {after} workers of {', '.join(sorted(ended))} ended "
+                                 "although nothing was done to them")
+
+    def judge(self, back, story, before, after):
+        self.total += back
+        if left := story.survivors(before, after):
+            self.judged += 1
+            if back > 1:
+                self.problems.append(f"generation {after} takes back {back} steps of generation {before} although "
+                                     f"{', '.join(sorted(left))} went on")
+        elif back > 1:
+            self.again += 1
 
 
 def complaints(status, stdout, stderr):
@@ -132,14 +206,15 @@ def verdict(watch, data, expected, evidence, faults, span):
         return Judgement(["-"] * 7, ["there is no ledger"])
     checked = subprocess.run([sys.executable, os.path.join(TOOLS, "verify_ledger"), "--data", data]
                              + [ledger.folder for ledger in found], capture_output=True, text=True)
-    redone = Redone(watch.folders, Story(evidence, faults, *span))
+    branches = Branches(watch.folders)
+    redone = Redone(branches, Story(evidence, faults, *span, watch))
     problems = watch.problems + redone.problems + complaints(checked.returncode, checked.stdout, checked.stderr)
     problems += [f"{ledger.path}: {ledger.late} lines of a generation that was over" for ledger in found if ledger.late]
     worst = difference(losses(watch.folders), expected)
     if worst > 1e-9:
         problems.append(f"losses differ by {worst:.3g}")
-    lines = [entry for ledger in found for entry in ledger.steps.values()]
-    worlds = sorted({entry["world"] for entry in lines})
-    row = [len({entry["generation"] for entry in lines}), " ".join(map(str, worlds)), redone.total, redone.judged, redone.again,
+    made = {of: each.steps.values() for of, each in branches.run.generations.items() if each.steps}
+    worlds = sorted({entry["world"] for lines in made.values() for entry in lines})
+    row = [len(made), " ".join(map(str, worlds)), redone.total, redone.judged, redone.again,
            f"{worst:.1e}", (checked.stdout.strip().splitlines() or ["-"])[-1]]
     return Judgement(row, problems)

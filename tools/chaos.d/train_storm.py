@@ -88,13 +88,17 @@ class TrainStorm(faults.Faults):
         now = time.monotonic()
         if self.watched[-1].look(now):
             self.last_step = now
-        if now - self.last_step > self.PATIENCE_SECONDS:
+        if now - self.stuck_since(now) > self.PATIENCE_SECONDS:
             heard = "".join(f"\n  node{node.number} ({node.state}):{node.last_words()}" for node in self.nodes)
             raise RuntimeError(f"run {self.job}: no step for {self.PATIENCE_SECONDS:.0f} s{heard}")
         if self.services.hosts:
             self.wants_calm = self.watched[-1].steps >= self.args.steps - CALM_STEPS
         if not self.ending and self.watched[-1].steps >= self.args.steps - LAST_STEPS and self.job not in self.over:
             self.end_run()
+
+    def stuck_since(self, _now):
+        """Since when the run could have made a step."""
+        return self.last_step
 
     def end_run(self):
         late = schedule.Fault(0.0, "reuse", self.choose.randrange(len(self.nodes)), self.choose.uniform(1.0, 6.0),

@@ -23,6 +23,7 @@ from node import CUT, DOWN, FROZEN, GONE, LEFT_WELL, WHOLE
 HOLD_SECONDS = 3.0       # a cold start that waits for all nodes to be whole holds other faults back for this long
 EMPTY_SECONDS = 4.0      # delay of a node without a checkpoint behind the first one that has one
 FORGOTTEN_SECONDS = 90.0  # after the death of a service's host a node may be refused as one of an earlier run
+STUCK_SECONDS = 25.0     # without a new step: other faults wait until there is one
 DRAIN_SECONDS = 15.0     # bound on the end of a drained mtrun, beyond the workers' grace, after its cable is back
 KILLS = ("agent", "node", "leave", "drain", "gone")
 
@@ -30,7 +31,7 @@ KILLS = ("agent", "node", "leave", "drain", "gone")
 class WideStorm(train_storm.TrainStorm):
     DISK_MIB = 96
     LEARNING_RATE = "0.003"  # low, because the relative error of a loss near 0 is large
-    PATIENCE_SECONDS = 100.0
+    PATIENCE_SECONDS = 60.0  # without a new step and without a fault
 
     def __init__(self, args, setting, minutes):
         self.kept = kept.Kept()
@@ -88,7 +89,13 @@ class WideStorm(train_storm.TrainStorm):
         left = (self.args.steps - train_storm.CALM_STEPS - self.watched[-1].steps) * (self.args.step_seconds or 0.1)
         return not isinstance(fault, wide_plan.Fault) or fault.kind == "clock" or left > fault.lasts
 
+    def stuck_since(self, now):
+        """Returns since when the run has made no step although nothing was wrong."""
+        return max([self.last_step, *(min(fault["to"], now) for fault in self.fired if fault["kind"] != "gone")])
+
     def possible(self, kind):
+        if time.monotonic() - self.last_step > STUCK_SECONDS:
+            return False
         if kind == "cold":
             return not self.ending and not self.late and not self.wants_calm and not self.lasting()
         if kind == "clock":
@@ -177,7 +184,7 @@ class WideStorm(train_storm.TrainStorm):
                 cluster.send(pid, signal.SIGSTOP)
         node.state = FROZEN
         watch = self.watched[-1]
-        then = (watch.highest, watch.steps, node.front)
+        then = (watch.current, watch.steps, node.front)
         if self.folders == "shared" and fault.choice > 0.8:
             self.later(fault.lasts / 2, lambda: self.kill_members(node, record, fault))
         self.later(fault.lasts, lambda: self.thaw(node, record, fault, then))
@@ -200,13 +207,13 @@ class WideStorm(train_storm.TrainStorm):
         """Continues the frozen node; in most cases the others have saved newer steps by then, and are killed first."""
         now, (generation, steps, front) = time.monotonic(), then
         watch, kills = self.watched[-1], fault.choice >= wide_plan.NOBODY_DIES
-        went_on = watch.highest > generation and watch.steps > steps + 3
+        went_on = watch.current != generation and watch.steps > steps + 3
         if kills and fault.lasts > schedule.FENCE_SECONDS and not went_on and not self.ending and (
                 now < record["from"] + wide_plan.MOST_FROZEN_SECONDS):
             record["to"] = now + 1.0
             self.later(1.0, lambda: self.thaw(node, record, fault, then))
             return
-        record["went_on"] = went_on and [generation, steps, watch.highest, watch.steps]
+        record["went_on"] = went_on and [generation, steps, watch.current, watch.steps]
         others = [other for other in self.whole() if other is not node]
         if kills and others and not self.ending and not self.late:
             self.kill_others(others, record, fault)
@@ -371,8 +378,8 @@ class WideStorm(train_storm.TrainStorm):
     def report(self):
         offset = time.time() - time.monotonic()
         with open(os.path.join(self.folder, "faults.json"), "w", encoding="utf-8") as file:
-            json.dump({"wall_minus_monotonic": offset, "over": self.over,
-                       "faults": self.fired}, file)
+            json.dump({"wall_minus_monotonic": offset, "over": self.over, "faults": self.fired,
+                       "began": [watch.first for watch in self.watched]}, file)
         alone, evidence = self.run_alone(), properties.Evidence(self.folder, offset)
         over = [0.0] + [self.over.get(job, math.inf) for job in range(len(self.watched))]
         found = []

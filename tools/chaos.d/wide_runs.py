@@ -12,34 +12,27 @@ import runs
 import storm
 
 SAME = 1e-12          # relative, in float64
-SEEN_SECONDS = 5.0    # a checkpoint of this age counts as readable when a generation begins
+SEEN_SECONDS = 2.0    # a checkpoint of this age counts as readable when a generation begins
 LATE_STEPS = 1        # a writer that was frozen while it wrote a step may finish that line after its thaw
 BLAME_SECONDS = 1.0   # delay until a line is seen
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 
 
 class Watch(runs.Watch):
-    """The growing ledgers of a run. `steps` is its current position, which may go back after a cold start; `first` maps a
-    generation to the time when its first line was seen."""
+    """The growing ledgers of a run. `steps` is its current position, which may go back after a cold start."""
 
     def __init__(self, folders, began):
         super().__init__(folders)
-        self.first, self.late, self.began_at, self.finished = {}, collections.defaultdict(set), began, False
+        self.late, self.began_at, self.finished = collections.defaultdict(set), began, False
 
-    def look(self, now):
-        new = False
-        for line in (line for tail in self.tails for line in tail.new() if "step" in line or "rewind" in line):
-            generation, step = line["generation"], line.get("step")
-            self.first.setdefault(generation, now)
-            if generation > self.highest:
-                self.highest, self.began = generation, now
-            if generation == self.highest:
-                self.steps = line["rewind"] if step is None else step + 1
-            elif (generation, step) not in self.seen and step is not None and now > self.began + runs.SLACK_SECONDS:
-                self.late[generation].add(step)
-            new = new or (step is not None and (generation, step) not in self.seen)
-            self.seen.add((generation, step))
-        return new
+    def add(self, line, now, known, repeated):
+        super().add(line, now, known, repeated)
+        if line["generation"] == self.current:
+            self.steps = line["step"] + 1 if "step" in line else line["rewind"]
+
+    def step(self, line, now, old):
+        if line["generation"] != self.current and not old and now > self.began + runs.SLACK_SECONDS:
+            self.late[line["generation"]].add(line["step"])
 
     def late_problems(self):
         for generation, steps in sorted(self.late.items()):
@@ -48,19 +41,7 @@ class Watch(runs.Watch):
 
 
 class Story(runs.Story):
-    """The members of each generation, from the `generation` lines of metrics.jsonl, with the times of the watch."""
-
-    def __init__(self, evidence, faults, began, ended, watch):
-        super().__init__(evidence, faults, began, ended)
-        of_service, self.members = self.members, {}
-        for folder in watch.folders:
-            for line in storm.Tail(os.path.join(folder, "metrics.jsonl")).new():
-                if "generation" in line and isinstance(line.get("members"), list) and line["generation"] in watch.first:
-                    hosts = {member[0] for member in line["members"]}
-                    self.members.setdefault(line["generation"], (watch.first[line["generation"]], hosts))
-        for generation, (when, hosts) in of_service.items():
-            if abs(watch.first.get(generation, -1e9) - when) < 30:
-                self.members.setdefault(generation, (watch.first[generation], hosts))
+    """The members of each generation. Faults that are seen late count, and those of frozen nodes."""
 
     def hit(self, since, until):
         """Returns the nodes whose processes were ended, or that were frozen beyond their lease."""
@@ -73,47 +54,63 @@ class Story(runs.Story):
     def ended(self, since, until, badly=False):
         return super().ended(since - BLAME_SECONDS, until, badly)
 
+    def lived(self, host, since, until):
+        """Returns whether nothing has ended the processes of this node."""
+        return host not in self.ended(since, until) | self.hit(since, until)
 
-class Redone:
-    """Counts the steps of each generation's predecessor that the generation took back."""
 
-    def __init__(self, book, story):
-        self.total, self.judged, self.again, self.problems = 0, 0, 0, []
-        generations = sorted(generation for generation, steps in book.made.items() if steps)
-        for before, after in zip(generations, generations[1:]):
-            self.judge(book, story, before, after)
+class Branches:
+    """What runs.Branches is, read by the second program."""
 
-    def judge(self, book, story, before, after):
-        def made(lines):
-            return {(line["generation"], step) for step, line in lines.items()}
-        back = made(book.lines(before)) - made(book.lines(after))
-        self.total += len(back)
-        if left := story.survivors(before, after):
-            self.judged += 1
-            if len(back) > 1:
-                self.problems.append(f"generation {after} takes back {len(back)} steps of generation {before} although "
-                                     f"{', '.join(sorted(left))} went on")
-        elif len(back) > 1:
-            self.again += 1
+    def __init__(self, book):
+        self.book = book
+
+    def made(self, generation):
+        return self.book.lines(generation).keys() if generation in self.book.made else set()
+
+    def begin(self, generation):
+        return self.book.begin(generation)[0]
+
+
+class Redone(runs.Redone):
+    def judge_causes(self, story, before, after):
+        """A frozen node's workers may end long after the fault."""
 
 
 def gone_back(book, story, watch, kept, number_of_folders):
-    """Yields an error for each generation that began below a checkpoint that one of its members could read."""
-    for generation in sorted(watch.first):
-        if generation not in story.members or generation not in book.made:
-            continue
-        began, hosts = story.members[generation]
-        begin, parent = book.begin(generation)
-        folders = {watch.folders[int(host.removeprefix("node")) % number_of_folders] for host in hosts}
-        for folder in sorted(folders & kept.disks.keys()):
-            there = [found for found in kept.disks[folder].ever if found.generation < generation
-                     and found.seen < began - SEEN_SECONDS and (found.generation, found.steps) > (parent or 0, begin)
-                     and found.run == book.head["run"]]
-            if there:
-                most = max(there, key=lambda found: (found.generation, found.steps))
-                yield (f"generation {generation} ({', '.join(sorted(hosts))}) continues from step {begin} of generation {parent} "
-                       f"although {folder} had step_{most.steps} of generation {most.generation}")
-                break
+    """Yields an error for each generation that began below a checkpoint that one of its members could read, or below what
+    one of them held."""
+    for number, generation in enumerate(story.order):
+        if generation in story.members and generation in book.made:
+            of_disk = below_disk(book, story, watch, kept, number_of_folders, generation)
+            if wrong := of_disk or below_memory(book, story, story.order[:number], generation):
+                begin, parent = book.begin(generation)
+                hosts = ", ".join(sorted(story.members[generation][1]))
+                yield f"generation {generation} ({hosts}) continues from step {begin} of generation {parent} although {wrong}"
+
+
+def below_disk(book, story, watch, kept, number_of_folders, generation):
+    """Returns which folder had what when the generation began, or None."""
+    began, hosts = story.members[generation]
+    folders = {watch.folders[int(host.removeprefix("node")) % number_of_folders] for host in hosts}
+    for folder in sorted(folders & kept.disks.keys()):
+        there = [found for found in kept.disks[folder].ever if found.seen < began - SEEN_SECONDS
+                 and found.steps > book.begin(generation)[0] and found.run == book.head["run"]]
+        if there:
+            most = max(there, key=lambda found: found.steps)
+            return f"{folder} had step_{most.steps} of generation {most.generation}"
+    return None
+
+
+def below_memory(book, story, earlier, generation):
+    """Returns which member held what from the last generation that it was in, or None."""
+    until, hosts = story.members[generation]
+    for host in sorted(hosts):
+        last = next((each for each in reversed(earlier) if host in story.members.get(each, (0.0, ()))[1]), None)
+        if last is not None and book.made.get(last) and story.lived(host, story.members[last][0], until):
+            if max(book.made[last]) > book.begin(generation)[0]:  # one step may be redone
+                return f"{host} had finished step {max(book.made[last])} of generation {last} and lived on"
+    return None
 
 
 # ---- weights
@@ -159,7 +156,7 @@ def verdict(storm_, watch, evidence, expected, alone, span):
         return runs.Judgement(["-"] * 9, problems + ["there is no ledger"])
     book = plain_ledger.Book(folders)
     story = Story(evidence, storm_.fired, *span, watch)
-    redone = Redone(book, story)
+    redone = Redone(Branches(book), story)
     problems += list(watch.late_problems()) + redone.problems
     problems += gone_back(book, story, watch, storm_.kept, len(watch.folders))
     checked = subprocess.run([sys.executable, os.path.join(TOOLS, "verify_ledger"), "--data", storm_.data]
