@@ -59,7 +59,7 @@ class Worker:
     """One process, and its agent. `values`: the key-value space, shared by all of a generation. `alone`: without agent, which
     `variables` of another launcher's may stand for. `lease`: of the node."""
 
-    def __init__(self, case, folder, values, model="plain", alone=False, lease=None, variables=None):
+    def __init__(self, case, folder, values, model="plain", alone=False, lease=None, variables=None, program=WORKER):
         self.agent, self.values, self.heard, self.lines = Agent(), values, [], []
         case.addCleanup(self.agent.close)
         environment = {**os.environ, **({} if alone else self.agent.environment()), **(variables or {}),
@@ -67,7 +67,7 @@ class Worker:
         if lease is not None:
             environment["MTRUN_LEASE"] = str(lease)
         package = os.path.join(support.ROOT, "python")
-        self.process = subprocess.Popen([sys.executable, "-c", WORKER, package, folder, model], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([sys.executable, "-c", program, package, folder, model], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
                                         pass_fds=[] if lease is None else [lease])
         case.addCleanup(self.close)
