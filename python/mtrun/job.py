@@ -161,7 +161,7 @@ class Job:
 
     def on_break(self, abort):
         """`abort(why)` is called when the entered generation ends under way, on a thread of the channel, or at once if it has
-        ended; and once a second for as long as this worker still waits for others then (`waits`). None: nothing is to be ended."""
+        ended; and once a second while this worker still waits for others then (`waits`). None: nothing is to be ended."""
         with self._changed:
             self._abort, self._aborted = abort, None
             if abort and self._over():

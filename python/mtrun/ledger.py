@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 
+from mtrun.position import Lineage
 from mtrun.sampler import digest, hash_of
 
 START = "0" * 64
@@ -30,40 +31,33 @@ class Ledger:
         """That any of the last lines names, 0 without one: a run that continues takes a higher one."""
         return max((entry.get("generation", 0) for entry in self._last_entries()), default=0)
 
-    def end(self):
-        """The highest generation that any of the last lines names, and the step that follows its last one; (0, 0) without one."""
-        generation = next_step = 0
-        for entry in self._last_entries():
-            if entry.get("generation", -1) >= generation and ("step" in entry or "rewind" in entry):
-                generation = entry["generation"]
-                next_step = entry["step"] + 1 if "step" in entry else entry["rewind"]
-        return generation, next_step
-
     def run(self):
         """Of the first line; None without one."""
         head = self._head()
         return head["run"] if head else None
 
-    def begin(self, run, recent=()):
-        """This worker writes from here on, after what a predecessor left. `recent`: lines of steps that a predecessor may
-        not have written. ValueError where the file is another run's."""
+    def begin(self, run, recent=(), lineage=None, generation=None):
+        """This worker writes from here on, after what a predecessor left: what it finds missing first (`missing_lines`).
+        `recent`: lines of steps that a predecessor may not have written. `generation`: that begins now, if one does. ValueError
+        if the file is another run's."""
         os.makedirs(self.folder, exist_ok=True)
+        if self._file is not None:
+            os.close(self._file)
         self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._end_torn_line()
         if head := self._head():
             self._check_head(head, run)
-        highest, last = 0, {}  # last: {step: generation of its last line}
-        for entry in self._last_entries():
-            highest = max(highest, entry.get("generation", 0))
-            if "ledger" in entry:
-                self._check_head(entry, run)
-            elif "step" in entry:
-                last[entry["step"]] = entry["generation"]
+        lines = missing_lines(self._checked_entries(run), recent, lineage or Lineage(), generation)
         if next(self._entries(), None) is None:
             self._write(self.head(run))
-        for line in recent:
-            if last.get(line["step"]) != line["generation"] and line["generation"] >= highest:
-                self._write(line)
+        for line in lines:
+            self._write(line)
+
+    def _checked_entries(self, run):
+        for entry in self._last_entries():
+            if "ledger" in entry:
+                self._check_head(entry, run)
+            yield entry
 
     def _check_head(self, head, run):
         other = sorted(key for key, value in self.head(run).items() if key != "ledger" and head.get(key) != value)
@@ -79,6 +73,11 @@ class Ledger:
     def write(self, line):
         """REQUIRES: begin."""
         self._write(line)
+
+    def sync(self):
+        """What was written is on the disk."""
+        if self._file is not None:
+            os.fsync(self._file)
 
     def finish(self, program, settings, report):
         """What says how long the run was to be and that it ended: config.yaml and report.json beside the ledger."""
@@ -126,6 +125,27 @@ class Ledger:
 
     def _last_entries(self):
         return _parsed(end_of(self.path))
+
+
+def missing_lines(entries, recent, lineage, generation=None):
+    """With which lines a writer begins behind these `entries`: the remembered ones that are not there, whatever generations
+    stand behind theirs; and before a generation's first line where it continues from, if the entries would say otherwise."""
+    there, ends = set(), {}  # ends: {generation: its highest step, -1 without one}
+    for entry in entries:
+        if "generation" in entry:
+            step, its = entry.get("step", -1), entry["generation"]
+            ends[its] = max(step, ends.get(its, -1))
+            if step >= 0:
+                there.add((step, its))
+    lines = []
+    for each in sorted({line["generation"] for line in recent} | ({generation} - {None})):
+        start = lineage.start(each, begins=each == generation)
+        if start and each not in ends:
+            first, parent = start
+            if any(its < each and (its > parent or end >= first) for its, end in ends.items()):
+                lines.append({"rewind": first, "generation": each, **({"of": parent} if parent else {})})
+        lines += [line for line in recent if line["generation"] == each and (line["step"], each) not in there]
+    return lines
 
 
 def end_of(path, wanted=END_BYTES):

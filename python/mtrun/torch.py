@@ -49,8 +49,9 @@ def leave_group(job):
 
 @contextlib.contextmanager
 def interruptible(job):
-    """Around collectives: one that fails because the generation ended raises mtrun.Interrupted, and none begins after that end.
-    The end of the generation ends them at once; one that fails although nobody is lost is reported, so that everybody regroups."""
+    """Around collectives: one that fails because the generation ended raises mtrun.Interrupted, and none begins after that
+    end. The end of the generation ends them at once; one that fails although nobody is lost is reported, so that everybody
+    regroups."""
     try:
         with job.waits():
             job.check()  # within `waits`: an end that comes after this is repeated for what begins now

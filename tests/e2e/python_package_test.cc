@@ -140,6 +140,12 @@ TEST_F(PythonPackage, AReplicaLosesNothing) {
   }
 }
 
+// A worker that was frozen while others went on, and nodes with disks of different age.
+TEST_F(PythonPackage, AReplicaNeverGoesBack) {
+  Program test({PeersPython(), support::TestFile("python/branches_with_torch.py")}, PythonEnvironment());
+  EXPECT_EQ(test.Wait(3 * kSlow), 0) << test.Text();
+}
+
 TEST_F(PythonPackage, NodesJoinLeaveAndDie) {
   const auto node = [&](int rank) {
     return Train({"--nnodes", "1:3", "--nproc_per_node", "1", "--rdzv_endpoint", endpoint_, "--rdzv_conf",

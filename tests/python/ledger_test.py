@@ -10,7 +10,9 @@ import unittest
 import unittest.mock
 
 import support
-from mtrun.ledger import Ledger, end_of, gathered
+from ledger_walk import check_walk
+from mtrun.ledger import Ledger, end_of, gathered, missing_lines
+from mtrun.position import Lineage
 from mtrun.sampler import ElasticSampler
 
 RUN = "0123456789abcdef"
@@ -79,17 +81,50 @@ class LedgerTest(unittest.TestCase):
         self.assertEqual(status, 0, said)
         self.assertIn("superseded lines 1", said)
 
-    def test_its_end_is_that_of_the_highest_generation(self):
+    def enter(self, lineage, generation, steps):
+        """A writer begins a generation with the state of so many steps, made by these generations."""
+        lineage = Lineage(lineage).enter(generation, steps)
         ledger = Ledger(self.folder, self.sampler)
-        self.assertEqual(ledger.end(), (0, 0))
-        first = self.writer()
+        ledger.begin(RUN, self.recent, lineage, generation)
+        self.sampler.step = steps
+        return ledger
+
+    def test_a_writer_that_goes_on_from_before_the_end_says_so_and_accounts_for_what_it_remembers(self):
+        first = self.enter([], 1, 0)
         self.step(1, first)
-        self.step(1, first)
-        self.assertEqual(ledger.end(), (1, 2))
-        self.sampler.step, self.recent = 1, self.recent[:1]
-        self.step(3, self.writer())
-        self.step(1, first)  # a writer that does not know that its generation is over
-        self.assertEqual(ledger.end(), (3, 2))
+        self.step(1, None)  # the first writer is cut off before it writes it
+        frozen = list(self.recent)
+        second = self.enter([[1, 0]], 2, 1)
+        self.recent = frozen[:1]
+        for _ in range(3):
+            self.step(2, second)
+        # The second one's state is lost, and nobody can read a checkpoint of it: the first one's counts.
+        self.recent = frozen
+        third = self.enter([[1, 0]], 3, 2)
+        self.step(3, third)
+        with open(first.path, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        self.assertIn({"rewind": 2, "generation": 3, "of": 1}, [{k: v for k, v in line.items() if k != "prev"} for line in lines])
+        counted = check_walk(self, ElasticSampler(20, 8, 4, epochs=2), 3, self.folder)
+        self.assertEqual([counted[step]["generation"] for step in range(3)], [1, 1, 3])
+
+    def test_what_a_writer_finds_missing(self):
+        def line(step, generation):
+            return {"step": step, "generation": generation}
+
+        lineage = Lineage([[1, 0], [3, 66], [5, 70]])
+        there = [line(step, 1) for step in range(66)]
+        remembered = [line(65, 1), line(66, 3), line(69, 3)]
+        self.assertEqual(missing_lines(there, remembered, lineage, 5), remembered[1:], "each follows the highest lower one")
+        self.assertEqual(missing_lines(there + [line(75, 1)], [], lineage, 5), [{"rewind": 70, "generation": 5, "of": 3}])
+        self.assertEqual(missing_lines(there + [line(70, 2)], remembered, lineage, 5),
+                         [{"rewind": 66, "generation": 3, "of": 1}, *remembered[1:], {"rewind": 70, "generation": 5, "of": 3}])
+        self.assertEqual(missing_lines(there + [line(66, 4)], remembered, lineage, 5),
+                         [*remembered[1:], {"rewind": 70, "generation": 5, "of": 3}], "behind a higher generation's")
+        self.assertEqual(missing_lines(there + [line(66, 3)], remembered, lineage), remembered[2:])
+        self.assertEqual(missing_lines(there, [], Lineage([[7, 0]]), 7), [{"rewind": 0, "generation": 7}], "it begins again")
+        self.assertEqual(missing_lines([], remembered, lineage, 5), remembered)
+        self.assertEqual(missing_lines(there, [line(66, 3)], Lineage([[3, 0]])), [line(66, 3)], "it may stand for earlier ones")
 
     def long(self):
         """A ledger of many steps, of generation 2 but for the first, and the line of a writer that does not know that."""
@@ -114,7 +149,7 @@ class LedgerTest(unittest.TestCase):
         tracemalloc.start()
         self.addCleanup(tracemalloc.stop)
         with unittest.mock.patch("json.loads", counting):
-            self.assertEqual((ledger.highest_generation(), ledger.end(), ledger.run()), (2, (2, LONG), RUN))
+            self.assertEqual((ledger.highest_generation(), ledger.run()), (2, RUN))
             ledger.begin(RUN, recent)
         self.assertLess(tracemalloc.get_traced_memory()[1], 2 << 20)
         self.assertLess(parsed[0], LONG / 2)

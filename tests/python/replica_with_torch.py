@@ -21,6 +21,7 @@ from mtrun import ElasticSampler, Interrupted, join
 from mtrun.checkpoints import Checkpoints
 from mtrun.job import CAUGHT
 from mtrun.ledger import Ledger
+from mtrun.position import Lineage
 from mtrun.replica import EXIT_DIFFERS, Replica
 from mtrun.torch import leave_group
 from replica_workers import DRAIN, SOON, WORKER, ReplicaCase, Worker, wait
@@ -262,6 +263,11 @@ class ProgressTest(ReplicaCase):
                          [(0, 1, 4), (0, 2, 8), (0, 3, 10), (1, 4, 14), (1, 5, 18), (1, 6, 20)])
 
 
+def state(step, lineage, run="0" * 16):
+    """What a Replica saves, without tensors."""
+    return {"run": run, "generation": lineage[-1][0], "lineage": lineage, "sampler": {"step": step}}
+
+
 class Counter:
     """Something of the program's in `more`."""
     def __init__(self, value=0):
@@ -390,12 +396,48 @@ class CheckpointTest(ReplicaCase):
             first, second = Checkpoints(self.folder), Checkpoints(self.folder)
             for checkpoints in (first, second):
                 self.assertFalse(checkpoints.load_newest(None))
-        for step in (1, 2, 3):
-            first.save(step, {}, lambda: None, supersedes=True)
-        second.save(2, {}, lambda: None, supersedes=True)
-        second.save(4, {}, lambda: None, supersedes=True)
+            for step in (1, 2, 3):
+                first.save(state(step, [[1, 0]]), lambda: None)
+            second.save(state(2, [[1, 0], [2, 1]]), lambda: None)
+            second.save(state(4, [[1, 0], [2, 1]]), lambda: None)
         self.assert_kept(1, 2)
-        self.assertEqual(second.readable(), [2, 4])
+        self.assertEqual(self.checkpoints(), ["branch_1_replica_2.pt", "branch_1_replica_3.pt", "replica_2.pt", "replica_4.pt"])
+
+    def test_one_of_an_earlier_release_is_continued_and_then_has_a_lineage(self):
+        self.train(size=36)
+        old = torch.load(self.path(8), weights_only=True)
+        self.assertEqual((old.pop("lineage"), old["generation"]), ([[1, 0]], 1))
+        os.remove(self.path(9))
+        torch.save(old, self.path(8))
+        self.assertEqual(self.train(size=36), [8])
+        new = torch.load(self.path(9), weights_only=True)
+        self.assertEqual((new["lineage"], new["generation"]), ([[1, 0], [2, 8]], 2))
+
+    def test_a_later_generation_is_newer_whatever_its_steps(self):
+        checkpoints = Checkpoints(self.folder)
+        checkpoints.save(state(3, [[1, 0], [4, 2]]), lambda: None)
+        torch.save(state(9, [[1, 0], [2, 5]]), self.path(9))
+        found, loaded = Checkpoints(self.folder), []
+        self.assertTrue(found.load_newest(loaded.append))
+        self.assertEqual((loaded[0]["sampler"]["step"], found.furthest().position), (3, (4, 3)))
+        self.assertFalse(found.load_newest(loaded.append, "0" * 16, (4, 3)))
+        self.assertTrue(found.load_newest(loaded.append, "0" * 16, (2, 8)))
+        os.rename(self.path(9), os.path.join(self.folder, "branch_12_replica_9.pt"))
+        self.assertEqual(found.highest_generation(), 12)
+
+    def test_two_branches_of_one_name_are_both_kept(self):
+        checkpoints = Checkpoints(self.folder)
+        for _ in range(2):
+            torch.save(state(9, [[1, 0], [2, 5]]), self.path(9))
+            with unittest.mock.patch("sys.stderr", io.StringIO()) as said:
+                checkpoints.move_further_aside("0" * 16, Lineage([[1, 0], [3, 6]]), 6, 3)
+            self.assertIn("step 9 (generation 2)", said.getvalue())
+        self.assertEqual(self.checkpoints(), ["branch_2_replica_9.2.pt", "branch_2_replica_9.pt"])
+
+    def test_what_another_run_left_is_not_moved(self):
+        torch.save(state(9, [[2, 0]], run="1" * 16), self.path(9))
+        Checkpoints(self.folder).move_further_aside("0" * 16, Lineage([[3, 0]]), 6, 3)
+        self.assertEqual(self.checkpoints(), ["replica_9.pt"])
 
     def test_one_that_its_writer_removes_is_none_that_is_damaged(self):
         with unittest.mock.patch("os.listdir", return_value=["replica_7.pt"]), \

@@ -12,7 +12,8 @@ from support import Agent, assignment
 
 SOON = 60.0  # seconds: a start of PyTorch on a loaded machine
 # A worker: with `norm` its network has buffers, with `wide` larger ones; rank 0 changes them outside of a step with `strays`.
-# With `unlocked` its file system has no locks. It says "wants N" before it computes step N and goes on when it is told to, says
+# With `unlocked` its file system has no locks. CHECKPOINT_STEPS and EPOCHS may be in its environment.
+# It says "wants N" before it computes step N and goes on when it is told to, says
 # "did N" after it.
 WORKER = """import errno
 import fcntl
@@ -36,7 +37,7 @@ if sys.argv[3] in ("norm", "wide", "strays"):
     model = torch.nn.Sequential(torch.nn.Linear(2, width), torch.nn.BatchNorm1d(width), torch.nn.Linear(width, 1))
 model = model.double()
 buffers = lambda: [float(x) for b in model.buffers() for x in b.reshape(-1)]
-sampler = mtrun.ElasticSampler(40, 4, 2, epochs=1)
+sampler = mtrun.ElasticSampler(40, 4, 2, epochs=int(os.environ.get("EPOCHS", "1")))
 
 def loss_of(ids):
     print("before", sampler.step, *buffers(), flush=True)
@@ -45,7 +46,8 @@ def loss_of(ids):
     return model(torch.tensor([[float(i), 1.0 + i % 3] for i in ids], dtype=torch.float64)).pow(2).mean()
 
 with mtrun.join() as job:
-    replica = Replica(job, model, torch.optim.SGD(model.parameters(), lr=1e-4), sampler, folder=sys.argv[2])
+    replica = Replica(job, model, torch.optim.SGD(model.parameters(), lr=1e-4), sampler, folder=sys.argv[2],
+                      checkpoint_steps=int(os.environ.get("CHECKPOINT_STEPS", "0")))
     for taken in replica.steps(loss_of):
         print("loss", taken.step, taken.loss, flush=True)
         print("did", taken.step, flush=True)
