@@ -34,6 +34,8 @@ absl::Status SyncOpened(const std::string& path, int flags) {
   return absl::OkStatus();
 }
 
+constexpr char kReadOnly[] = "mtrun/read-only";  // tells EROFS from other refusals
+
 /// Leaves in `bytes` what was not written.
 absl::Status WriteRest(int fd, std::string_view* bytes) {
   while (!bytes->empty()) {
@@ -66,6 +68,10 @@ absl::StatusOr<UniqueFd> LockFileOf(const std::string& folder, int how) {
 
 }  // namespace
 
+bool MayTakeBytesLater(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) || status.GetPayload(kReadOnly).has_value();
+}
+
 absl::Status ErrnoStatus(int error_number, std::string_view what) {
   const std::string text = absl::StrCat(View(what), ": ", std::generic_category().message(error_number));
   switch (error_number) {
@@ -76,8 +82,12 @@ absl::Status ErrnoStatus(int error_number, std::string_view what) {
       return absl::AlreadyExistsError(text);
     case EACCES:
     case EPERM:
-    case EROFS:
       return absl::PermissionDeniedError(text);
+    case EROFS: {
+      absl::Status read_only = absl::PermissionDeniedError(text);
+      read_only.SetPayload(kReadOnly, absl::Cord());
+      return read_only;
+    }
     case ENOSPC:
     case EDQUOT:
     case EMFILE:

@@ -13,6 +13,8 @@ namespace mtrun {
 
 /// The one place where errno becomes a Status. `what` names the act and its object: "open /data/index.json".
 absl::Status ErrnoStatus(int error_number, std::string_view what);
+/// Whether the disk takes no bytes now but may later: it is full (kResourceExhausted), or it has become read-only.
+bool MayTakeBytesLater(const absl::Status& status);
 
 /// Owns one file descriptor. Movable, closes on destruction.
 class UniqueFd {

@@ -16,7 +16,11 @@ namespace mtrun {
 /// OK.
 inline absl::Status Annotate(const absl::Status& status, absl::string_view noun) {
   if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(noun, ": ", status.message()));
+  absl::Status annotated(status.code(), absl::StrCat(noun, ": ", status.message()));
+  status.ForEachPayload([&annotated](absl::string_view type, const absl::Cord& payload) {
+    annotated.SetPayload(type, payload);
+  });
+  return annotated;
 }
 
 namespace internal {

@@ -93,6 +93,7 @@ void Visit(V& v, Waiting& m) {
   v.Type("waiting");
   v.Field("generation", m.generation);
   v.Field("seconds", m.seconds);
+  v.Optional("unreached", m.unreached);
 }
 template <typename V>
 void Visit(V& v, Broken& m) {
@@ -136,6 +137,7 @@ void Visit(V& v, Stop& m) {
   v.Type("stop");
   v.Field("why", m.why);
   v.Optional("complete", m.complete);
+  v.Optional("others_continue", m.others_continue);
 }
 template <typename V>
 void Visit(V& v, StoreValues& m) {
@@ -171,6 +173,9 @@ class Writer {
   }
   void Optional(const char* name, bool value) {
     if (value) Field(name, value);
+  }
+  void Optional(const char* name, const std::optional<int>& value) {
+    if (value) Field(name, *value);
   }
   /// JSON has no other numbers than finite ones.
   void Optional(const char* name, const std::optional<double>& value) {
@@ -221,6 +226,9 @@ class Reader {
   }
   void Optional(const char* name, bool& value) {
     if (fields_.Has(name)) Field(name, value);
+  }
+  void Optional(const char* name, std::optional<int>& value) {
+    if (fields_.Has(name)) Field(name, value.emplace());
   }
   void Optional(const char* name, std::optional<double>& value) {
     if (fields_.Has(name)) Field(name, value.emplace());

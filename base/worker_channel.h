@@ -101,7 +101,8 @@ struct Leaving {
 /// that one that hangs can be told from those who wait for it.
 struct Waiting {
   Generation generation;
-  double seconds = 0;  // so far
+  double seconds = 0;                 // so far
+  std::optional<int> unreached = {};  // a rank of another node that does not answer; said once
   bool operator==(const Waiting&) const = default;
 };
 /// The collectives of `generation` failed although nobody seems dead: everybody is to regroup.
@@ -142,6 +143,7 @@ struct Drain {
 struct Stop {
   std::string why;
   bool complete = false;  // the job has ended, and its work is done: nobody needs what a worker still holds
+  bool others_continue = false;  // the job runs on other nodes, without this one, which was told to go
   bool operator==(const Stop&) const = default;
 };
 struct StoreValues {

@@ -181,7 +181,7 @@ class Agent {
     rendezvous::SessionClient::Handler handler;
     handler.event = [this](const auto& event) { asio::post(io_, [this, event] { OnServiceEvent(event); }); };
     handler.connected = [this](const rendezvous::ServiceHost& host) {
-      if (access_.hosting) access_.hosting->Rest(host.embedded);
+      if (access_.hosting) access_.hosting->Rest(host);
       if (succession_) succession_->OnConnected(host);
       asio::post(io_, [this] { OnConnected(); });
     };

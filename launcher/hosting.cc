@@ -80,15 +80,21 @@ void Hosting::Seek() {
   const MutexLock lock(mu_);
   if (host_ || stand_alone_) return;
   seeking_ = true;
+  only_here_ = false;
   if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
   changed_.NotifyAll();
 }
 
-void Hosting::Rest(bool embedded) {
+void Hosting::Rest(const rendezvous::ServiceHost& host) {
+  const bool beside_endpoint = host.embedded && !host.service.empty() && endpoints_.size() == 1;
   const MutexLock lock(mu_);
-  seeking_ = false;
-  stand_alone_ = !embedded;
+  seeking_ = only_here_ = seeking_ && beside_endpoint;
+  stand_alone_ = !host.embedded;
   connected_before_ = true;
+}
+
+bool Hosting::IsAnyHere() const {
+  return options_.is_host == true || std::any_of(endpoints_.begin(), endpoints_.end(), IsOnThisMachine);
 }
 
 std::string Hosting::endpoint() const {
@@ -126,8 +132,13 @@ void Hosting::Run() {
       changed_.Wait(mu_);
       continue;
     }
-    const bool first = !connected_before_;
+    const bool first = !connected_before_, only_here = only_here_;
     mu_.Unlock();
+    if (only_here && !IsAnyHere()) {
+      mu_.Lock();
+      if (only_here_) seeking_ = only_here_ = false;
+      continue;
+    }
     absl::StatusOr<std::unique_ptr<rendezvous::Host>> host = Try(/*elsewhere=*/first, /*begins=*/first);
     if (host.ok() && *host) Take(*std::move(host));
     mu_.Lock();

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "base/mutex.h"
 #include "launcher/cli/options.h"
+#include "rendezvous/events.h"
 #include "rendezvous/job_run.h"
 #include "rendezvous/service/host.h"
 
@@ -38,9 +39,11 @@ class Hosting {
   void SetEvictHost(rendezvous::EvictHost evict_host);
   /// No service answers: tries to host, on a thread of its own, until it does or Rest is called. Any thread.
   void Seek();
-  /// A service answers. One that is not `embedded` in an mtrun is somebody's to start again: this node does
-  /// not take its place. Any thread.
-  void Rest(bool embedded);
+  /// A service answers. A node on the machine of the job's one endpoint still tries to host there if it is
+  /// at another service (one that stands by): what that one waits for may be the file on this disk. One that
+  /// does not live in an mtrun is an operator's to start again: this node does not take its place. Any
+  /// thread.
+  void Rest(const rendezvous::ServiceHost& host);
 
   /// The endpoint with its real port, where this node hosts; "" where it does not.
   std::string endpoint() const;
@@ -59,6 +62,7 @@ class Hosting {
   absl::StatusOr<rendezvous::Eviction> EvictHost(const std::string& job_id, const std::string& node);
   /// Once around the endpoints; those that are not this machine's only with `elsewhere`.
   absl::StatusOr<std::unique_ptr<rendezvous::Host>> Try(bool elsewhere, bool begins) const;
+  bool IsAnyHere() const;
   void Take(std::unique_ptr<rendezvous::Host> host);
 
   const Options& options_;
@@ -76,6 +80,7 @@ class Hosting {
   Condition changed_;
   std::unique_ptr<rendezvous::Host> host_ ABSL_GUARDED_BY(mu_);  // stays once it is there
   bool seeking_ ABSL_GUARDED_BY(mu_) = false;
+  bool only_here_ ABSL_GUARDED_BY(mu_) = false;         // seeks only if an endpoint is this machine's
   bool connected_before_ ABSL_GUARDED_BY(mu_) = false;  // there has been a service
   bool stand_alone_ ABSL_GUARDED_BY(mu_) = false;       // the last one was not in an mtrun
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;

@@ -102,6 +102,8 @@ absl::StatusOr<AgentSaid> DecodeAgentEvent(const wire::AgentEvent& event, const 
       return Said<StoreRead>(event.store_read());
     case wire::AgentEvent::kBroken:
       return Said<CollectivesBroken>(event.broken());
+    case wire::AgentEvent::kUnreached:
+      return Said<PeerUnreached>(event.unreached());
     case wire::AgentEvent::kSteps:
       return Said<StepsCommitted>(event.steps());
     case wire::AgentEvent::kLog:

@@ -52,6 +52,7 @@ wire::AgentEvent EncodeAgentEvent(uint64_t sequence, const AgentSaid& said) {
                  [&](const StoreSet& e) { Encode(e, out.mutable_store_set()); },
                  [&](const StoreRead& e) { Encode(e, out.mutable_store_read()); },
                  [&](const CollectivesBroken& e) { Encode(e, out.mutable_broken()); },
+                 [&](const PeerUnreached& e) { Encode(e, out.mutable_unreached()); },
                  [&](const StepsCommitted& e) { Encode(e, out.mutable_steps()); },
                  [&](const LogPart& e) { Encode(e, out.mutable_log()); },
                  [&](const NodeUse& e) { Encode(e, out.mutable_use()); },

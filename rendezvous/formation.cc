@@ -43,11 +43,14 @@ FormationDecision DecideFirst(const FormationInput& input, TimePoint now) {
   const TimePoint last_call_ends = input.last_call_ends.value_or(now);
   if (now < last_call_ends || now < input.recovery_ends) {
     const bool recovering = input.recovery_ends > last_call_ends;
-    return Wait(absl::StrCat(input.ready_nodes, " of at most ", Nodes(input.max_nodes),
-                             Are(input.ready_nodes), " here; ",
-                             recovering ? "the service has just started and waits for nodes that still run"
-                                        : "last call for more"),
-                std::max(last_call_ends, input.recovery_ends));
+    return Wait(
+        absl::StrCat(input.ready_nodes, " of at most ", Nodes(input.max_nodes), Are(input.ready_nodes),
+                     " here; ",
+                     recovering ? "the service has just started and waits for nodes that still run"
+                     : input.cold_start_waits
+                         ? "waiting for more, whose disks may have newer checkpoints (cold_start_wait)"
+                         : "last call for more"),
+        std::max(last_call_ends, input.recovery_ends));
   }
   return Form(input, absl::StrCat(input.ready_nodes, " of at most ", Nodes(input.max_nodes),
                                   " came before the last call was over"));

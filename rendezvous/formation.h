@@ -32,6 +32,7 @@ struct FormationInput {
   std::vector<std::string> awaited;         // names of live members that have not offered again
   std::vector<std::string> starting;        // names of nodes whose workers are not ready yet
   std::optional<TimePoint> last_call_ends;  // set while at least min_nodes are ready, first formation only
+  bool cold_start_waits = false;            // the last call is cold_start_wait's
   TimePoint recovery_ends;                  // until then nodes that still run may come back to a new service
 };
 

@@ -2,6 +2,7 @@
 // limit for too few nodes, and when time alone decides. A value; not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -13,7 +14,7 @@ namespace mtrun::rendezvous {
 class FormationTimers {
  public:
   explicit FormationTimers(const JobSettings& settings)
-      : last_call_(settings.last_call),
+      : last_call_(std::max(settings.last_call, settings.cold_start_wait)),
         join_timeout_(settings.join_timeout),
         min_nodes_timeout_(settings.min_nodes_timeout),
         min_nodes_(static_cast<size_t>(settings.min_nodes)) {}

@@ -28,6 +28,8 @@ struct JobSettings {
   int max_restarts = 0;                          // job-wide budget of worker failures
   int refund_steps = 0;                          // so many steps give one of them back, 0: never
   Duration last_call = std::chrono::seconds(1);  // wait for more than min_nodes at the first formation
+  // The same for more disks, where checkpoints may be: the longer of the two counts; zero: last_call.
+  Duration cold_start_wait = Duration::zero();
   Duration heartbeat_interval = HeartbeatInterval(1);
   int heartbeats_missed = 3;  // a node is lost after interval x missed
   Duration reconnect_grace = std::chrono::milliseconds(200);
@@ -50,6 +52,7 @@ struct JobSettings {
     field("max_restarts", self.max_restarts, Range{0, kMaxRestarts});
     field("refund_steps", self.refund_steps, Range{0, kMaxRestarts});
     field("last_call", self.last_call, Range{0, kMaxNanoseconds});
+    field("cold_start_wait", self.cold_start_wait, Range{0, kMaxNanoseconds});
     field("heartbeat_interval", self.heartbeat_interval, Range{1'000'000, int64_t{3600} * 1'000'000'000});
     field("heartbeats_missed", self.heartbeats_missed, Range{1, 1'000'000});
     field("reconnect_grace", self.reconnect_grace, Range{0, kMaxNanoseconds});

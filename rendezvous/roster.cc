@@ -40,7 +40,7 @@ NodeFacets Roster::FacetsOf(const RosterNode& node) {
   facets.here = true;
   facets.ready = node.ready();
   facets.starting = node.waits_for_workers();
-  facets.awaited = !facets.ready && !facets.starting && node.place;
+  facets.awaited = !facets.ready && !facets.starting && !node.kept_out && node.place;
   facets.connected = node.connected;
   facets.confirmed = node.confirmed;
   facets.greeted = node.greeted;
@@ -278,10 +278,11 @@ std::string Roster::Describe(TimePoint now) const {
     const RosterNode& node = nodes_.at(node_id);
     absl::StrAppend(
         &text, "  ", node_id, node.connected ? " here" : " away", node.offered ? " ready" : "",
-        node.starting ? " starting" : "", node.confirmed ? " confirmed" : "", node.greeted ? "" : " new",
-        node.expected ? " expected" : "", node.joined > 0 ? absl::StrCat(" since ", node.joined) : "",
-        " place ", node.place ? absl::StrCat(*node.place) : "-", ", lost ", Until(node.lost_at, now),
-        " after ", node.extensions, " extensions, early ", node.early.size(), ", told \"", node.told, "\"",
+        node.starting ? " starting" : "", node.kept_out ? " kept out" : "",
+        node.confirmed ? " confirmed" : "", node.greeted ? "" : " new", node.expected ? " expected" : "",
+        node.joined > 0 ? absl::StrCat(" since ", node.joined) : "", " place ",
+        node.place ? absl::StrCat(*node.place) : "-", ", lost ", Until(node.lost_at, now), " after ",
+        node.extensions, " extensions, early ", node.early.size(), ", told \"", node.told, "\"",
         node.offer ? absl::StrCat(", ", rendezvous::Describe(AgentEvent(OfferSent{*node.offer}))) : "", "\n");
   }
   return text;

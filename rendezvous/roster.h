@@ -25,6 +25,7 @@ struct RosterNode {
   std::optional<Offer> offer;  // the last one
   bool offered = false;        // ready for the next generation
   bool starting = false;       // its last offer had no workers yet
+  bool kept_out = false;       // of the next generation, see Separations
   bool connected = false;
   bool confirmed = false;    // runs the last generation for certain (a member of an adopted one not at first)
   bool greeted = false;      // has sent an offer over its stream to this record
@@ -46,7 +47,8 @@ struct RosterNode {
   uint64_t seen = 0;              // number of the newest generation that it was in, as it said when it came
   std::vector<AgentEvent> early;  // reports about a generation that may yet be adopted
 
-  bool ready() const { return offered && connected; }
+  /// A node that was told to go is a candidate only as a survivor, whose state may be the newest.
+  bool ready() const { return offered && connected && !kept_out && (place || !offer->leaves); }
   /// As far as it is known, its workers are not ready yet.
   bool waits_for_workers() const { return starting && connected && !ready(); }
   bool operator==(const RosterNode&) const = default;

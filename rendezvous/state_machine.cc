@@ -284,6 +284,8 @@ void JobMachine::OnReport(const std::string& node_id, const AgentEvent& event, T
   if (const auto* finished = std::get_if<WorkersFinished>(&event))
     return OnFinished(node_id, finished->final);
   if (const auto* steps = std::get_if<StepsCommitted>(&event)) return OnSteps(steps->step);
+  if (const auto* pair = std::get_if<PeerUnreached>(&event))
+    return separations_.OnUnreached(node_id, pair->peer, generation_, now);
   if (const auto* broken = std::get_if<CollectivesBroken>(&event)) return OnBroken(node_id, *broken, now);
   if (const auto* set = std::get_if<StoreSet>(&event))
     return effects_.Reply(generation, store_.Set(set->key, set->value));
@@ -323,8 +325,7 @@ void JobMachine::OnFailure(const std::string& node_id, const WorkerFailure& fail
                             budget_.UsedText()));
 }
 
-/// A node whose workers cannot even begin (its agent goes by itself). Before the first generation it is the
-/// whole job's failure, later nobody else is concerned.
+/// The workers of a node cannot begin: before the first generation the job's failure, later its own alone.
 void JobMachine::OnFailureAtStart(const std::string& node_id, const WorkerFailure& failure, TimePoint now) {
   if (outcome_) return;
   if (generation_.known()) {
@@ -357,6 +358,7 @@ void JobMachine::OnSteps(int64_t step) {
   progressed_ = true;
   backoff_.OnStep();
   departures_.OnStep();
+  separations_.OnStep(generation_);
   quorum_.OnSettled();
   const std::vector<std::string> refunds = budget_.OnSteps(step);
   for (const std::string& text : refunds) effects_.Log(text);

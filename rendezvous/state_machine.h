@@ -32,6 +32,7 @@
 #include "rendezvous/restart_budget.h"
 #include "rendezvous/root_cause_window.h"
 #include "rendezvous/roster.h"
+#include "rendezvous/separations.h"
 #include "rendezvous/takeover_quorum.h"
 #include "rendezvous/types.h"
 #include "rendezvous/waiting_news.h"
@@ -183,6 +184,7 @@ class JobMachine {
   RestartBudget budget_;
   BreakBackoff backoff_;
   Departures departures_;
+  Separations separations_;
   TakeoverQuorum quorum_;
   WaitingNews news_;
   ControlNews control_;

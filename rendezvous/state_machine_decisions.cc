@@ -101,6 +101,12 @@ void JobMachine::Settle(TimePoint now) {
                           std::nullopt},
                now);
   }
+  // Where others could form one too, most members must be in the next generation.
+  const size_t most =
+      generation_.running() && quorum_.Applies(generation_) ? generation_.last()->members.size() / 2 + 1 : 1;
+  const size_t least = std::max(most, static_cast<size_t>(settings_.min_nodes));
+  const std::string apart = separations_.Settle(generation_, least, &roster_, &effects_, now);
+  if (!apart.empty()) Dissolve(apart);
   if (const std::string who = WhoCanJoin(generation_, roster_, settings_.max_nodes); !who.empty())
     Dissolve(who, /*graceful=*/true);
   // All that ran before a cold restart is gone for certain: it begins as a first start does.
@@ -179,6 +185,7 @@ FormationDecision JobMachine::DecideNext(TimePoint now) {
   input.max_nodes = settings_.max_nodes;
   input.first = !generation_.known();
   input.last_call_ends = timers_.last_call_ends();
+  input.cold_start_waits = settings_.cold_start_wait > settings_.last_call;
   const bool begins = options_.host_begins && !quorum_.listed();
   input.recovery_ends = begins ? options_.service_started : RecoveryEnds();
   FormationDecision decision = DecideFormation(input, now);
@@ -257,6 +264,7 @@ void JobMachine::Begin(Assignment assignment, TimePoint now) {
   backoff_.OnGeneration(now);
   departures_.OnGeneration(*generation_.last(), now);
   timers_.Stop();
+  separations_.Forget();
   from_file_ = false;
   roster_.ClearPlaces();
   roster_.Follow(generation_.last());

@@ -89,6 +89,7 @@ std::optional<TimePoint> JobMachine::NextDeadline() const {
   // Nobody is left: a generation that may still run is remembered as long as it may.
   if (!next && quorum_.Applies(generation_)) return std::nullopt;
   if (!next) return departures_.FirstLeaseEnd(generation_, roster_);
+  if (!failing_) next = Earlier(next, separations_.NextDeadline());
   if (!generation_.running()) next = Earlier(next, timers_.NextDeadline(!generation_.known()));
   if (failing_) {
     next = Earlier(next, failing_->due());
@@ -151,6 +152,7 @@ std::string JobMachine::Describe(TimePoint now) const {
   if (generation_.known()) add(absl::StrCat("last ", rendezvous::Describe(*generation_.last())));
   if (failing_) add(failing_->Describe(now));
   add(backoff_.Describe(now));
+  add(separations_.Describe(now));
   if (outcome_) add(absl::StrCat("outcome ", rendezvous::Describe(*outcome_)));
   if (generation_.known()) add(departures_.Describe());
   if (!quorum_.Endpoints(generation_).empty()) add(quorum_.Describe());

@@ -24,6 +24,7 @@ std::string DescribeRanks(const Member& member) {
 std::string DescribeOffer(const Offer& offer) {
   std::string text = absl::StrCat("offer: ", Counted(offer.workers, "worker"), " on ", offer.host);
   if (offer.node_rank) absl::StrAppend(&text, ", node_rank ", *offer.node_rank);
+  if (offer.leaves) text += ", leaves";
   if (offer.holds) absl::StrAppend(&text, ", holds ", Describe(*offer.holds));
   return text;
 }
@@ -124,6 +125,10 @@ std::string Describe(const AgentEvent& event) {
           },
           [](const NodeUse& e) {
             return absl::StrCat("use ", e.asked, " of ", Counted(e.workers.size(), "worker"));
+          },
+          [](const PeerUnreached& e) {
+            return absl::StrCat("rank ", e.rank, " does not reach rank ", e.peer, " in ",
+                                Describe(e.generation));
           },
           [](const StepsCommitted& e) {
             return absl::StrCat(e.step, " steps committed in ", Describe(e.generation));

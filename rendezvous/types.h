@@ -19,6 +19,7 @@
 #include "rendezvous/fields.h"
 #include "rendezvous/log_call.h"
 #include "rendezvous/node_use.h"
+#include "rendezvous/peer_unreached.h"
 
 namespace mtrun::rendezvous {
 
@@ -43,6 +44,7 @@ struct Offer {
   int service_port = 0;          // of a rendezvous service in this agent that may take the job over, 0: none
   std::string role = "default";
   bool ends_step = false;  // its workers may still end the step behind which they leave the last generation
+  bool leaves = false;     // the node was told to go: only a survivor of the last generation is a candidate
   std::optional<Generation> holds;  // the generation whose workers this agent still runs (after a reconnect)
   bool operator==(const Offer&) const = default;
   template <typename Self, typename Field>
@@ -58,6 +60,7 @@ struct Offer {
     field("service_port", self.service_port, Range{0, kMaxPort});
     field("role", self.role, Size{0, kMaxName});
     field("ends_step", self.ends_step);
+    field("leaves", self.leaves);
     field("holds", self.holds);
   }
 };
@@ -267,7 +270,7 @@ struct StepsCommitted {  // how far the job is, now and then, from the agent of 
   }
 };
 using AgentEvent = std::variant<OfferSent, WorkerFailed, WorkersFinished, Leaving, StoreSet, StoreRead,
-                                CollectivesBroken, StepsCommitted, LogPart, NodeUse>;
+                                CollectivesBroken, StepsCommitted, LogPart, NodeUse, PeerUnreached>;
 
 // ---- service -> agent ----
 /// One object for all members: it grows with their number, and each of them gets it.

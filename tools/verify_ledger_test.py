@@ -235,6 +235,41 @@ class VerifyTest(unittest.TestCase):
         self.verify(0, runs=("lost", "kept"))
         self.verify(0, runs=("kept", "lost"))
 
+    def test_a_writer_continues_from_another_branch_than_the_file(self):
+        """Generation 2 began again from step 3 and died; the state of generation 1, at step 7, was held by a frozen node."""
+        lines = steps(range(6)) + steps(range(3, 5), generation=2, loss="9")
+        begin = [{"rewind": 7, "generation": 4, "of": 1}] + steps(range(5, 7))
+        self.run_of(lines + begin + steps(range(7, STEPS), generation=4))
+        self.assertIn("superseded lines 2, rewinds 1", self.verify(0, "--no_late"))
+        self.run_of(lines + begin[:1] + steps(range(7, STEPS), generation=4))
+        self.rejected("1 steps are lost, the first is 6")
+        self.run_of(lines + begin[1:] + steps(range(7, STEPS), generation=4))
+        self.rejected("2 steps are lost, the first is 5")
+
+    def test_a_repeated_line_that_differs(self):
+        begin = [{"rewind": 7, "generation": 4, "of": 1}, step(6, loss="9")]
+        self.run_of(steps(range(7)) + begin + steps(range(7, STEPS), generation=4))
+        self.assertIn("every sample exactly once", self.verify(0))  # the first one counts
+
+    def test_branches_in_the_folders_of_two_nodes(self):
+        """Each began alone from its own disk; the one that came further counts, whatever the numbers are."""
+        away = steps(range(7)) + [{"rewind": 7, "generation": 90, "of": 1}] + steps(range(7, 9), generation=90)
+        self.run_of(away, run="away")
+        self.run_of(steps(range(7), generation=1) + [{"rewind": 7, "generation": 30, "of": 1}] + steps(range(7, STEPS), generation=30),
+                    run="kept")
+        for runs in (("away", "kept"), ("kept", "away")):
+            self.assertIn("superseded lines 2", self.verify(0, "--no_late", runs=runs))
+
+    def test_a_checkpoint_of_another_branch_has_the_weights_that_its_generation_named(self):
+        saved = [{"checkpoint": 5, "generation": 2, "weights": sha256(b"branch")}]
+        self.run_of(steps(range(3)) + steps(range(3, 5), generation=2) + saved
+                    + [{"rewind": 3, "generation": 4, "of": 1}] + steps(range(3, 5), generation=4, world=2)
+                    + [{"checkpoint": 5, "generation": 4, "weights": sha256(b"weights")}] + steps(range(5, STEPS), generation=4, world=2))
+        self.checkpoint("run", 5, weights=b"branch", generation=2)
+        self.verify(0)
+        self.checkpoint("run", 5, weights=b"branch", generation=4)
+        self.rejected("has other weights than the ledger says")
+
     def test_a_skipped_step_may_have_any_loss(self):
         lines = steps()
         lines[1] = step(1, status="skipped", loss="nan")

@@ -32,6 +32,14 @@ absl::Status CheckLease(bool given, Options* options) {
       HumanDuration(lost), " (keep_alive_interval x keep_alive_max_attempt): give a longer one"));
 }
 
+/// A job that has not begun within join_timeout ends.
+absl::Status CheckColdStartWait(const rendezvous::JobSettings& job) {
+  if (job.cold_start_wait < job.join_timeout) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "cold_start_wait is ", HumanDuration(job.cold_start_wait), ", but a job that has not begun after ",
+      HumanDuration(job.join_timeout), " (join_timeout) ends: give a longer join_timeout"));
+}
+
 absl::Status ReadConf(const Settings& settings, Options* options) {
   bool connect_given = false, fence_given = false;
   for (absl::string_view pair : absl::StrSplit(settings.Text("rdzv_conf"), ',', absl::SkipWhitespace())) {
@@ -46,6 +54,7 @@ absl::Status ReadConf(const Settings& settings, Options* options) {
     MT_RETURN_IF_ERROR(Annotate(read, Named(settings, "rdzv_conf")));
   }
   if (!connect_given) options->connect_timeout = options->job.join_timeout;
+  MT_RETURN_IF_ERROR(Annotate(CheckColdStartWait(options->job), Named(settings, "rdzv_conf")));
   return Annotate(CheckLease(fence_given, options), Named(settings, "rdzv_conf"));
 }
 

@@ -56,6 +56,7 @@ const std::vector<ConfKey>& ConfKeys() {
   static const std::vector<ConfKey> keys = {
       {"join_timeout", &JobSettings::join_timeout},
       {"last_call_timeout", &JobSettings::last_call, true},
+      {"cold_start_wait", &JobSettings::cold_start_wait, true},
       {"keep_alive_interval", &JobSettings::heartbeat_interval},
       {"keep_alive_max_attempt", &JobSettings::heartbeats_missed},
       {"read_timeout", &Options::connect_timeout},

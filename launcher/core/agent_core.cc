@@ -58,6 +58,7 @@ std::optional<TimePoint> AgentCore::NextDeadline() const {
   if (phase_ == Phase::kJoining) return link_.join_deadline();
   std::optional<TimePoint> next = slots_.leftovers_deadline();
   if (draining()) next = Earlier(next, drain_.deadline());
+  next = Earlier(next, link_.join_deadline());
   if (!slots_.empty()) next = Earlier(next, link_.lease_ends());
   if (phase_ == Phase::kFinished) next = Earlier(next, link_.gives_up());
   return Earlier(next, watch_.NextLook(slots_, ScopeOf(phase_, draining())));
@@ -70,7 +71,8 @@ void AgentCore::OnEvent(const Event& event) {
                         [this](const SessionConnected&) { OnConnected(); },
                         [this](const SessionDisconnected& e) {
                           out_.Log(Level::kWarning, e.why);
-                          link_.Disconnected(now_);
+                          const bool joins = entered_.number == 0 && !others_.known();
+                          link_.Disconnected(now_, joins ? config_.join_timeout : Duration::zero());
                         },
                         [this](const LeaseRenewed& e) {
                           if (link_.Leased(e.ends) && slots_.Cooperative())
@@ -124,6 +126,9 @@ void AgentCore::OnService(const rendezvous::ServiceEvent& event) {
   // a redirect by itself.
   std::visit(Overloaded{[this](const rendezvous::Assigned& e) { OnAssigned(e.assignment()); },
                         [this](const rendezvous::GenerationDissolved& e) { OnDissolved(e); },
+                        [this](const rendezvous::Membership& e) {
+                          others_.OnMembership(e.generation.assignment(), config_.offer.node_id);
+                        },
                         [this](const rendezvous::JobEnded& e) {
                           if (!stop_.exit) OnJobEnded(e.outcome);
                         },
@@ -342,19 +347,8 @@ void AgentCore::OnProgress(int local_rank, int64_t step) {
     out_.Send(rendezvous::StepsCommitted{assignment_->generation, step});
 }
 
-/// This agent kills a stalled worker. Where none is stalled and all wait, their group has broken in silence.
-void AgentCore::OnWaiting(int local_rank, const channel::Waiting& waiting) {
-  Moved(local_rank);
-  const bool current = assignment_ && assignment_->generation == waiting.generation;
-  if (!current || config_.hang_timeout == Duration::zero()) return;
-  const Duration waited = FromSeconds(waiting.seconds);
-  if (waited < config_.hang_timeout + kStuckGrace) return;
-  ReportBroken(local_rank, absl::StrCat("a collective has waited for ", HumanDuration(waited),
-                                        " although no worker is stalled"));
-}
-
 void AgentCore::OnTick() {
-  if (phase_ == Phase::kJoining && link_.JoinTimedOut(now_)) {
+  if (phase_ != Phase::kStopping && link_.JoinTimedOut(now_)) {
     return GiveUp(absl::StrCat("no rendezvous service answered at ", config_.endpoint, " within ",
                                HumanDuration(config_.join_timeout),
                                " (--rdzv_conf join_timeout); is mtrun running on the endpoint's host?"));

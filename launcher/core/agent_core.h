@@ -25,6 +25,7 @@
 #include "launcher/core/effect_list.h"
 #include "launcher/core/generation_report.h"
 #include "launcher/core/hang_watch.h"
+#include "launcher/core/others.h"
 #include "launcher/core/regroup_line.h"
 #include "launcher/core/service_link.h"
 #include "launcher/core/stop_ladder.h"
@@ -151,7 +152,8 @@ class AgentCore {
   GenerationReport report_;                     // of this (the last) generation
   rendezvous::Generation entered_;              // the last one here
   uint64_t last_number_ = 0;                    // of the last generation here
-  int restart_count_ = 0;                       // that this node has heard of
+  Others others_;
+  int restart_count_ = 0;  // that this node has heard of
   WorkerSlots slots_;
   WarmPool pool_;
   HangWatch watch_;

@@ -104,6 +104,7 @@ void AgentCore::MakeOffer(bool fresh) {
   rendezvous::Offer offer = config_.offer;
   if (assignment_) offer.holds = assignment_->generation;
   offer.workers = pool_.offered = WorkersToOffer();
+  offer.leaves = draining();
   offer.ends_step = ends_step_ && phase_ == Phase::kRegrouping;
   out_.Add(SendOffer{offer, fresh});
 }
@@ -119,6 +120,21 @@ void AgentCore::ReportBroken(int local_rank, const std::string& why) {
   if (!assignment_ || !report_.AddBreak()) return;
   const WorkerSlot& slot = slots_[local_rank];
   out_.Send(rendezvous::CollectivesBroken{assignment_->generation, slot.rank, why, !slot.connected});
+}
+
+/// This agent kills a stalled worker. Where none is stalled and all wait, their group has broken in silence.
+void AgentCore::OnWaiting(int local_rank, const channel::Waiting& waiting) {
+  Moved(local_rank);
+  const bool current = assignment_ && assignment_->generation == waiting.generation;
+  if (current && waiting.unreached) {
+    const rendezvous::Generation& generation = assignment_->generation;
+    out_.Send(rendezvous::PeerUnreached{generation, slots_[local_rank].rank, *waiting.unreached});
+  }
+  if (!current || config_.hang_timeout == Duration::zero()) return;
+  const Duration waited = FromSeconds(waiting.seconds);
+  if (waited < config_.hang_timeout + kStuckGrace) return;
+  ReportBroken(local_rank, absl::StrCat("a collective has waited for ", HumanDuration(waited),
+                                        " although no worker is stalled"));
 }
 
 void AgentCore::FinishIfAllDone() {
@@ -148,7 +164,10 @@ void AgentCore::OnSignal(int signal) {
              absl::StrCat(drain_.why(), ": the workers finish their step and leave, SIGKILL after ", grace));
     drain_.Begin(now_ + config_.shutdown_timeout);
     out_.Tell(slots_.Listening(), news);
-    return out_.Add(SignalWorkers{signal});
+    out_.Add(SignalWorkers{signal});
+    // The service counts on the last offer.
+    if (phase_ == Phase::kRegrouping && link_.connected() && !slots_.AnyMemberOut()) MakeOffer(false);
+    return;
   }
   out_.Log(Level::kWarning,
            slots_.empty() ? drain_.why()
@@ -204,6 +223,11 @@ void AgentCore::Settle() {
   const bool may_offer = config_.warm_up && !draining() && !stop_.exit;
   if (may_offer && (may_grow || phase_ == Phase::kRegrouping) && WorkersToOffer() != pool_.offered)
     MakeOffer(false);
+  const bool waits = phase_ == Phase::kRunning || phase_ == Phase::kRegrouping;
+  if (const auto news = draining() && waits ? others_.TakeNews(entered_, drain_.why()) : std::nullopt) {
+    out_.Log(Level::kInfo, absl::StrCat(*news, ": the workers here leave at once"));
+    out_.Tell(slots_.Listening(), channel::Stop{*news, /*complete=*/false, /*others_continue=*/true});
+  }
   if (draining() && slots_.AllOut()) {
     drain_.Complete();
     LeaveAfterDrain(0);
@@ -216,8 +240,10 @@ void AgentCore::Settle() {
 
 void AgentCore::FinishStop() {
   stop_.Finish();
-  if (drain_.complete())
-    stop_.exit->code = drain_.ExitCode(slots_, HasOtherNodes(assignment_ ? assignment_ : last_));
+  if (drain_.complete()) {
+    const bool others = others_.Continue(entered_) || HasOtherNodes(assignment_ ? assignment_ : last_);
+    stop_.exit->code = drain_.ExitCode(slots_, others);
+  }
   const bool exits = stop_.next == Next::kExit && drain_.signal() == 0;
   const bool success = exits && stop_.exit->code == 0 && !stop_.exit->outcome;
   if (!slots_.empty()) out_.Add(CleanUp{.leave = success});

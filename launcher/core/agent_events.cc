@@ -23,6 +23,7 @@ std::string DescribeExit(const WorkerExited& exited) {
 std::string DescribeOffer(const SendOffer& send) {
   std::string text =
       absl::StrCat("send offer: ", send.offer.workers, " workers", send.fresh ? ", fresh port" : "");
+  if (send.offer.leaves) text += ", leaves";
   if (send.offer.holds) absl::StrAppend(&text, ", holds ", rendezvous::Describe(*send.offer.holds));
   return text;
 }

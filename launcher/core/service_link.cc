@@ -10,10 +10,12 @@ namespace mtrun::launcher {
 bool ServiceLink::Connected() {
   connected_ = true;
   gives_up_.reset();
-  return std::exchange(join_deadline_, std::nullopt).has_value();
+  join_deadline_.reset();
+  return !std::exchange(connected_before_, true);
 }
 
-void ServiceLink::Disconnected(TimePoint now) {
+void ServiceLink::Disconnected(TimePoint now, Duration join_timeout) {
+  if (connected_ && join_timeout > Duration::zero()) join_deadline_ = now + join_timeout;
   connected_ = false;
   if (!gives_up_) gives_up_ = now + patience_;
 }
@@ -30,9 +32,10 @@ bool ServiceLink::TakeLeaseEnd(TimePoint now) {
 }
 
 std::string ServiceLink::Describe() const {
-  return absl::StrCat(connected_       ? "connected"
-                      : join_deadline_ ? "never connected"
-                                       : "disconnected",
+  return absl::StrCat(connected_           ? "connected"
+                      : !connected_before_ ? "never connected"
+                      : join_deadline_     ? "disconnected, waits for the first generation"
+                                           : "disconnected",
                       lease_ends_ ? ", with a lease"
                       : ended_    ? ", its lease has ended"
                                   : "");

@@ -20,7 +20,9 @@ class ServiceLink {
 
   /// True for the first connection.
   bool Connected();
-  void Disconnected(TimePoint now);
+  /// `join_timeout`: of a node that was in no generation yet; it waits for another service as it did for the
+  /// first. Else zero.
+  void Disconnected(TimePoint now, Duration join_timeout = Duration::zero());
   bool connected() const { return connected_; }
   /// When a node that only wants to be told how the job ended waits no longer; nothing while there is a
   /// service.
@@ -44,7 +46,7 @@ class ServiceLink {
 
  private:
   Duration patience_;  // constant after construction
-  bool connected_ = false;
+  bool connected_ = false, connected_before_ = false;
   std::optional<TimePoint> join_deadline_, gives_up_, lease_ends_;
   bool ended_ = false;
 };

@@ -95,6 +95,7 @@ bool Outbox::Counts(const AgentSaid& said) const {
                         [&](const StoreSet& e) { return current(e.generation); },
                         [&](const StoreRead& e) { return current(e.generation); },
                         [&](const CollectivesBroken& e) { return current(e.generation); },
+                        [](const PeerUnreached&) { return false; },
                         [](const StepsCommitted&) { return false; },
                         [](const LogPart&) { return false; },
                         [](const NodeUse&) { return false; },

@@ -26,6 +26,7 @@ std::vector<WorkerMessage> WorkerMessages() {
           StoreWait{4, {"k"}, kGeneration},
           Broken{kGeneration, "rank 2 was reset"},
           Waiting{kGeneration, 2.5},
+          Waiting{kGeneration, 5.5, 3},
           Done{12345678901},
           Done{5, kGeneration},
           Leaving{"pre-empted \"soon\""}};
@@ -38,6 +39,7 @@ std::vector<AgentMessage> AgentMessages() {
           Drain{12.5, "SIGTERM"},
           Stop{"job over", true},
           Stop{"job failed"},
+          Stop{"told to go", false, true},
           StoreValues{2, {{"a", std::string("\x01\x00", 2)}, {"b", ""}}, ""}};
 }
 

@@ -28,6 +28,26 @@ TEST_F(NetworkTest, ACutCableAndAFrozenAgentAreNoticed) {
   for (const auto& mtrun : {a.get(), b.get(), c.get()}) EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
 }
 
+/// Nodes 1 and 2 send to addresses of the other's that lead nowhere; both reach the service, and node 0.
+TEST_F(NetworkTest, APairThatDoesNotReachEachOtherIsNamedAndOneOfThemWaits) {
+  const auto cut = [&](int on, int to) {
+    Program program(network_->On(on, {"ip", "neighbour", "replace", network_->Address(to), "lladdr",
+                                      "02:00:00:00:00:99", "nud", "permanent", "dev", "eth0"}),
+                    Environment());
+    return program.Wait() == 0;
+  };
+  ASSERT_TRUE(cut(1, 2) && cut(2, 1));
+  toy_ = {"--max_restarts", "1", support::BinaryFolder() + "/../tests/toy_sums"};
+  const auto a = Start(0, "2:3", "", "20"), b = Start(1, "2:3", "", "20"), c = Start(2, "2:3", "", "20");
+  for (const auto& mtrun : {a.get(), b.get(), c.get()}) {
+    EXPECT_TRUE(mtrun->WaitForLine("the workers of node1 and node2 do not reach each other", Seconds(20)))
+        << mtrun->Text();
+  }
+  EXPECT_TRUE(c->WaitForLine("spare: the workers of node1 and node2", kSoon)) << c->Text();
+  EXPECT_TRUE(a->WaitForLine("SUM 3 in attempt 1", kSoon)) << a->Text();
+  for (const auto& mtrun : {a.get(), b.get(), c.get()}) EXPECT_EQ(mtrun->Wait(kSoon), 0) << mtrun->Text();
+}
+
 class TakeoverTest : public NetworkTest {
  protected:
   void SetUp() override {

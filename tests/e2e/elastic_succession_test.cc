@@ -1,5 +1,6 @@
 // One endpoint, hosted by an mtrun: what becomes of the job when that one dies, or only falls silent.
 #include <chrono>
+#include <thread>
 
 #include "tests/e2e/cluster.h"
 
@@ -66,6 +67,35 @@ TEST_F(SuccessionTest, OfTwoNodesTheOtherOneGoesOn) {
   ASSERT_TRUE(Met(*a, 1, 2) && Met(*b, 1, 2));
   Kill(*a);
   ASSERT_TRUE(Met(*b, 2, 1)) << b->Text();
+  Finish({b.get()}, 2);
+}
+
+/// It comes to its own stand-by service first, while another program has the endpoint's port. That service
+/// waits for one at the endpoint, which reads the file on this disk.
+TEST_F(SuccessionTest, ASurvivorOnTheEndpointsMachineHostsThereBesideItsStandby) {
+  const auto a = Start(0, "1:2", "", "20");
+  ASSERT_TRUE(a->WaitForLine("hosting the rendezvous at ", kSoon)) << a->Text();
+  const auto b = Start(0, "1:2", "", "20");
+  ASSERT_TRUE(Met(*a, 1, 2) && Met(*b, 1, 2)) << a->Text() << b->Text();
+  // The host may have lost it before it died.
+  const pid_t agent = AgentOf(*b);
+  kill(agent, SIGSTOP);
+  Kill(*a);
+  Program other(network_->On(0, {"python3", "-c",
+                                 "import socket\n"
+                                 "with socket.create_server(('::', 29400), family=socket.AF_INET6,\n"
+                                 "                          dualstack_ipv6=True) as s:\n"
+                                 "  print('bound', flush=True)\n"
+                                 "  while True: s.accept()[0].close()\n"}),
+                Environment());
+  ASSERT_TRUE(other.WaitForLine("bound", kSoon)) << other.Text();
+  std::this_thread::sleep_for(Seconds(2));
+  kill(agent, SIGCONT);
+  ASSERT_TRUE(b->WaitForLine("start mtrun there again", kSoon)) << b->Text();
+  other.Signal(SIGKILL);
+  EXPECT_TRUE(b->WaitForLine("hosting the rendezvous at ", kSoon)) << b->Text();
+  ASSERT_TRUE(Met(*b, 2, 1)) << b->Text();
+  EXPECT_EQ(PidIn(*b, 2), PidIn(*b, 1));
   Finish({b.get()}, 2);
 }
 

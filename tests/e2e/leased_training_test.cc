@@ -80,6 +80,32 @@ TEST_F(LeasedTrainingTest, AServiceThatIsAwayForLongerThanALeasePausesTheRunAndN
   ExpectUndisturbed("run", kEpochs);
 }
 
+/// The service is on node 0. The node that leaves holds its last step, and its grace is 30 s.
+TEST_F(LeasedTrainingTest, ANodeThatIsToldToGoWhileItIsCutOffStopsNoOtherNode) {
+  constexpr int kEpochs = 60;
+  const auto service = StartService();
+  ASSERT_TRUE(service->WaitForLine("serving")) << service->Text();
+  const auto start = [&](int node) {
+    return TrainOn(node, kEpochs,
+                   {"--nnodes", "1:2", "--rdzv_endpoint", network_->Address(0) + ":29400", "--rdzv_conf",
+                    "fence_timeout=3,last_call_timeout=20"});
+  };
+  const auto stays = start(1), leaves = start(2);
+  ASSERT_TRUE(stays->WaitForLine("world size 2") && stays->WaitForLine("epoch 2/")) << stays->Text();
+  ASSERT_TRUE(network_->SetLink(2, false).ok());
+  ASSERT_TRUE(leaves->WaitForLine("no rendezvous service has answered within fence_timeout"))
+      << leaves->Text();
+  ASSERT_TRUE(stays->WaitForLine("generation 2 formed: 1 node")) << stays->Text();
+  leaves->Signal(SIGTERM);
+  ASSERT_TRUE(network_->SetLink(2, true).ok());
+  EXPECT_EQ(leaves->Wait(Seconds(11)), 0) << leaves->Text();
+  EXPECT_THAT(leaves->Text(), HasSubstr("the job continues on other nodes"));
+  EXPECT_EQ(stays->Wait(), 0) << stays->Text();
+  EXPECT_THAT(stays->Text(), Not(HasSubstr("generation 3")));
+  ExpectUndisturbed("run", kEpochs);
+  ExpectExactlyOnce({"run"}, {"--no_late"});
+}
+
 /// Nodes 0 and 1 host the services of a list. What starts there afresh cannot know whether the third node has
 /// gone on with others, and begins nothing without it.
 TEST_F(LeasedTrainingTest, LongBothHostsOfAListStartAgainWhileTheThirdNodeIsCutOff) {

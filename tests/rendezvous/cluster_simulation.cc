@@ -73,8 +73,10 @@ Offer ClusterSimulation::MakeOffer(const std::string& node) const {
 }
 
 std::vector<std::string> ClusterSimulation::OfferFrom(const std::string& node, int workers,
-                                                      std::optional<int> node_rank, bool ends_step) {
+                                                      std::optional<int> node_rank, bool ends_step,
+                                                      bool leaves) {
   Offer offer = MakeOffer(node);
+  offer.leaves = leaves;
   offer.ends_step = ends_step;
   offer.workers = workers;
   offer.node_rank = node_rank;

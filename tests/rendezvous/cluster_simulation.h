@@ -31,7 +31,8 @@ class ClusterSimulation {
   std::vector<std::string> Say(const std::string& node, AgentEvent event,
                                std::optional<Assignment> held = std::nullopt);
   std::vector<std::string> OfferFrom(const std::string& node, int workers = 1,
-                                     std::optional<int> node_rank = std::nullopt, bool ends_step = false);
+                                     std::optional<int> node_rank = std::nullopt, bool ends_step = false,
+                                     bool leaves = false);
   /// An offer from before the node's last assignment, delivered late.
   std::vector<std::string> StaleOfferFrom(const std::string& node);
   std::vector<std::string> Fail(const std::string& node, int exit_code = 1, int signal = 0,

@@ -112,6 +112,7 @@ TEST(CodecFields, EveryFieldOfEveryMessageTravels) {
   Travels<StoreSet, wire::StoreSet>();
   Travels<StoreRead, wire::StoreRead>();
   Travels<CollectivesBroken, wire::CollectivesBroken>();
+  Travels<PeerUnreached, wire::PeerUnreached>();
   Travels<StepsCommitted, wire::StepsCommitted>();
   Travels<GenerationDissolved, wire::Dissolved>();
   Travels<StoreReply, wire::StoreReply>();

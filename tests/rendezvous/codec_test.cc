@@ -64,6 +64,7 @@ TEST(Codec, AgentEventsComeBackAsTheyWere) {
       {StoreSet{generation, std::string("k\0y", 3), std::string("\xff\0", 2)}, {}, {}},
       {StoreRead{generation, 8, {"a", "b"}, false}, {}, {}},
       {StepsCommitted{generation, 12345678901}, {}, {}},
+      {PeerUnreached{generation, 5, 3}, {}, {}},
       {CollectivesBroken{generation, 5, "reset by peer \xff"}, {}, {}},
   };
   for (const AgentSaid& said : all) EXPECT_EQ(RoundTrip(said), said) << Describe(said.event);

@@ -41,6 +41,18 @@ TEST(FormationTimers, TheLastCallRunsWhileEnoughAreReady) {
   EXPECT_EQ(timers.last_call_ends(), std::nullopt);
 }
 
+TEST(FormationTimers, TheColdStartWaitLengthensTheLastCall) {
+  JobSettings settings = TimerSettings();
+  settings.cold_start_wait = seconds(8);
+  FormationTimers timers(settings);
+  timers.OnReady(2, At(2));
+  EXPECT_EQ(timers.last_call_ends(), At(10));
+  settings.last_call = seconds(20);
+  FormationTimers longer(settings);
+  longer.OnReady(2, At(2));
+  EXPECT_EQ(longer.last_call_ends(), At(22));
+}
+
 TEST(FormationTimers, TooFewNodesAreWaitedForSoLong) {
   FormationTimers timers(TimerSettings());
   timers.OnNodes(1, At(0));

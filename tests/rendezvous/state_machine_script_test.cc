@@ -1,12 +1,14 @@
 // Golden scripts (tests/support/golden_script.h): testdata/*.txt.
-//   job min=2 max=3 [restarts=1] [refund=100] [recovery=3s] [fence_timeout=30s]    begins the world (first
+//   job min=2 max=3 [restarts=1] [refund=100] [recovery=3s] [fence_timeout=30s] [cold_start_wait=60s]
+//                                         begins the world (first
 //   command) new_service [recovery=3s] [run=2]     open N [seen=2] [max=5]        close N       leave N
 //                                         (run: of this id, another one than the last service's; who has seen
 //                                         a generation of the last service's run knows that run)
 //                                         open N knows=M: and tells of the generation that M was assigned
 //                                         last
-//   offer N... [workers=2] [rank=0] [late]                               hold N [workers=2] (offers the last
+//   offer N... [workers=2] [rank=0] [late] [ends_step] [leaves]          hold N [workers=2] (offers the last
 //                                         generation that it was assigned as still running)
+//   unreached N peer=0                    (a worker of N reaches no worker of that rank)
 //   beat N [stuck=12s]                    break N                        steps N at=100
 //   fail N [exit=3|signal=9] [generation=1]                              finish N... [final]
 //   fail N generation=held [rank=1]       (of the generation that an earlier service assigned it)
@@ -76,6 +78,7 @@ class Interpreter {
     settings_.takeover_any = c.Has("takeover_any");
     settings_.min_nodes_timeout = ParseDuration(c.Text("min_nodes_timeout", "0s"));
     settings_.refund_steps = c.Int("refund", 0);
+    settings_.cold_start_wait = ParseDuration(c.Text("cold_start_wait", "0s"));
     settings_.join_timeout = ParseDuration(c.Text("join_timeout", "600s"));
     settings_.fence_timeout = ParseDuration(c.Text("fence_timeout", "30s"));
     return NewService(c);
@@ -129,11 +132,13 @@ class Interpreter {
       if (c.Has("late")) return w.StaleOfferFrom(node);
       const int rank = c.Int("rank", -1);
       return w.OfferFrom(node, c.Int("workers", 1), rank < 0 ? std::nullopt : std::optional<int>(rank),
-                         c.Has("ends_step"));
+                         c.Has("ends_step"), c.Has("leaves"));
     }
     if (c.name == "hold") return Hold(node, c.Int("workers", 1));
     if (c.name == "fail") return Fail(c, node);
     if (c.name == "break") return w.Break(node, c.Has("unconnected"));
+    if (c.name == "unreached")
+      return w.Say(node, PeerUnreached{w.generation(), c.Int("rank", 0), c.Int("peer", 0)});
     if (c.name == "steps") return w.Say(node, StepsCommitted{w.generation(), c.Int("at", 0)});
     if (c.name == "finish") return w.Finish(node, c.Has("final"));
     if (c.name == "leave") return w.Leave(node);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <memory>
 
 #include "base/status_macros.h"
 #include "base/worker_client.h"
@@ -19,9 +20,14 @@ absl::Status Run() {
   channel::Hello hello;
   hello.pid = getpid();
   hello.local_rank = worker.local_rank;
-  MT_ASSIGN_OR_RETURN(auto agent, WorkerClient::Connect(worker.socket, hello, {}));
-  collectives::AgentStore store(std::move(agent));
-  const collectives::GroupMember member = {worker.rank, worker.world_size, worker.generation, ""};
+  MT_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerClient> agent,
+                      WorkerClient::Connect(worker.socket, hello, {}));
+  collectives::AgentStore store(agent);
+  collectives::GroupMember member = {worker.rank, worker.world_size, worker.generation, ""};
+  MT_ASSIGN_OR_RETURN(const channel::Generation generation, channel::ParseGeneration(worker.generation));
+  member.unreached = [&](int rank) {
+    agent->Send(channel::Waiting{.generation = generation, .seconds = 5, .unreached = rank}).IgnoreError();
+  };
   MT_ASSIGN_OR_RETURN(const auto group, collectives::Group::Connect(member, &store));
   MT_RETURN_IF_ERROR(group->Barrier()->Wait());
   if (worker.restart_count == 0 && worker.rank == 1) raise(SIGKILL);

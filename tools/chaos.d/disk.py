@@ -13,7 +13,7 @@ class Disk:
     """`folder`, a disk of so many MiB, as far as mounts.own() reaches."""
 
     def __init__(self, folder, mebibytes):
-        self.folder, self.filler = folder, os.path.join(folder, ".filler")
+        self.folder, self.filler, self.read_only = folder, os.path.join(folder, ".filler"), False
         os.makedirs(folder)
         mounts.memory(folder, mebibytes)
 
@@ -50,8 +50,18 @@ class Disk:
     def empty(self):
         os.remove(self.filler)
 
+    def set_read_only(self, read_only):
+        """Mounts the folder read-only over itself, or ends that. Files that are already open stay writable."""
+        (mounts.cover if read_only else mounts.drop)(self.folder)
+        self.read_only = read_only
+
+    def device(self):
+        return os.stat(self.folder).st_dev
+
     def close(self):
         """What is on it lies in an ordinary folder of that name afterwards."""
+        if self.read_only:
+            self.set_read_only(False)
         shutil.copytree(self.folder, self.folder + ".copy", symlinks=True, ignore=shutil.ignore_patterns(".filler"))
         mounts.drop(self.folder)
         os.rmdir(self.folder)

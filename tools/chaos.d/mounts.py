@@ -4,7 +4,7 @@ import functools
 import os
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
-MS_REC, MS_PRIVATE, MNT_DETACH = 0x4000, 0x40000, 2
+MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE, MNT_DETACH = 1, 32, 0x1000, 0x4000, 0x40000, 2
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -29,6 +29,13 @@ def own():
 def memory(folder, mebibytes):
     """A file system of so many MiB there."""
     check(LIBC.mount(b"tmpfs", folder.encode(), b"tmpfs", 0, f"size={mebibytes}m".encode()), f"mount {folder}")
+
+
+def cover(folder):
+    """Mounts a folder read-only over itself until drop(). A remount would fail while files are open for writing."""
+    path = folder.encode()
+    check(LIBC.mount(path, path, None, MS_BIND, None), f"mount {folder} over itself")
+    check(LIBC.mount(None, path, None, MS_REMOUNT | MS_BIND | MS_RDONLY, None), f"remount {folder} read-only")
 
 
 def drop(folder):

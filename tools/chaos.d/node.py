@@ -17,6 +17,7 @@ class Node:
     def __init__(self, owner, number):
         self.owner, self.number, self.front, self.state, self.changes = owner, number, None, DOWN, False
         self.started = 0.0  # by the wall's clock
+        self.environment, self.event_log = {}, f"events-{number}.jsonl"  # variables of its programs; file in the storm's folder
 
     def start(self):
         """Its mtrun for the job that runs now; a cable that is out stays so."""
@@ -25,9 +26,9 @@ class Node:
         argv = [os.path.join(args.bin, "mtrun"), "--nnodes", f"{args.min_nodes}:{args.nodes}", "--nproc_per_node",
                 str(args.per_node), "--rdzv_endpoint", owner.services.endpoints(), "--rdzv_id", "chaos", "--node_rank",
                 str(self.number), "--max_restarts", "1000000", "--rdzv_conf", owner.conf(), "--shutdown_timeout",
-                str(owner.SHUTDOWN_SECONDS), "--event_log", os.path.join(owner.folder, f"events-{self.number}.jsonl"),
+                str(owner.SHUTDOWN_SECONDS), "--event_log", os.path.join(owner.folder, self.event_log),
                 "--log_dir", os.path.join(owner.logs, f"logs-{self.number}")] + owner.program(self)
-        environment = {**owner.environment, "MTRUN_CHAOS_JOB": str(owner.job)}
+        environment = {**owner.environment, **self.environment, "MTRUN_CHAOS_JOB": str(owner.job)}
         self.front = owner.cluster.start(self.number, argv, self.log(), environment)
         self.changes, self.started = False, time.time()
         if self.state != CUT:

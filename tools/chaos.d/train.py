@@ -29,9 +29,17 @@ With --minutes N it is a storm instead: runs of --steps steps follow each other 
 one has ended and a node of that one is still late; the faults are those of `tools/chaos rendezvous`, with full disks of the run
 folders, at --gap seconds' mean distance. The time is shared by a storm for each of --settings: one, list or hosted (the service,
 as there), and shared or own (a run folder a node). Of each run the ledger and the losses are checked, that no two generations
-write at a time, and that no more than one step is redone where a member has survived."""
+write at a time, and that no more than one step is redone where a member has survived.
+
+With --wide the storm also freezes whole nodes beyond their lease and kills the nodes that continued, starts all nodes cold in
+any order, moves wall clocks, breaks cables in one direction, loses and corrupts packets, makes disks read-only, and drains nodes
+that are cut off; runs have 240 steps. The disks are looked at all the time: no checkpoint may go before one that descends from
+it is there. No generation may begin below a checkpoint that a member could read; losses and final weights are those of the
+undisturbed run to 1e-12; and the ledgers are checked by a second program, too. Its --settings are all six, 3 minutes each
+unless --minutes says otherwise."""
 PORT = 29400
 PATIENCE = 120.0  # without a new step
+WIDE_MINUTES = 3.0  # of each setting
 
 
 def parse(argv):
@@ -40,7 +48,8 @@ def parse(argv):
     parser.add_argument("--interval", type=float, default=11.0, help="mean seconds between two failures [11]")
     parser.add_argument("--regular", action="store_true", help="failures exactly --interval apart")
     parser.add_argument("--step_seconds", type=float, help="seconds of a step, 0: what it takes [2, in a storm 0.4]")
-    parser.add_argument("--steps", type=int, help="steps of the run, in epochs of 20 [100, of one of a storm 80]")
+    parser.add_argument("--steps", type=int, help="steps of the run, in epochs of 20 [100, of one of a storm 80,"
+                                                     " wide 240]")
     parser.add_argument("--leaves", type=float, default=0.0, help="mean seconds between two nodes that leave, 0: none [0]")
     parser.add_argument("--service_interval", type=float, default=30.0,
                         help="mean seconds between two kills of the service, 0: none [30]")
@@ -49,9 +58,11 @@ def parse(argv):
                         help="what failures hit, with weights [worker:3,agent:1,node:1]")
     parser.add_argument("--nodes", type=int, help="MAX: nodes that run a job [4, in a storm 3]")
     parser.add_argument("--minutes", type=float, default=0, help="a storm of so many minutes")
-    parser.add_argument("--gap", type=float, default=4.0, help="storm: mean seconds between two faults [4]")
+    parser.add_argument("--wide", action="store_true", help="a storm with more kinds of faults, as above")
+    parser.add_argument("--gap", type=float, help="storm: mean seconds between two faults, of a wide one between two of the "
+                                                  "kinds that others have [4, wide 8]")
     parser.add_argument("--each", type=int, default=0, help="storm: so many faults of each kind must have fired in each [0]")
-    parser.add_argument("--settings", default="one:shared,list:own", help="storm: as above [one:shared,list:own]")
+    parser.add_argument("--settings", help="storm: as above [one:shared,list:own; wide: all six]")
     parser.add_argument("--spares", type=int, default=2, help="storm: nodes beyond MAX [2]")
     parser.add_argument("--min_nodes", type=int, default=1, help="storm [1]")
     parser.add_argument("--without", default="", metavar="KIND,...", help="storm: faults that are left out")
@@ -63,10 +74,15 @@ def parse(argv):
     parser.add_argument("--keep", action="store_true", help="leave logs and runs in place and say where")
     args = parser.parse_args(argv)
     args.bin = os.path.abspath(args.bin)
-    for name, alone, of_storm in (("nodes", 4, 3), ("step_seconds", 2.0, 0.4), ("steps", 100, 80)):
+    every = [f"{where}:{folders}" for where in services.SETTINGS for folders in ("shared", "own")]
+    if args.wide and not args.minutes:
+        args.minutes = WIDE_MINUTES * len(args.settings.split(",") if args.settings else every)
+    for name, alone, of_storm, wide in (("nodes", 4, 3, 3), ("step_seconds", 2.0, 0.4, 0.4), ("steps", 100, 80, 240),
+                                        ("gap", 4.0, 4.0, 8.0),
+                                        ("settings", "one:shared,list:own", "one:shared,list:own", ",".join(every))):
         if getattr(args, name) is None:
-            setattr(args, name, of_storm if args.minutes else alone)
-    known = {f"{where}:{folders}" for where in services.SETTINGS for folders in ("shared", "own")}
+            setattr(args, name, wide if args.wide else of_storm if args.minutes else alone)
+    known = set(every)
     if set(args.settings.split(",")) - known:
         parser.error(f"--settings are some of {', '.join(sorted(known))}")
     args.steps += -args.steps % packed.STEPS

@@ -18,8 +18,6 @@ import schedule
 import screen
 import services
 
-DISK_MIB = 24
-PATIENCE = 60.0    # without a new step
 LAST_STEPS = 3     # of a run: no node starts any more, one becomes late
 CALM_STEPS = 30    # with a list: nothing else happens to a run's last steps
 
@@ -28,6 +26,9 @@ class TrainStorm(faults.Faults):
     """One setting. `folders`: "shared", or "own" for a run folder a node."""
 
     SHUTDOWN_SECONDS = 20
+    DISK_MIB = 24
+    LEARNING_RATE = "0.05"
+    PATIENCE_SECONDS = 60.0  # without a new step
 
     def __init__(self, args, setting, minutes):
         self.setting, self.minutes = setting, minutes
@@ -38,10 +39,10 @@ class TrainStorm(faults.Faults):
                             "MTRUN_TRAINER_PATH": args.bin, "MTRUN_PACE": str(args.step_seconds)}
         machines = cluster.make_cluster(args.nodes + args.spares, "chaos")
         count = machines.count if self.folders == "own" else 1
-        disks = [disk.Disk(os.path.join(folder, f"disk-{number}"), DISK_MIB) for number in range(count)]
+        disks = [disk.Disk(os.path.join(folder, f"disk-{number}"), self.DISK_MIB) for number in range(count)]
         super().__init__(args, machines, services.Services(machines, where, args.bin, folder, self.environment), disks)
         self.logs, self.choose = folder, random.Random(args.seed + 1)
-        self.watched = [runs.Watch(self.run_folders())]  # a run each
+        self.watched = [self.watch()]  # a run each
         self.last_step, self.stop = time.monotonic(), False
         self.progress = screen.Progress(f"chaos ({setting})")
 
@@ -53,12 +54,16 @@ class TrainStorm(faults.Faults):
     def run_folders(self):
         return [os.path.join(each.folder, f"run-{self.job}") for each in self.disks]
 
+    def watch(self):
+        """Of the run that begins now."""
+        return runs.Watch(self.run_folders())
+
     def program(self, node):
         return ["--trainer"] + self.trainer(self.run_folders()[node.number % len(self.disks)])
 
     def trainer(self, run):
         return ["cnnA", "--data", self.data, "--model_folder", run, "--epochs", str(self.args.steps // packed.STEPS),
-                "--batch_size", "2", "--global_batch", str(packed.BATCH), "--precision", "float64", "--learning_rate", "0.05",
+                "--batch_size", "2", "--global_batch", str(packed.BATCH), "--precision", "float64", "--learning_rate", self.LEARNING_RATE,
                 "--momentum", "0.9", "--threads", "1", "--checkpoint_seconds", str(self.args.step_seconds or 1)]
 
     # ---- the life of the storm
@@ -83,9 +88,9 @@ class TrainStorm(faults.Faults):
         now = time.monotonic()
         if self.watched[-1].look(now):
             self.last_step = now
-        if now - self.last_step > PATIENCE:
+        if now - self.last_step > self.PATIENCE_SECONDS:
             heard = "".join(f"\n  node{node.number} ({node.state}):{node.last_words()}" for node in self.nodes)
-            raise RuntimeError(f"run {self.job}: no step for {PATIENCE:.0f} s{heard}")
+            raise RuntimeError(f"run {self.job}: no step for {self.PATIENCE_SECONDS:.0f} s{heard}")
         if self.services.hosts:
             self.wants_calm = self.watched[-1].steps >= self.args.steps - CALM_STEPS
         if not self.ending and self.watched[-1].steps >= self.args.steps - LAST_STEPS and self.job not in self.over:
@@ -100,7 +105,7 @@ class TrainStorm(faults.Faults):
     def next_job(self):
         if not self.stop:
             super().next_job()
-            self.watched.append(runs.Watch(self.run_folders()))
+            self.watched.append(self.watch())
             self.last_step = time.monotonic()
             return
         self.over[self.job], self.ending = time.monotonic(), None
@@ -117,8 +122,7 @@ class TrainStorm(faults.Faults):
         while not self.watched[0].steps:
             self.turn()
         end = began + self.minutes * 60
-        self.schedule(schedule.make(self.args.seed, max(1.0, end - time.monotonic()), self.args.gap, len(self.nodes),
-                                    self.kinds(), self.args.each), 0.5)
+        self.schedule(self.plan(max(1.0, end - time.monotonic())), 0.5)
         while not self.stop or self.job not in self.over or not self.is_calm():
             self.turn()
             enough = min(self.job, self.counts()["reuse"]) >= self.args.each
@@ -135,6 +139,9 @@ class TrainStorm(faults.Faults):
     def kinds(self):
         return schedule.kinds_for(self.setting.split(":")[0], self.args.without.split(",") + ["reuse"])
 
+    def plan(self, seconds):
+        return schedule.make(self.args.seed, seconds, self.args.gap, len(self.nodes), self.kinds(), self.args.each)
+
     def counts(self):
         kinds = self.kinds() + ["reuse"]
         return {kind: sum(fault["kind"] == kind for fault in self.fired) for kind in kinds}
@@ -143,13 +150,17 @@ class TrainStorm(faults.Faults):
 
     def undisturbed(self):
         """The same run alone; its losses."""
+        return runs.losses([self.run_alone()])
+
+    def run_alone(self):
+        """Its folder."""
         folder = os.path.join(self.folder, "alone")
         argv = self.trainer(folder)
         environment = {key: value for key, value in self.environment.items() if key != "MTRUN_PACE"}
         done = subprocess.run([os.path.join(self.args.bin, argv[0])] + argv[1:], env=environment, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"the undisturbed run ended with {done.returncode}: {done.stderr[-2000:]}")
-        return runs.losses([folder])
+        return folder
 
     def report(self):
         offset = time.time() - time.monotonic()
@@ -179,6 +190,7 @@ class TrainStorm(faults.Faults):
 
 def main(args):
     """A storm for each of the settings."""
-    print(f"chaos train --minutes {args.minutes:g} --seed {args.seed} --gap {args.gap:g} --settings {args.settings} "
+    print(f"chaos train {'--wide ' if args.wide else ''}--minutes {args.minutes:g} --seed {args.seed} --gap {args.gap:g} --settings {args.settings} "
           f"--step_seconds {args.step_seconds:g} --steps {args.steps} --nodes {args.nodes} --spares {args.spares}", flush=True)
-    return faults.run_storms(TrainStorm, args, "every run is the undisturbed one")
+    kind = __import__("wide").WideStorm if args.wide else TrainStorm
+    return faults.run_storms(kind, args, "every run is the undisturbed one")

@@ -1,6 +1,7 @@
 """Reads ledger.jsonl: which lines count, in one file and over the folders of a run's nodes."""
 import hashlib
 import json
+import math
 import os
 
 START = "0" * 64
@@ -25,18 +26,18 @@ def has_order(entry):
 
 
 class Ledger:
-    """One file: its head, the lines that count, and what is wrong with it."""
+    """One file: its head, the lines of each generation, and what is wrong with it."""
 
     def __init__(self, folder):
         self.folder, self.path = folder, os.path.join(folder, "ledger.jsonl")
-        self.head, self.steps, self.began, self.saved = None, {}, {}, {}
-        self.named = {}  # all weights that it has named: {(generation, steps): weights}
-        self.superseded = self.rewinds = self.unfinished = self.late = 0
-        self.generation = (0, 0)  # the highest so far, after how often it began again
+        self.head, self.generations = None, {}
+        self.rewinds = self.unfinished = self.late = 0
+        self.generation = (0, 0)  # the highest so far, after how often numbers began again (releases before 2)
+        self.repeated = None      # the generation and step from which the last writer continues, before its first step
         self.sums = False         # whether a line has said what was gathered
         self.problems, self.counted = [], START
-        self.previous = {START}  # what the next line's "prev" may be: the line before it, or the last one that counts
-        self.lines = set()       # all that count
+        self.previous = {START}  # what the next line's "prev" may be: the line before it, or the last one that is not late
+        self.lines = set()       # all that are not late
         with open(self.path, "rb") as file:
             for number, line in enumerate(file.read().split(b"\n"), 1):
                 if line:
@@ -47,7 +48,7 @@ class Ledger:
         self.problems.append(f"{self.path}:{number}: {what}")
 
     def read(self, number, line):
-        """False: it does not count."""
+        """False: the line is late, or not a line."""
         try:
             entry = json.loads(line)
         except ValueError:
@@ -55,13 +56,14 @@ class Ledger:
         if not isinstance(entry, dict):
             self.unfinished += 1  # what a dying writer left; the next line's digest covers it
             return False
-        if "ledger" not in entry and whole(entry, "generation", 1) and self.is_late(entry):
-            self.late += 1
-            return False
-        if entry.get("prev") not in self.previous and not self.has_met_late_lines(entry):
-            self.wrong(number, "the chain is broken: a line before it is missing or changed")
-        self.counted = hashlib.sha256(line).hexdigest()
-        self.lines.add(self.counted)
+        earlier = "ledger" not in entry and whole(entry, "generation", 1) and self.is_earlier(entry)
+        late = earlier and not self.repeats(entry)
+        self.late += late
+        if not late:
+            if entry.get("prev") not in self.previous and not self.has_met_late_lines(entry):
+                self.wrong(number, "the chain is broken: a line before it is missing or changed")
+            self.counted = hashlib.sha256(line).hexdigest()
+            self.lines.add(self.counted)
         if "ledger" in entry:
             if self.head or not is_head(entry):
                 self.wrong(number, "a second first line" if self.head else "the first line is malformed")
@@ -70,25 +72,35 @@ class Ledger:
         elif not whole(entry, "generation", 1) or ("step" in entry and not self.is_step(entry)):
             self.wrong(number, f"malformed: {line.decode(errors='replace')[:200]}")
         else:
-            self.count(number, {**entry, "of": (self.generation[0], entry["generation"])})
-        return True
+            self.count(number, entry, earlier)
+        return not late
 
     def has_met_late_lines(self, entry):
         """The first line of a higher generation: while its writer began, one that did not know that its own was over may have
-        added lines behind the last one that this one had seen. They are there, so none is missing."""
+        added lines after the last one that this one had seen. They are there, so none is missing."""
         return whole(entry, "generation", 1) and entry["generation"] > self.generation[1] and entry.get("prev") in self.lines
 
-    def count(self, number, entry):
-        """A line with its generation that is not over. "of": what orders generations."""
-        if whole(entry, "rewind", 0):
+    def count(self, number, entry, earlier):
+        """`earlier`: of a generation below the highest so far; of such lines the steps alone."""
+        of = (self.generation[0], entry["generation"])
+        if not earlier:
+            self.generation, self.repeated = max(self.generation, of), None
+        generation = self.generations.setdefault(of, Generation(of))
+        if "step" in entry:
+            if not generation.add(entry) and not earlier:
+                self.wrong(number, f"step {entry['step']} stands twice in generation {entry['generation']}: it has two writers")
+            if "hash" not in entry and (self.sums or (self.head and self.head["ledger"] > 1)):
+                self.wrong(number, f"step {entry['step']} does not say what the workers gathered")
+            self.sums = self.sums or "hash" in entry
+        elif earlier:
+            return
+        elif whole(entry, "rewind", 0):
             self.rewinds += 1
-            self.enter(entry["of"], entry["rewind"])
-            self.take_back(entry["rewind"])
+            generation.rewind(entry["rewind"], entry.get("of"))
+            if whole(entry, "of", 1):
+                self.repeated = (entry["of"], entry["rewind"])
         elif whole(entry, "checkpoint", 0):
-            self.saved[entry["checkpoint"]] = (entry["of"], entry.get("weights"))
-            self.named[(entry["of"], entry["checkpoint"])] = entry.get("weights")
-        elif "step" in entry:
-            self.add(number, entry)
+            generation.saved[entry["checkpoint"]] = entry.get("weights")
 
     @staticmethod
     def is_step(entry):
@@ -96,76 +108,116 @@ class Ledger:
         return (all(whole(entry, key, least) for key, least in keys) and isinstance(entry.get("ids"), str)
                 and entry.get("status") in ("applied", "skipped"))
 
-    def is_late(self, entry):
-        """A line of a generation behind the first line of a higher one: its writer did not know that it was over."""
+    def is_earlier(self, entry):
+        """A line of a generation after the first line of a higher one."""
         again, highest = self.generation
         if entry["generation"] >= highest:
             return False
-        # Earlier releases numbered generations from 1 again when nobody was left who knew them, and took steps back then.
+        # Earlier releases numbered generations from 1 again when nothing was left that knew them, and took steps back then.
         if "rewind" in entry and self.head and self.head["ledger"] == 1:
             self.generation = (again + 1, entry["generation"])
             return False
         return True
 
-    def take_back(self, first):
-        for step in [s for s in self.steps if s >= first]:
-            self.superseded += 1
-            del self.steps[step]
-        for step in [s for s in self.saved if s > first]:
-            del self.saved[step]
+    def repeats(self, entry):
+        """A writer has said from which step of which generation it continues, and repeats what it remembers of the steps before.
+        Any other earlier line is late: its writer did not know that its generation was over."""
+        return (self.repeated is not None and whole(entry, "step", 0) and entry["generation"] <= self.repeated[0]
+                and entry["step"] < self.repeated[1])
 
-    def enter(self, generation, step):
-        """A higher generation takes back what others did from its first step on."""
-        if generation > self.generation:
-            self.take_back(step)
-        self.generation = generation
-        self.began[generation] = min(step, self.began.get(generation, step))
 
-    def add(self, number, entry):
-        self.enter(entry["of"], entry["step"])
-        if entry["step"] in self.steps:
-            self.wrong(number, f"step {entry['step']} stands twice in generation {entry['generation']}: it has two writers")
-        if "hash" not in entry and (self.sums or (self.head and self.head["ledger"] > 1)):
-            self.wrong(number, f"step {entry['step']} does not say what the workers gathered")
-        self.sums = self.sums or "hash" in entry
-        self.steps[entry["step"]] = entry
+class Generation:
+    """The lines of one generation."""
+
+    def __init__(self, of):
+        self.of, self.parent, self.begins = of, None, None
+        self.steps, self.saved = {}, {}
+
+    def begin(self, step):
+        self.begins = step if self.begins is None else min(step, self.begins)
+
+    def rewind(self, step, parent):
+        self.begin(step)
+        if type(parent) is int:
+            self.parent = (self.of[0], parent)
+        for other in [s for s in self.steps if s >= step]:  # within the generation itself
+            del self.steps[other]
+
+    def add(self, entry):
+        """False: the step is there already."""
+        self.begin(entry["step"])
+        return self.steps.setdefault(entry["step"], entry) is entry
+
+    def join(self, other):
+        """What another file says of the same generation."""
+        if other.begins is not None:
+            self.begin(other.begins)
+        self.parent = other.parent or self.parent
+        self.steps.update(other.steps)
+        self.saved.update(other.saved)
+
+    def end(self):
+        return max(self.steps) + 1 if self.steps else self.begins or 0
 
 
 def content(entry):
-    return {key: value for key, value in entry.items() if key not in ("prev", "of")}
+    return {key: value for key, value in entry.items() if key != "prev"}
 
 
-def saved_weights(ledgers, step, generation):
-    """What the ledgers say of the checkpoint of so many finished steps, unless a higher generation took back one of them. One that
-    a node which was away then still has, of the `generation` that made those (None: its checkpoint does not say), has the weights
-    that this one named."""
-    began = [each for ledger in ledgers for each in ledger.began.items()]
+class Run:
+    """The lines of all nodes' files, and which of them count: the walk of docs/formats.md, "Which lines count"."""
 
-    def is_over(of):
-        return any(later > of and first < step for later, first in began)
+    def __init__(self, ledgers):
+        self.generations = {}
+        for ledger in ledgers:
+            for of, generation in ledger.generations.items():
+                self.generations.setdefault(of, Generation(of)).join(generation)
+        self.path = self.walk(ledgers)
+        self.steps, self.problems = {}, []
+        for of, first, end in reversed(self.path):
+            lines = [entry for ledger in ledgers if of in ledger.generations
+                     for step, entry in ledger.generations[of].steps.items() if first <= step < end]
+            self.problems += self.take(of[1], lines)
+        counted = {of: (first, end) for of, first, end in self.path}
+        self.superseded = sum(not bounds or not bounds[0] <= step < bounds[1] for ledger in ledgers
+                              for of, each in ledger.generations.items() for bounds in [counted.get(of)] for step in each.steps)
 
-    left = (0, generation)
-    if generation is not None and is_over(left):
-        return {ledger.named[(left, step)] for ledger in ledgers if (left, step) in ledger.named}
-    said = [ledger.saved[step] for ledger in ledgers if step in ledger.saved]
-    return {weights for of, weights in said if not is_over(of)}
-
-
-def merge(ledgers):
-    """The lines that count over the nodes' files, how many they supersede, and what is wrong."""
-    steps, superseded, problems = {}, 0, []
-    for generation in sorted({g for ledger in ledgers for g in ledger.began}):
-        first = min(ledger.began[generation] for ledger in ledgers if generation in ledger.began)
-        for step in [s for s in steps if s >= first]:
-            superseded += 1
-            del steps[step]
-        lines = [entry for ledger in ledgers for entry in ledger.steps.values() if entry["of"] == generation]
+    def take(self, generation, lines):
+        """Lines of one generation that count, from all files; yields in what they differ. A new writer repeats what its predecessor
+        may not have recorded, word for word, or it is another's."""
         worlds = sorted({entry["world"] for entry in lines})
+        other = [e["step"] for e in lines if content(self.steps.setdefault(e["step"], e)) != content(e)]
         if len(worlds) > 1:
-            problems.append(f"generation {generation[1]} has two writers: world sizes {', '.join(map(str, worlds))}")
-        # A new writer repeats what its predecessor may not have recorded: word for word, or it is another's.
-        other = [e["step"] for e in lines if content(steps.setdefault(e["step"], e)) != content(e)]
+            yield f"generation {generation} has two writers: world sizes {', '.join(map(str, worlds))}"
         if other:
-            problems.append(f"generation {generation[1]} has two writers: the folders differ in {len(other)} of its steps, the "
-                            f"first is {min(other)}")
-    return steps, superseded, problems
+            yield (f"generation {generation} has two writers: the folders differ in {len(other)} of its steps, the first is "
+                   f"{min(other)}")
+
+    def walk(self, ledgers):
+        """From the last generation down: the highest of the file whose branch reaches the furthest step."""
+        last = {ledger.generation for ledger in ledgers if ledger.generation in self.generations}
+        return self.branch(max(last, key=lambda of: (self.generations[of].end(), of), default=None))
+
+    def branch(self, at):
+        """[(generation, its first step, the step at which the next one begins)] from a generation down."""
+        path, until = [], math.inf
+        while at is not None:
+            generation = self.generations[at]
+            first = until if generation.begins is None else min(until, generation.begins)
+            path.append((at, first, until))
+            until, bound = first, generation.parent or at
+            at = max((of for of in self.generations if of < at and of <= bound), default=None)
+        return path
+
+    def saved_weights(self, step, made_in):
+        """What the ledgers say of the checkpoint of so many finished steps whose last one generation `made_in` has made (None: its
+        checkpoint does not say; then those on the path count)."""
+        found = set()
+        for at, generation in self.generations.items():
+            if step not in generation.saved:
+                continue
+            makers = {of[1] for of, first, until in self.branch(at) if first < step <= until}
+            on_path = any(of == at and step <= until for of, _, until in self.path)
+            if made_in in makers or (made_in is None and on_path):
+                found.add(generation.saved[step])
+        return found

@@ -9,7 +9,6 @@
 #include "base/status_macros.h"
 #include "base/string_view.h"
 #include "trainers/checkpoints/manifest.h"
-#include "trainers/checkpoints/run_state.h"
 
 namespace mtrun::checkpoints {
 namespace {
@@ -109,6 +108,27 @@ absl::StatusOr<bool> HasIntact(Files& files, const std::string& root, const Snap
   return false;
 }
 
+std::optional<Position> PositionOn(Files& files, const std::string& root, int64_t step) {
+  return PositionOf(files.Read(absl::StrCat(root, "/", StepFolder(step), "/", kStateFile)).value_or(""));
+}
+
+/// Names a folder of `root` that does not exist yet.
+std::string FreeBranchName(Files& files, const std::string& root, const Position& position) {
+  for (int number = 1;; ++number) {
+    std::string name = BranchFolder(position, number);
+    if (!files.Exists(absl::StrCat(root, "/", name))) return name;
+  }
+}
+
+/// Returns the name that the complete step has from now on.
+absl::StatusOr<std::string> MakeBranch(Files& files, const std::string& root, const Position& position) {
+  const std::string name = FreeBranchName(files, root, position);
+  MT_RETURN_IF_ERROR(
+      files.Rename(absl::StrCat(root, "/", StepFolder(position.steps)), absl::StrCat(root, "/", name)));
+  MT_RETURN_IF_ERROR(files.SyncFolder(root));
+  return name;
+}
+
 /// Gives a step the name of what goes, which it returns: a removal that is cut off must not leave a step that
 /// looks whole.
 absl::StatusOr<std::string> SetAside(Files& files, const std::string& root, int64_t step) {
@@ -118,31 +138,32 @@ absl::StatusOr<std::string> SetAside(Files& files, const std::string& root, int6
   return aside;
 }
 
-/// Where the file system cannot exchange names: for a moment neither has the step's, and a run that begins
-/// then goes on from the step before.
-absl::Status ReplaceInTurn(Files& files, const std::string& root, int64_t step, const std::string& partial) {
-  MT_ASSIGN_OR_RETURN(const std::string aside, SetAside(files, root, step));
-  const std::string path = absl::StrCat(root, "/", StepFolder(step));
+/// For file systems that cannot exchange names: for a moment no folder has the step's name, and a run that
+/// begins then continues from the step before.
+absl::Status ReplaceInTurn(Files& files, const std::string& root, const Position& superseded,
+                           const std::string& partial) {
+  MT_ASSIGN_OR_RETURN(const std::string branch, MakeBranch(files, root, superseded));
+  const std::string path = absl::StrCat(root, "/", StepFolder(superseded.steps));
   if (const absl::Status renamed = files.Rename(partial, path); !renamed.ok()) {
-    files.Rename(aside, path).IgnoreError();
+    files.Rename(absl::StrCat(root, "/", branch), path).IgnoreError();
     return renamed;
   }
-  MT_RETURN_IF_ERROR(files.SyncFolder(root));
-  files.Remove(aside).IgnoreError();  // room is all that it costs
-  return absl::OkStatus();
+  return files.SyncFolder(root);
 }
 
-/// In place of one that it supersedes.
+/// Takes the place of a checkpoint of as many steps, which becomes a branch. The new one has the branch's
+/// name first: a crash at any moment leaves both under names that no clean-up removes.
 absl::Status Replace(Files& files, const std::string& root, const Snapshot& snapshot,
-                     const std::string& partial) {
+                     const Position& superseded, const std::string& partial) {
   // Reading what was there may have taken long.
   if (snapshot.may_commit) MT_RETURN_IF_ERROR(snapshot.may_commit());
-  const absl::Status exchanged = files.Exchange(partial, absl::StrCat(root, "/", StepFolder(snapshot.step)));
-  if (absl::IsUnimplemented(exchanged)) return ReplaceInTurn(files, root, snapshot.step, partial);
-  MT_RETURN_IF_ERROR(exchanged);
-  MT_RETURN_IF_ERROR(files.SyncFolder(root));
-  files.Remove(partial).IgnoreError();  // it is the superseded one now
-  return absl::OkStatus();
+  const std::string branch = absl::StrCat(root, "/", FreeBranchName(files, root, superseded));
+  MT_RETURN_IF_ERROR(files.Rename(partial, branch));
+  const absl::Status exchanged = files.Exchange(branch, absl::StrCat(root, "/", StepFolder(snapshot.step)));
+  if (exchanged.ok()) return files.SyncFolder(root);
+  MT_RETURN_IF_ERROR(files.Rename(branch, partial));
+  if (absl::IsUnimplemented(exchanged)) return ReplaceInTurn(files, root, superseded, partial);
+  return exchanged;
 }
 
 absl::Status Publish(Files& files, const std::string& root, const Snapshot& snapshot,
@@ -153,16 +174,13 @@ absl::Status Publish(Files& files, const std::string& root, const Snapshot& snap
   const absl::Status renamed = files.Rename(partial, path);
   if (absl::IsAlreadyExists(renamed)) {
     const absl::StatusOr<Checkpoint> there = ReadCheckpoint(files, path, snapshot.step);
-    if (there.ok() && Supersedes(snapshot, *there)) return Replace(files, root, snapshot, partial);
+    if (there.ok() && Supersedes(snapshot, *there))
+      return Replace(files, root, snapshot, *PositionOf(there->state), partial);
     // Another writer of a shared folder was faster, with the same contents.
     if (there.ok()) return files.Remove(partial);
   }
   MT_RETURN_IF_ERROR(renamed);
   return files.SyncFolder(root);
-}
-
-std::optional<Position> PositionOn(Files& files, const std::string& root, int64_t step) {
-  return PositionOf(files.Read(absl::StrCat(root, "/", StepFolder(step), "/", kStateFile)).value_or(""));
 }
 
 absl::StatusOr<std::string> ReadVerified(Files& files, const std::string& folder, const Manifest& manifest,
@@ -237,12 +255,16 @@ std::optional<Position> PositionOf(const std::string& state) {
   return decoded.ok() ? std::optional(decoded->position) : std::nullopt;
 }
 
-absl::StatusOr<std::vector<Position>> CompletePositions(Files& files, const std::string& root) {
+absl::StatusOr<std::vector<SavedPosition>> CompletePositions(Files& files, const std::string& root) {
   MT_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, CompleteSteps(files, root));
-  std::vector<Position> positions;
-  for (const int64_t step : steps)
-    positions.push_back(PositionOn(files, root, step).value_or(Position{.generation = 0, .steps = step}));
-  return positions;
+  std::vector<SavedPosition> saved;
+  for (const int64_t step : steps) {
+    const std::string state = absl::StrCat(root, "/", StepFolder(step), "/", kStateFile);
+    const absl::StatusOr<RunState> decoded = DecodeRunState(files.Read(state).value_or(""));
+    saved.push_back(decoded.ok() ? SavedPosition{decoded->run, decoded->position}
+                                 : SavedPosition{0, {.generation = 0, .steps = step}});
+  }
+  return saved;
 }
 
 std::optional<std::string> StateOfNewest(Files& files, const std::string& root) {
@@ -252,13 +274,15 @@ std::optional<std::string> StateOfNewest(Files& files, const std::string& root) 
   return text.ok() ? std::optional(*std::move(text)) : std::nullopt;
 }
 
-absl::StatusOr<Search> FindNewest(Files& files, const std::string& root) {
+absl::StatusOr<Search> FindNewest(Files& files, const std::string& root,
+                                  const std::optional<Position>& above) {
   MT_ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(root));
   std::vector<std::tuple<bool, Position, int64_t>> found;
   for (const std::string& name : names) {
     const std::optional<int64_t> step = ParseStepFolder(name);
     if (!step) continue;
     const std::optional<Position> position = PositionOn(files, root, *step);
+    if (above && !(position && *position > *above)) continue;
     found.emplace_back(!position, position.value_or(Position()), *step);
   }
   std::sort(found.rbegin(), found.rend());
@@ -289,17 +313,16 @@ absl::Status RemovePartialFolders(Files& files, const std::string& root,
 }
 
 absl::Status RemoveOldSteps(Files& files, const std::string& root, int64_t step,
-                            const std::optional<Position>& saved, int keep_last,
+                            const std::optional<RunState>& saved, int keep_last,
                             std::optional<int64_t> best) {
   MT_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, CompleteSteps(files, root));
-  std::vector<int64_t> going = StepsToRemove(steps, step, keep_last, best);
-  for (const int64_t other : steps) {
-    if (other <= step || !saved) continue;
-    const std::optional<Position> position = PositionOn(files, root, other);
-    if (position && position->generation < saved->generation) going.push_back(other);
-  }
-  for (const int64_t other : going) {
-    MT_ASSIGN_OR_RETURN(const std::string aside, SetAside(files, root, other));
+  for (const int64_t old : StepsToRemove(steps, step, keep_last, best)) {
+    const std::optional<Position> position = PositionOn(files, root, old);
+    if (saved && position && !Descends(saved->lineage, *position)) {
+      MT_RETURN_IF_ERROR(MakeBranch(files, root, *position).status());
+      continue;
+    }
+    MT_ASSIGN_OR_RETURN(const std::string aside, SetAside(files, root, old));
     MT_RETURN_IF_ERROR(files.Remove(aside));
   }
   return absl::OkStatus();

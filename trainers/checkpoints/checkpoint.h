@@ -21,6 +21,7 @@
 #include "datasets/safetensors.h"
 #include "trainers/checkpoints/files.h"
 #include "trainers/checkpoints/position.h"
+#include "trainers/checkpoints/run_state.h"
 
 namespace mtrun::checkpoints {
 
@@ -45,12 +46,12 @@ struct Snapshot {
   int64_t TensorBytes() const;
 };
 
-/// Writes `root`/step_N. `unique` makes the partial name nobody else's. A complete and intact step_N that is
-/// there already is left as it is (OK), unless an earlier generation made it: then a later one has continued
-/// from before it, and it is replaced, at once where the file system can. A damaged one is moved aside to
-/// .step_N.damaged-<unique>. On an error
-/// the partial folder is removed as far as the disk allows. kResourceExhausted: not enough room, found before
-/// the first byte.
+/// Writes `root`/step_N. `unique` tells its partial name from those of other writers. A complete and intact
+/// step_N that exists already is left as it is (OK), unless an earlier generation made it: then the run has
+/// continued from before it, so it becomes a branch, branch_G_step_N (G: its generation), and this one takes
+/// its name, in one exchange if the file system can. A damaged one is moved aside to
+/// .step_N.damaged-<unique>. On an error the partial folder is removed as far as the disk allows.
+/// kResourceExhausted: not enough room, found before the first byte.
 absl::Status WriteCheckpoint(Files& files, const std::string& root, const Snapshot& snapshot,
                              std::string_view unique);
 
@@ -66,10 +67,10 @@ struct Checkpoint {
 /// kDataLoss and kInvalidArgument (damaged), kNotFound (no DONE), or why the disk refuses to read it.
 absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& path, int64_t step);
 
-/// Complete (with DONE, digests not looked at) steps in `root`, ascending.
+/// Complete (with DONE, digests not verified) steps in `root`, ascending.
 absl::StatusOr<std::vector<int64_t>> CompleteSteps(Files& files, const std::string& root);
-/// Where the run was, as their state.json have it; generation 0 where that does not say.
-absl::StatusOr<std::vector<Position>> CompletePositions(Files& files, const std::string& root);
+/// Their runs and positions according to their state.json; run and generation 0 if that cannot be read.
+absl::StatusOr<std::vector<SavedPosition>> CompletePositions(Files& files, const std::string& root);
 /// What the text of a state.json says; nothing where it cannot be read.
 std::optional<Position> PositionOf(const std::string& state);
 
@@ -82,17 +83,19 @@ struct Search {
   std::vector<std::string> passed_over;  // "step_80: damaged: model.safetensors ..."; newer than `newest`
 };
 /// Reads from the highest position down until one is intact; those whose position cannot be read are tried
-/// first. Errors when `root` cannot be listed, or none is intact and one of them may be: the disk refuses to
-/// read it, and who began again would move it away.
-absl::StatusOr<Search> FindNewest(Files& files, const std::string& root);
+/// first. With `above` only those beyond that position, of which the position must be readable. Errors when
+/// `root` cannot be listed, or none is intact and one of them may be: the disk refuses to read it, and who
+/// began again would move it away.
+absl::StatusOr<Search> FindNewest(Files& files, const std::string& root,
+                                  const std::optional<Position>& above = std::nullopt);
 
-/// Removes what killed saves left, and the steps that the rules do not keep. Failures are returned, and
-/// nothing else depends on them.
+/// Removes what killed saves left. A failure is returned, and nothing else depends on it.
 absl::Status RemovePartialFolders(Files& files, const std::string& root,
                                   const std::function<bool(const std::string& name)>& aborted);
-/// `step` is on the disk now, at position `saved`. What is further and of an earlier generation goes, for a
-/// later one has continued from before it; for the others see StepsToRemove.
+/// Removes the steps that StepsToRemove names, now that `step` is on the disk. Only ancestors of its state
+/// `saved` are removed; other complete steps that would go become branches. Without `saved` all count as
+/// ancestors.
 absl::Status RemoveOldSteps(Files& files, const std::string& root, int64_t step,
-                            const std::optional<Position>& saved, int keep_last, std::optional<int64_t> best);
+                            const std::optional<RunState>& saved, int keep_last, std::optional<int64_t> best);
 
 }  // namespace mtrun::checkpoints

@@ -103,8 +103,8 @@ std::string ToLine(const LedgerStep& step, std::string_view previous) {
       step.loss, step.skipped ? "skipped" : "applied", View(previous));
 }
 
-std::string RewindLine(int64_t step, uint64_t generation, std::string_view previous) {
-  return absl::StrFormat("{\"rewind\":%d,\"generation\":%d,\"prev\":\"%s\"}", step, generation,
+std::string RewindLine(int64_t step, uint64_t generation, uint64_t of, std::string_view previous) {
+  return absl::StrFormat("{\"rewind\":%d,\"generation\":%d,\"of\":%d,\"prev\":\"%s\"}", step, generation, of,
                          View(previous));
 }
 
@@ -125,6 +125,17 @@ absl::StatusOr<LedgerEnd> EndOfLedger(const std::string& path) {
   return LedgerEnd{.generation = tail.generation, .next_step = tail.next_step};
 }
 
+LedgerContinuation ContinueLedger(const LedgerEnd& end, const LedgerBegin& begin, uint64_t generation) {
+  if (begin.of == 0) return {.rewinds = end.next_step > 0, .appended_from = 0};
+  const bool further = end.next_step > begin.steps;
+  const bool passed = !further && Descends(begin.lineage, {end.generation, end.next_step});
+  const bool skips = generation > begin.of + 1;
+  if (passed) return {.rewinds = skips, .appended_from = end.next_step};
+  // A file that goes on in the state's own generation has all of its steps.
+  return {.rewinds = true,
+          .appended_from = further && end.generation == begin.of ? begin.steps : begin.remembered};
+}
+
 absl::StatusOr<std::optional<uint64_t>> RunOfLedger(const std::string& path) {
   MT_ASSIGN_OR_RETURN(const JsonLinesEnd end, ReadJsonLinesEnd(path));
   const std::optional<std::string> text = TailOf(end).run;
@@ -140,7 +151,7 @@ absl::StatusOr<Ledger> Ledger::Open(const std::string& path, const LedgerHead& h
   const Tail tail = TailOf(end);
   Ledger ledger(path, std::move(fd));
   ledger.previous_ = tail.previous;
-  ledger.generation_ = std::max<uint64_t>(1, tail.generation);
+  ledger.generation_ = tail.generation;
   ledger.next_step_ = tail.next_step;
   if (end.unfinished) MT_RETURN_IF_ERROR(WriteAll(ledger.file_.get(), "\n"));
   ledger.end_ = SizeOf(ledger.file_.get());
@@ -165,22 +176,24 @@ std::optional<LedgerEnd> Ledger::FollowOthers() {
 
 absl::Status Ledger::Append(const LedgerStep& step) {
   const std::optional<LedgerEnd> others = FollowOthers();
-  generation_ = step.generation;
+  generation_ = std::max(generation_, step.generation);
   next_step_ = step.step + 1;
   if (others && others->generation == step.generation && others->next_step > step.step) return Flush();
   return Write(ToLine(step, previous_));
 }
 
-absl::Status Ledger::Rewind(int64_t step, uint64_t generation) {
+absl::Status Ledger::Begin(const LedgerBegin& begin, uint64_t generation) {
   FollowOthers();
-  generation_ = generation;
-  next_step_ = step;
-  return Write(RewindLine(step, generation, previous_));
+  const LedgerContinuation how = ContinueLedger(end(), begin, generation);
+  next_step_ = how.appended_from;
+  if (!how.rewinds) return Flush();
+  generation_ = std::max(generation_, generation);
+  return Write(RewindLine(begin.steps, generation, begin.of, previous_));
 }
 
 absl::Status Ledger::AppendCheckpoint(int64_t steps, std::string_view weights) {
   FollowOthers();
-  return Write(CheckpointLine(steps, generation_, weights, previous_));
+  return Write(CheckpointLine(steps, std::max<uint64_t>(1, generation_), weights, previous_));
 }
 
 absl::Status Ledger::Write(const std::string& line) {

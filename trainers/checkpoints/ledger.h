@@ -1,7 +1,7 @@
 // ledger.jsonl: which samples each step consumed, in which generation; the proof of "exactly once"
 // (docs/formats.md, "The ledger"; tools/verify_ledger reads it). Each line carries the digest of the line
-// before, so nothing can be lost from the middle unseen. A line of a generation after the first one of a
-// higher generation does not count: its writer did not know that it was over. Not thread-safe.
+// before, so nothing can be lost from the middle unseen. The steps that count are those on the lineage of the
+// highest generation, wherever their lines are. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include "base/posix.h"
 #include "datasets/sample_sum.h"
 #include "datasets/sampler.h"
+#include "trainers/checkpoints/lineage.h"
 
 namespace mtrun::checkpoints {
 
@@ -44,8 +45,9 @@ inline constexpr char kLedgerFile[] = "ledger.jsonl";
 inline constexpr char kLedgerStart[] = "0000000000000000000000000000000000000000000000000000000000000000";
 std::string ToLine(const LedgerHead& head, std::string_view previous);
 std::string ToLine(const LedgerStep& step, std::string_view previous);
-/// The steps from `step` on are taken back: a checkpoint or another member's state is the truth now.
-std::string RewindLine(int64_t step, uint64_t generation, std::string_view previous);
+/// `generation` continues from step `step` of generation `of`: steps from `step` on, and what generations
+/// between them did, are taken back.
+std::string RewindLine(int64_t step, uint64_t generation, uint64_t of, std::string_view previous);
 /// The checkpoint of `steps` finished steps has weights with this SHA-256.
 std::string CheckpointLine(int64_t steps, uint64_t generation, std::string_view weights,
                            std::string_view previous);
@@ -61,6 +63,24 @@ struct LedgerEnd {
 /// Of the ledger at `path`; all zeros where there is none.
 absl::StatusOr<LedgerEnd> EndOfLedger(const std::string& path);
 
+/// Where a run stands when a writer opens its ledger.
+struct LedgerBegin {
+  int64_t steps = 0;       // finished
+  uint64_t of = 0;         // the generation that made the last of them; 0: none was made
+  int64_t remembered = 0;  // the writer knows the records of the steps from this number on, at most `steps`
+  Lineage lineage = {};    // of the state
+};
+/// How a writer continues a ledger.
+struct LedgerContinuation {
+  bool rewinds = false;       // with a line "rewind" first
+  int64_t appended_from = 0;  // it appends the steps that it remembers from this number on
+};
+/// `generation` begins at `begin` in a ledger that ends at `end`. The line "rewind" says from which step of
+/// which generation it continues, unless that is plain: the state has passed through the end of the file, and
+/// no number between the two generations could be that of a branch in another node's folder. If the file ends
+/// on another branch it may lack steps of the state's, so those that are remembered are appended again.
+LedgerContinuation ContinueLedger(const LedgerEnd& end, const LedgerBegin& begin, uint64_t generation);
+
 /// The run that the ledger at `path` is of; nothing where there is none.
 absl::StatusOr<std::optional<uint64_t>> RunOfLedger(const std::string& path);
 
@@ -73,10 +93,12 @@ class Ledger {
 
   /// One write(2) with O_APPEND each, none for a step that another writer has added in the same generation.
   /// kResourceExhausted: the disk is full, and the line, which may be in the
-  /// file in part, is written by the next Flush, Append or Rewind.
+  /// file in part, is written by the next Flush, Append or Begin.
   absl::Status Append(const LedgerStep& step);
-  absl::Status Rewind(int64_t step, uint64_t generation);
-  /// In the generation of the line before.
+  /// `generation` begins at `begin`: appends what ContinueLedger asks for. The caller appends the steps from
+  /// next_step() on that it remembers.
+  absl::Status Begin(const LedgerBegin& begin, uint64_t generation);
+  /// In the highest generation of the lines before.
   absl::Status AppendCheckpoint(int64_t steps, std::string_view weights);
   /// What a full disk has kept out so far.
   absl::Status Flush();
@@ -87,6 +109,7 @@ class Ledger {
   bool IsSuperseded() const;
   /// Steps that the file accounts for: one more than the last applied line's step, after rewinds.
   int64_t next_step() const { return next_step_; }
+  LedgerEnd end() const { return {.generation = generation_, .next_step = next_step_}; }
 
  private:
   Ledger(std::string path, UniqueFd file) : path_(std::move(path)), file_(std::move(file)) {}
@@ -98,7 +121,7 @@ class Ledger {
   std::string path_;
   UniqueFd file_;
   std::string previous_ = kLedgerStart;
-  uint64_t generation_ = 1;  // of the last line
+  uint64_t generation_ = 0;  // the highest of a line
   std::string pending_;      // not in the file yet
   int64_t next_step_ = 0;
   int64_t end_ = 0;  // bytes of the file behind the last write

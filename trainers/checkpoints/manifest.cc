@@ -16,6 +16,7 @@ constexpr char kManifestFormat[] = "mtrun-checkpoint";
 constexpr int kManifestVersion = 1;
 constexpr size_t kMostManifestBytes = 1 << 20;
 constexpr char kStepPrefix[] = "step_";
+constexpr char kBranchPrefix[] = "branch_";
 
 bool IsHexDigest(const std::string& text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -45,6 +46,13 @@ bool IsPartialFolder(std::string_view name) {
   const absl::string_view text(name.data(), name.size());
   return absl::StartsWith(text, absl::StrCat(".", kStepPrefix)) && absl::StrContains(text, ".partial-");
 }
+
+std::string BranchFolder(const Position& position, int number) {
+  return absl::StrCat(kBranchPrefix, position.generation, "_", StepFolder(position.steps),
+                      number > 1 ? absl::StrCat(".", number) : "");
+}
+
+bool IsBranchFolder(std::string_view name) { return absl::StartsWith(View(name), kBranchPrefix); }
 
 std::string EncodeManifest(const Manifest& manifest) {
   nlohmann::ordered_json files = nlohmann::ordered_json::object();

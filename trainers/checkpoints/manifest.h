@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "trainers/checkpoints/position.h"
 
 namespace mtrun::checkpoints {
 
@@ -25,6 +26,10 @@ std::optional<int64_t> ParseStepFolder(std::string_view name);
 /// ".step_1200.partial-<unique>": where a checkpoint is written before it appears.
 std::string PartialFolder(int64_t step, std::string_view unique);
 bool IsPartialFolder(std::string_view name);
+/// "branch_2_step_350": a checkpoint of `position` from which the run did not continue. With `number` > 1
+/// "branch_2_step_350.2", if the name is taken.
+std::string BranchFolder(const Position& position, int number);
+bool IsBranchFolder(std::string_view name);
 
 /// What DONE says of each file: a checkpoint is intact when all of it is true.
 struct FileRecord {

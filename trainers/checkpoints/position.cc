@@ -1,8 +1,6 @@
 #include "trainers/checkpoints/position.h"
 
 #include <algorithm>
-#include <map>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,29 +12,26 @@ bool SameState(const Claim& a, const Claim& b) {
   return a.run == b.run && a.position == b.position && a.digest == b.digest;
 }
 
-/// Across runs generations say nothing: who begins one afresh while all members of the other are cut off has
-/// a higher one, and next to no work.
-bool OutlastsOtherRun(const Position& a, const Position& b) {
-  return std::pair(a.steps, a.generation) > std::pair(b.steps, b.generation);
-}
-
-/// The rank whose state counts, -1 if nobody has one: the furthest of the run that has most steps.
+/// The lowest rank that holds the furthest state, whichever run it is of; -1 if no rank holds one.
 int FindSource(absl::Span<const Claim> claims) {
-  std::map<uint64_t, int> furthest;  // run -> the first rank that stands there
+  int source = -1;
   for (size_t rank = 0; rank < claims.size(); ++rank) {
     if (claims[rank].run == 0) continue;
-    const auto [of_run, first] = furthest.try_emplace(claims[rank].run, static_cast<int>(rank));
-    if (claims[rank].position > claims[static_cast<size_t>(of_run->second)].position) {
-      of_run->second = static_cast<int>(rank);
-    }
-  }
-  int source = -1;
-  const auto at = [&](int rank) { return claims[static_cast<size_t>(rank)].position; };
-  for (const auto& [run, rank] : furthest) {
-    const bool better = source < 0 || OutlastsOtherRun(at(rank), at(source));
-    if (better || (rank < source && !OutlastsOtherRun(at(source), at(rank)))) source = rank;
+    if (source < 0 || claims[rank].position > claims[static_cast<size_t>(source)].position)
+      source = static_cast<int>(rank);
   }
   return source;
+}
+
+/// The number of the generation to come; `source` as in StatePlan.
+uint64_t GenerationAfter(absl::Span<const Claim> claims, int source, uint64_t service_generation) {
+  uint64_t highest = 0;
+  for (const Claim& claim : claims) {
+    if (claim.run != 0) highest = std::max(highest, claim.position.generation);
+    if (source >= 0) highest = std::max(highest, claim.known);
+  }
+  const uint64_t counted = std::max<uint64_t>(1, service_generation);
+  return std::max(counted, highest + 1) + (source < 0 ? 0 : claims[static_cast<size_t>(source)].gap);
 }
 
 }  // namespace
@@ -47,19 +42,16 @@ std::string ToText(const Position& position) {
 
 StatePlan DecideSource(absl::Span<const Claim> claims, uint64_t service_generation) {
   StatePlan plan;
-  plan.generation = std::max<uint64_t>(1, service_generation);
-  uint64_t known = 0;
-  for (const Claim& claim : claims) {
-    known = std::max(known, claim.known);
-    if (claim.run == 0) continue;
-    plan.generation = std::max(plan.generation, claim.position.generation + 1);
-  }
   plan.source = FindSource(claims);
+  plan.generation = GenerationAfter(claims, plan.source, service_generation);
   if (plan.source < 0) return plan;
-  plan.generation = std::max(plan.generation, known + 1);
   const Claim& truth = claims[static_cast<size_t>(plan.source)];
+  plan.truth = truth.position;
   plan.writer = plan.source;
   for (size_t rank = 0; rank < claims.size(); ++rank) {
+    const SavedPosition& saved = claims[rank].saved;
+    if (saved.run == truth.run && saved.position > truth.position)
+      plan.readers.push_back(static_cast<int>(rank));
     if (SameState(claims[rank], truth)) {
       plan.writer = std::min(plan.writer, static_cast<int>(rank));
       continue;

@@ -33,6 +33,24 @@ absl::StatusOr<Position> DecodePosition(const json& entry) {
   return Position{generation.get<uint64_t>(), *steps, evaluated.get<bool>()};
 }
 
+absl::StatusOr<Lineage> DecodeLineage(const json& entries, const Position& at) {
+  if (entries.is_null()) return Lineage();
+  if (!entries.is_array() || entries.size() > kMaxLineageEntries) return Wrong("lineage");
+  Lineage lineage;
+  for (const json& entry : entries) {
+    if (!entry.is_object()) return Wrong("lineage");
+    const json generation = entry.value("generation", json());
+    const std::optional<int64_t> from = WholeNumber<int64_t>(entry.value("from", json()));
+    if (!generation.is_number_unsigned() || !from || *from < 0 || *from >= at.steps) return Wrong("lineage");
+    const LineageEntry next{generation.get<uint64_t>(), *from};
+    const bool ascends =
+        lineage.empty() || (lineage.back().generation < next.generation && lineage.back().from < next.from);
+    if (!ascends) return Wrong("lineage");
+    lineage.push_back(next);
+  }
+  return lineage;
+}
+
 absl::StatusOr<Identity> DecodeIdentity(const json& entry) {
   if (!entry.is_object()) return Wrong("identity");
   Identity identity;
@@ -46,6 +64,9 @@ absl::StatusOr<Identity> DecodeIdentity(const json& entry) {
 }  // namespace
 
 std::string EncodeRunState(const RunState& state) {
+  nlohmann::ordered_json lineage = nlohmann::ordered_json::array();
+  for (const LineageEntry& entry : state.lineage)
+    lineage.push_back({{"generation", entry.generation}, {"from", entry.from}});
   const nlohmann::ordered_json text = {{"format", kStateFormat},
                                        {"version", kStateVersion},
                                        {"run", absl::StrFormat("%016x", state.run)},
@@ -53,6 +74,7 @@ std::string EncodeRunState(const RunState& state) {
                                         {{"generation", state.position.generation},
                                          {"steps", state.position.steps},
                                          {"evaluated", state.position.evaluated}}},
+                                       {"lineage", lineage},
                                        {"identity", state.identity},
                                        {"progress", state.progress}};
   return text.dump(1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace) + "\n";
@@ -72,6 +94,7 @@ absl::StatusOr<RunState> DecodeRunState(std::string_view text) {
   if (!run.is_string() || !absl::SimpleHexAtoi(run.get<std::string>(), &result.run) || result.run == 0)
     return Wrong("run");
   MT_ASSIGN_OR_RETURN(result.position, DecodePosition(state.value("position", json())));
+  MT_ASSIGN_OR_RETURN(result.lineage, DecodeLineage(state.value("lineage", json()), result.position));
   MT_ASSIGN_OR_RETURN(result.identity, DecodeIdentity(state.value("identity", json())));
   result.progress = state.value("progress", json());
   if (!result.progress.is_object()) return Wrong("progress");

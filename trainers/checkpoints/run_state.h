@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
+#include "trainers/checkpoints/lineage.h"
 #include "trainers/checkpoints/position.h"
 
 namespace mtrun::checkpoints {
@@ -23,6 +24,7 @@ struct RunState {
   Position position;
   Identity identity;
   nlohmann::json progress = nlohmann::json::object();  // the training loop's own: history, best, times
+  Lineage lineage = {};                                // empty in a file of an earlier release
   bool operator==(const RunState&) const = default;
 };
 

@@ -27,6 +27,8 @@ absl::Status WriteWriterMark(const std::string& folder, const WriterMark& mark) 
   return WriteAll(file.get(), TextOf(mark));
 }
 
+bool HasAnyWriterMark(const std::string& folder) { return ReadFile(PathIn(folder)).ok(); }
+
 bool HasWriterMark(const std::string& folder, const WriterMark& mark) {
   const auto text = ReadFile(PathIn(folder));
   return text.ok() && *text == TextOf(mark);

@@ -16,6 +16,9 @@ struct WriterMark {
 };
 
 absl::Status WriteWriterMark(const std::string& folder, const WriterMark& mark);
+/// Whether `folder` has such a mark, of whatever run and generation: several nodes have worked on the run in
+/// it.
+bool HasAnyWriterMark(const std::string& folder);
 /// False also where there is no mark, or none that can be read.
 bool HasWriterMark(const std::string& folder, const WriterMark& mark);
 

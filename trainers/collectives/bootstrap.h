@@ -2,6 +2,7 @@
 // LibTorch.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -39,6 +40,9 @@ struct GroupMember {
   std::string generation = "1.0";
   std::string address;  // where peers on other hosts reach this one; "" = found from the bootstrap
   Wire wire = {};
+  /// Called on the thread that connects, for each rank of another host that has not answered for seconds,
+  /// while it is still tried (Unreached). May be empty.
+  std::function<void(int rank)> unreached = {};
 };
 
 }  // namespace mtrun::collectives

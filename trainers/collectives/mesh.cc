@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,20 +11,20 @@
 #include <list>
 #include <map>
 #include <set>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
-#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "base/string_view.h"
 #include "base/unix_address.h"
+#include "trainers/collectives/abort_watch.h"
 #include "trainers/collectives/link.h"
 #include "trainers/collectives/listener.h"
 #include "trainers/collectives/shutdown_notice.h"
 #include "trainers/collectives/strangers.h"
+#include "trainers/collectives/unreached.h"
 
 namespace mtrun::collectives {
 namespace {
@@ -35,39 +34,6 @@ namespace {
 constexpr size_t kMostStrangers = 256;
 constexpr std::chrono::milliseconds kRedialPause{10};
 constexpr size_t kMostDialsAtOnce = 256;  // accepted in one turn
-
-/// Turns an abort of the bootstrap into a readable descriptor, through a wait for a key that only this object
-/// sets.
-class AbortWatch {
- public:
-  AbortWatch(Bootstrap& bootstrap, std::string key) : bootstrap_(bootstrap), key_(std::move(key)) {
-    thread_ = std::thread([this] {
-      auto values = bootstrap_.Wait({key_});
-      if (values.ok()) return;
-      const MutexLock lock(mu_);
-      status_ = values.status();
-      eventfd_write(event_.get(), 1);
-    });
-  }
-  ~AbortWatch() {
-    // Should even this fail, the store is gone and the wait ends by itself.
-    bootstrap_.Set(key_, "1").IgnoreError();
-    thread_.join();
-  }
-  int event_fd() const { return event_.get(); }
-  absl::Status status() const {
-    const MutexLock lock(mu_);
-    return status_;
-  }
-
- private:
-  Bootstrap& bootstrap_;
-  const std::string key_;
-  const UniqueFd event_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  mutable Mutex mu_;
-  absl::Status status_ ABSL_GUARDED_BY(mu_);
-  std::thread thread_;
-};
 
 // A peer that has already left gracefully says so before it closes; then its part of the mesh is done.
 bool LeftGracefully(int control) {
@@ -88,7 +54,11 @@ UniqueFd OpenProcess(int unix_socket) {
 class MeshBuilder {
  public:
   MeshBuilder(const GroupMember& membership, Bootstrap& bootstrap, int segment_fd, const MeshOptions& options)
-      : membership_(membership), bootstrap_(bootstrap), segment_fd_(segment_fd), options_(options) {}
+      : membership_(membership),
+        bootstrap_(bootstrap),
+        segment_fd_(segment_fd),
+        options_(options),
+        unreached_(membership.unreached) {}
 
   absl::StatusOr<std::vector<Peer>> Build() {
     MT_RETURN_IF_ERROR(Publish());
@@ -96,6 +66,7 @@ class MeshBuilder {
     AbortWatch watch(bootstrap_, Key("connected", membership_.rank));
     MT_RETURN_IF_ERROR(DialLowerRanks());
     deadline_ = MonotonicNow() + options_.timeout;
+    unreached_.Begin(MonotonicNow() + options_.notice);
     while (!Complete()) MT_RETURN_IF_ERROR(RunOnce(watch));
     return std::move(peers_);
   }
@@ -190,7 +161,8 @@ class MeshBuilder {
     return absl::OkStatus();
   }
 
-  absl::Status CannotReach(const Peer& peer, const absl::Status& why) const {
+  absl::Status CannotReach(const Peer& peer, const absl::Status& why) {
+    if (!peer.local) unreached_.OnFailed(peer.rank, why);
     const PeerInfo& info = infos_.at(peer.rank);
     const std::string place = peer.local
                                   ? absl::StrCat("the Unix socket @", info.unix_name)
@@ -205,6 +177,14 @@ class MeshBuilder {
     });
   }
 
+  std::set<int> Connected() const {
+    std::set<int> ranks;
+    for (const Peer& peer : peers_) {
+      if (peer.control.valid() || peer.data.valid()) ranks.insert(peer.rank);
+    }
+    return ranks;
+  }
+
   // Sleeps until something happens and deals with it.
   absl::Status RunOnce(const AbortWatch& watch) {
     std::vector<pollfd> events = {
@@ -216,6 +196,7 @@ class MeshBuilder {
     auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - MonotonicNow());
     if (left.count() <= 0) return TimedOut();
     if (!undialed_.empty()) left = std::min(left, kRedialPause);
+    left = std::min(left, unreached_.DueIn(MonotonicNow()).value_or(left));
     if (poll(events.data(), events.size(), static_cast<int>(left.count()) + 1) < 0 && errno != EINTR) {
       return ErrnoStatus(errno, "wait for the group's connections");
     }
@@ -225,6 +206,8 @@ class MeshBuilder {
     AcceptSome();
     MT_RETURN_IF_ERROR(AdvanceLinks());
     DropStrangers();
+    if (unreached_.DueIn(MonotonicNow()) == std::chrono::milliseconds(0))
+      unreached_.Look(links_, Connected(), MonotonicNow());
     return absl::OkStatus();
   }
 
@@ -382,6 +365,7 @@ class MeshBuilder {
   Link::Secret secret_;
   UniqueFd unix_listener_, tcp_listener_;
   TimePoint deadline_;
+  Unreached unreached_;
   std::vector<Peer> peers_;
   std::list<Link> links_;
   std::set<int> undialed_;                            // lower ranks

@@ -28,9 +28,10 @@ struct Peer {
 };
 
 struct MeshOptions {
-  std::string host_id;               // "" = LocalHostId()
-  std::chrono::seconds timeout{60};  // for the connections once all addresses are known: the only thing
-                                     // without an event is a peer that is alive but cannot be reached
+  std::string host_id;                     // "" = LocalHostId()
+  std::chrono::milliseconds notice{5000};  // after which ranks that do not answer are told of
+  std::chrono::seconds timeout{60};        // for the connections once all addresses are known: the only thing
+                                           // without an event is a peer that is alive but cannot be reached
 };
 
 /// Collective. `segment_fd`: what local peers receive. Returns world_size entries; the one of this rank is

@@ -34,6 +34,7 @@ void AgentLink::Hear(const channel::AgentMessage& message) {
   } else if (const auto* stop = std::get_if<channel::Stop>(&message)) {
     stop_ = stop->why.empty() ? "the agent says stop" : stop->why;
     complete_ = stop->complete;
+    others_continue_ = stop->others_continue;
     Break(stop_);
   } else if (const auto* drain = std::get_if<channel::Drain>(&message)) {
     drain_ = drain->why.empty() ? "the agent asks for it" : drain->why;
@@ -65,11 +66,19 @@ bool AgentLink::IsOver() const {
   return IsOverLocked();
 }
 
+bool AgentLink::HasNext() const {
+  const MutexLock lock(mutex_);
+  return HasNextLocked() && stop_.empty() && lost_.empty();
+}
+
+bool AgentLink::HasNextLocked() const {
+  return newest_ && entered_ != newest_->generation && ended_ != newest_->generation;
+}
+
 absl::StatusOr<channel::Assignment> AgentLink::Next(std::optional<TimePoint> deadline) {
   const MutexLock lock(mutex_);
   const auto something = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const bool fresh = newest_ && entered_ != newest_->generation && ended_ != newest_->generation;
-    return fresh || !lost_.empty() || !stop_.empty();
+    return HasNextLocked() || !lost_.empty() || !stop_.empty();
   };
   while (!something()) {
     if (!deadline) {

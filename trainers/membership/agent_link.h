@@ -27,6 +27,8 @@ class AgentLink {
   /// `deadline` with kDeadlineExceeded (nothing: waits on). kUnavailable: the agent is gone; kCancelled: it
   /// says stop.
   absl::StatusOr<channel::Assignment> Next(std::optional<TimePoint> deadline);
+  /// Next has an assignment to return at once.
+  bool HasNext() const;
   /// Waits for what becomes of the entered generation. OK: the agent says stop, or is gone; kUnavailable: it
   /// is over, gracefully or not, and another one follows; kDeadlineExceeded: nothing yet.
   absl::Status WaitForEnd(TimePoint deadline);
@@ -47,14 +49,18 @@ class AgentLink {
   std::optional<TimePoint> drains_since() const;
   /// The agent has said that the job is complete.
   bool work_is_done() const { return complete_.load(std::memory_order_relaxed); }
+  /// The agent has said that the job continues on other nodes, without this one, which was told to go.
+  bool others_continue() const { return others_continue_.load(std::memory_order_relaxed); }
   /// Somebody watches until then: where the time of steps goes is to be told.
   TimePoint watched_until() const { return watched_until_.load(std::memory_order_relaxed); }
 
  private:
   void Break(const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasNextLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsOverLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  std::atomic<bool> drains_{false}, graceful_{false}, complete_{false};  // read once a step
+  std::atomic<bool> drains_{false}, graceful_{false}, complete_{false},
+      others_continue_{false};  // read once a step
   std::atomic<TimePoint> watched_until_{TimePoint::min()};
   mutable Mutex mutex_;
   Condition changed_;

@@ -191,6 +191,7 @@ absl::Status JobMembership::Enter(const channel::Assignment& given) {
   agent_->Enter(given.generation);
   agent_->ResetAbort();
   entered_ = given.generation;
+  lease_lapsed_ = leased_ != 0 && lease_is_over();
   leased_ = entered_.id;
   assigned_at_ = MonotonicNow();
   agent_link_->OnBreak([this](const std::string& reason) { agent_->Abort(reason); });
@@ -212,6 +213,10 @@ absl::Status JobMembership::Enter(const channel::Assignment& given) {
     membership.world_size = given.world_size;
     membership.generation = channel::ToText(given.generation);
     membership.wire = wire_;
+    membership.unreached = [this](int rank) {
+      const double waited = ToSeconds(MonotonicNow() - assigned_at_);
+      agent_->Send(channel::Waiting{entered_, waited, rank}).IgnoreError();
+    };
     const DrainWatch watch = GiveUpWhenDrained();
     MT_ASSIGN_OR_RETURN(group_, ConnectGroup(membership));
   }
@@ -243,6 +248,10 @@ std::optional<TimePoint> JobMembership::told_to_go_at() const {
 }
 
 bool JobMembership::work_is_done() const { return agent_link_ && agent_link_->work_is_done(); }
+
+bool JobMembership::others_continue() const { return agent_link_ && agent_link_->others_continue(); }
+
+bool JobMembership::next_is_here() const { return agent_link_ && agent_link_->HasNext(); }
 
 bool JobMembership::wants_regroup() const { return agent_link_ && agent_link_->wants_regroup(); }
 

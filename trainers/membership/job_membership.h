@@ -54,11 +54,14 @@ class JobMembership final : public Membership {
   bool generation_is_over() const override;
   /// Never without a lease (MTRUN_LEASE).
   bool lease_is_over() const override;
+  bool lease_lapsed() const override { return lease_lapsed_; }
   bool outside_lease_is_over() const override;
   bool wants_drain() const override;
   std::string drain_wish() const override;
   std::optional<TimePoint> told_to_go_at() const override;
   bool work_is_done() const override;
+  bool others_continue() const override;
+  bool next_is_here() const override;
 
   /// Tell the agent. A lost agent is not these calls' business. No-ops without mtrun.
   void ReportProgress(int64_t epoch, int64_t step, int64_t samples) override;
@@ -86,6 +89,7 @@ class JobMembership final : public Membership {
   uint64_t generation_ = 1;
   channel::Generation entered_;
   std::atomic<uint64_t> leased_ = 0;  // its id
+  bool lease_lapsed_ = false;         // of the one before
   TimePoint assigned_at_, connected_at_;
   std::unique_ptr<AgentConnection> connection_;
   std::shared_ptr<AgentLink> agent_link_;  // of the connection, null without one; so is the next

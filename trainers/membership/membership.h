@@ -44,6 +44,9 @@ class Membership {
   /// No rendezvous service has answered this node for so long that another generation may have formed without
   /// it: nothing may be committed until one answers or this membership ends. Any thread.
   virtual bool lease_is_over() const = 0;
+  /// Whether the lease of the membership before was over when this one began: others may have formed one
+  /// between.
+  virtual bool lease_lapsed() const { return false; }
   /// The same of a worker whose membership is over and that waits for the next one: nobody goes on without it
   /// while the service that answers its node has the job and knows of no other generation. Any thread.
   virtual bool outside_lease_is_over() const = 0;
@@ -54,6 +57,11 @@ class Membership {
   virtual std::optional<TimePoint> told_to_go_at() const = 0;
   /// The job has ended with success: what this worker still holds is older than its result. Any thread.
   virtual bool work_is_done() const = 0;
+  /// The job continues on other nodes, without this worker, which was told to go: what it holds is older
+  /// than their state, and no service renews its lease. Any thread.
+  virtual bool others_continue() const = 0;
+  /// A generation in which this worker has a rank has formed; Regroup enters it at once. Any thread.
+  virtual bool next_is_here() const = 0;
 
   /// May be called as often as one likes: it is passed on now and then.
   virtual void ReportProgress(int64_t epoch, int64_t step, int64_t samples) = 0;

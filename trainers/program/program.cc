@@ -40,6 +40,7 @@
 #include "trainers/program/run_setup.h"
 #include "trainers/program/trainers.h"
 #include "trainers/run/fresh_start.h"
+#include "trainers/run/other_runs.h"
 #include "trainers/run/state_sync.h"
 #include "trainers/run/train_loop.h"
 #include "trainers/step/fault_plan.h"
@@ -224,13 +225,16 @@ TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& ba
           }};
 }
 
-/// Any node's first worker may come to write the run's files. A full disk may have room when it does: only
-/// what time cannot mend ends a worker here, for the launcher takes it for hopeless.
+/// Any node's first worker may come to write the run's files. A full disk may have room when it does, and one with
+/// a run on it that has become read-only may be writable again: only what time cannot mend ends a worker here, for
+/// the launcher takes it for hopeless.
 absl::Status CheckFolder(const Run& run) {
   if (run.assignment.local_rank != 0) return absl::OkStatus();
   const absl::Status checked = CheckRunFolder(run.options.model_folder);
-  if (!absl::IsResourceExhausted(checked)) return checked;
-  log::Warning(std::string(checked.message()), ": whoever writes the run's files will wait for room");
+  if (!MayTakeBytesLater(checked)) return checked;
+  const auto run_there = RunIn(run.options.model_folder);
+  if (!absl::IsResourceExhausted(checked) && !(run_there.ok() && run_there->has_value())) return checked;
+  log::Warning(std::string(checked.message()), ": the writer of the run's files will wait for that disk");
   return absl::OkStatus();
 }
 

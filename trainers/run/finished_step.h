@@ -23,6 +23,7 @@ struct FinishedStep {
   std::optional<double> loss_scale = {};
   std::optional<int> gpu_busy_percent = {};  // of this member's GPU; both now and then
   std::optional<int64_t> gpu_memory = {};    // bytes in use there, by whomever
+  bool operator==(const FinishedStep&) const = default;
 };
 
 }  // namespace mtrun::trainers

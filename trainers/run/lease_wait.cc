@@ -25,7 +25,9 @@ absl::Status EndOf(const Membership& membership) {
 
 absl::Status LeaseWait::AwaitOutside(std::string_view what) {
   outside_ = true;
-  return Await(what);
+  absl::Status status = Await(what);
+  if (absl::IsAborted(status)) outside_ = false;
+  return status;
 }
 
 bool LeaseWait::LeaseIsOver() const {
@@ -56,6 +58,10 @@ LeaseHold::Look LeaseWait::LookAround() const {
     look.membership = absl::UnavailableError("the next generation has formed");
   // The signal to go may be here before this word, after which nobody renews the lease.
   if (outside && membership_.work_is_done()) look.membership = absl::UnavailableError("the job is done");
+  if (outside && membership_.others_continue())
+    look.membership = absl::UnavailableError("the job continues on other nodes");
+  if (outside && membership_.next_is_here())
+    look.membership = absl::AbortedError("a generation with this worker has formed");
   return look;
 }
 

@@ -25,7 +25,8 @@ class LeaseWait {
   absl::Status Await(std::string_view what);
   /// The same of a worker that has no membership any more and is to go; so it is from then on. A service that
   /// has answered since it left its generation, and knows of none that followed, is as good as one that
-  /// renewed its lease. kUnavailable, too, once the job's work is done.
+  /// renewed its lease. kUnavailable, too, once the job's work is done or continues on other nodes. kAborted:
+  /// a generation with this worker has formed, and its members wait for it: it has a membership again.
   absl::Status AwaitOutside(std::string_view what);
   /// At once: kUnavailable while the lease is over. Any thread.
   absl::Status MayCommit() const;

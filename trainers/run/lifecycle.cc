@@ -146,8 +146,13 @@ bool GivesEvaluationUp(std::optional<TimePoint> told, Duration grace, TimePoint 
 }
 
 Origin OriginOf(const checkpoints::StatePlan& plan, bool resume, bool looked) {
-  if (plan.source >= 0) return Origin::kMembers;
+  if (plan.source >= 0) return looked || plan.readers.empty() ? Origin::kMembers : Origin::kCheckpoint;
   return resume && !looked ? Origin::kCheckpoint : Origin::kFresh;
+}
+
+bool ReadsCheckpoint(const checkpoints::StatePlan& plan, int rank, bool first_on_node, bool wanted) {
+  if (!first_on_node) return false;
+  return plan.source < 0 ? wanted : std::count(plan.readers.begin(), plan.readers.end(), rank) != 0;
 }
 
 checkpoints::StatePlan FreshPlan(checkpoints::StatePlan plan, int world_size) {

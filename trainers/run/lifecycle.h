@@ -126,12 +126,16 @@ bool GivesEvaluationUp(std::optional<TimePoint> told, Duration grace, TimePoint 
 
 /// Where the state of the run comes from.
 enum class Origin {
-  kMembers,     // some hold it
-  kCheckpoint,  // nobody does: the newest checkpoint is looked for, then the claims are compared again
-  kFresh,       // nobody does, and there is none or it is not wanted: the run begins
+  kMembers,     // from the member that is furthest
+  kCheckpoint,  // no member holds it, or a checkpoint lies further: that is read, then the claims are
+                // compared again
+  kFresh,       // no member holds it, and there is no checkpoint or none is wanted: the run begins
 };
-/// `resume`: checkpoints count; `looked`: they were looked for already.
+/// `resume`: checkpoints count if no member holds the run; `looked`: they were read already.
 Origin OriginOf(const checkpoints::StatePlan& plan, bool resume, bool looked);
+/// Whether the worker at `rank` reads its node's newest checkpoint: one process of each node whose folder has
+/// what is looked for. `wanted`: its node's checkpoints count if no member holds the run.
+bool ReadsCheckpoint(const checkpoints::StatePlan& plan, int rank, bool first_on_node, bool wanted);
 /// The plan of a run that begins: rank 0's weights count, everybody else receives them.
 checkpoints::StatePlan FreshPlan(checkpoints::StatePlan plan, int world_size);
 /// Whether `rank` takes another's state over.

@@ -74,7 +74,10 @@ std::string ToLine(const SaveRecord& r) {
 }
 
 std::string ToLine(const GenerationRecord& r) {
-  nlohmann::ordered_json line = {{"generation", r.generation}, {"steps", r.steps}, {"world", r.world}};
+  nlohmann::ordered_json line = {{"generation", r.generation}};
+  if (r.assigned != 0) line["assigned"] = r.assigned;
+  line["steps"] = r.steps;
+  line["world"] = r.world;
   line["members"] = nlohmann::json::array();
   for (size_t i = 0; i < std::min(r.members.size(), kMostListed); ++i)
     line["members"].push_back({r.members[i].host, r.members[i].workers});

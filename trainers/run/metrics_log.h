@@ -23,6 +23,7 @@ struct StepRecord {
   int64_t samples = 0;
   double seconds = 0;
   bool skipped = false;  // by loss scaling; a line says so only then
+  bool operator==(const StepRecord&) const = default;
 };
 
 struct EvalRecord {
@@ -62,6 +63,7 @@ struct DataWaitRecord {
 /// A membership begins to train behind `steps` finished steps.
 struct GenerationRecord {
   uint64_t generation = 0;
+  uint64_t assigned = 0;  // its number at the rendezvous, 0: there is none
   int64_t steps = 0;
   int world = 1;
   std::vector<MemberNode> members;  // by node; empty where no launcher says who they are
@@ -87,8 +89,8 @@ std::string ToLine(const RegroupRecord& record);
 std::string ToLine(const DataWaitRecord& record);
 /// `{"save":500,"bytes":134087520,"stall":0.021}`.
 std::string ToLine(const SaveRecord& record);
-/// `{"generation":2,"steps":500,"world":3,"members":[["node1",2],["node2",1]],"why":"...","time":...}`. Of
-/// very many members the first ones.
+/// `{"generation":2,"assigned":2,"steps":500,"world":3,"members":[["node1",2],["node2",1]],"why":"...","time":...}`.
+/// Of very many members the first ones.
 std::string ToLine(const GenerationRecord& record);
 /// `{"workers":500,"compute":[0.0121,...],"wait":[...],"data":[...],"straggler":3}`. Of very many workers the
 /// first ones.

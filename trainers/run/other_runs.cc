@@ -29,6 +29,7 @@ bool IsOfARun(const std::string& name) {
     if (name == known) return true;
   }
   return checkpoints::ParseStepFolder(name) || checkpoints::IsPartialFolder(name) ||
+         checkpoints::IsBranchFolder(name) ||
          (absl::StartsWith(name, "model") && absl::EndsWith(name, ".safetensors"));
 }
 

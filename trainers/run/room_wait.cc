@@ -11,7 +11,10 @@ bool RoomWait::operator()(const absl::Status& full) {
   const TimePoint now = MonotonicNow();
   const bool waits_on = now - tried_ < 10 * kPause;
   if (!waits_on || now - said_ >= kSayAgain) {
-    log::Warning("the run waits for room on the disk, nothing is lost: ", std::string(full.message()));
+    log::Warning(absl::IsResourceExhausted(full)
+                     ? "the run waits for room on the disk, nothing is lost: "
+                     : "the run waits until the disk can be written again, nothing is lost: ",
+                 std::string(full.message()));
     said_ = now;
   }
   tried_ = now;

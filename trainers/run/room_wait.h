@@ -1,4 +1,5 @@
-// Patience with a full disk: says once what the run waits for, and pauses between two tries. Not thread-safe.
+// Waits for a disk that is full or read-only: says once what the run waits for, and pauses between two tries. Not
+// thread-safe.
 #pragma once
 
 #include <functional>
@@ -18,7 +19,7 @@ class RoomWait {
   RoomWait(std::function<bool()> give_up, std::function<void()> still_here)
       : give_up_(std::move(give_up)), still_here_(std::move(still_here)) {}
 
-  /// `full` is what the disk said. True after a pause: try again. False at once: do not.
+  /// `full` is the disk's error. Returns true after a pause: try again; false at once: do not.
   bool operator()(const absl::Status& full);
 
  private:

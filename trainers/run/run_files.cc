@@ -49,7 +49,8 @@ absl::Status RunFiles::Enter(const Place& place, const Start& start,
 
 absl::Status RunFiles::RecordGeneration(const Place& place, const Start& start) {
   return Keep(folder_->Record(GenerationRecord{.generation = start.generation,
-                                               .steps = start.steps,
+                                               .assigned = place.assigned,
+                                               .steps = start.position.steps,
                                                .world = place.world,
                                                .members = place.members,
                                                .why = start.why,
@@ -58,7 +59,15 @@ absl::Status RunFiles::RecordGeneration(const Place& place, const Start& start) 
 
 /// A generation between this one and the last one that wrote from here may have left lines.
 bool RunFiles::ContinuesAt(const Start& start) const {
-  return folder_ && folder_->next_step() == start.steps && folder_->IsLast();
+  return folder_ && folder_->next_step() == start.position.steps && folder_->IsLast();
+}
+
+checkpoints::LedgerBegin RunFiles::BeginOf(const Start& start) const {
+  const int64_t steps = start.position.steps;
+  return {.steps = steps,
+          .of = steps == 0 ? 0 : start.position.generation,
+          .remembered = recent_.empty() ? steps : std::min(steps, recent_.front().record.step),
+          .lineage = start.lineage};
 }
 
 absl::Status RunFiles::ClearFolder(const Start& start) const {
@@ -66,7 +75,7 @@ absl::Status RunFiles::ClearFolder(const Start& start) const {
 }
 
 absl::Status RunFiles::BecomeWriter(const Start& start) {
-  if (ContinuesAt(start)) return absl::OkStatus();
+  if (ContinuesAt(start)) return Keep(folder_->Enter(start.generation, BeginOf(start)));
   folder_.reset();
   copies_.reset();
   MT_RETURN_IF_ERROR(WithRoom([&] { return OpenFolder(start); }));
@@ -90,7 +99,7 @@ absl::Status RunFiles::OpenFolder(const Start& start) {
                              .matrix = ConfusionMatrix(start.confusion),
                              .ledger = options_.ledger};
   options.ledger.run = start.run;
-  MT_ASSIGN_OR_RETURN(folder_, RunFolder::Open(options, start.steps));
+  MT_ASSIGN_OR_RETURN(folder_, RunFolder::Open(options, BeginOf(start)));
   return absl::OkStatus();
 }
 
@@ -134,6 +143,11 @@ absl::Status RunFiles::Record(const FinishedStep& step, TimePoint now) {
   return folder_ ? Write(step, now) : absl::OkStatus();
 }
 
+void RunFiles::Forget(const std::optional<FinishedStep>& last) {
+  recent_.clear();
+  if (last) recent_.push_back(*last);
+}
+
 absl::Status RunFiles::Write(const FinishedStep& step, TimePoint now) {
   const StepRecord& record = step.record;
   return Keep(folder_->Record(step,
@@ -155,12 +169,12 @@ absl::Status RunFiles::Keep(const absl::Status& written) {
 
 absl::Status RunFiles::AwaitRoom(absl::Status done, const std::function<absl::Status()>& again) const {
   bool waited = false;
-  while (absl::IsResourceExhausted(done) && options_.await_room) {
+  while (MayTakeBytesLater(done) && options_.await_room) {
     if (!options_.await_room(done)) return absl::UnavailableError(done.message());
     waited = true;
     done = again();
   }
-  if (waited && done.ok()) log::Info("there is room in ", options_.path, " again: the run continues");
+  if (waited && done.ok()) log::Info(options_.path, " can be written again: the run continues");
   return done;
 }
 

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "trainers/checkpoints/lineage.h"
+#include "trainers/checkpoints/position.h"
 #include "trainers/membership/assignment.h"
 #include "trainers/run/checkpoint_writer.h"
 #include "trainers/run/finished_step.h"
@@ -32,13 +34,15 @@ class RunFiles {
     Duration grace = {};             // from a polite signal to SIGKILL, zero: unknown
     bool remember = false;           // steps, for the case that this member becomes the writer
     std::function<std::string(int64_t step)> sample_ids;  // digest of a step's samples, for the ledger
-    /// Called while the disk is full, with what it said: pauses, and says whether to try again. Null: never.
+    /// Called while the disk is full or read-only, with its error: pauses, and returns whether to try again. Null:
+    /// never.
     std::function<bool(const absl::Status& full)> await_room = nullptr;
   };
   /// What the files are opened for.
   struct Start {
     uint64_t run = 0, generation = 1;
-    int64_t steps = 0;                         // finished
+    checkpoints::Position position = {};       // of the state
+    checkpoints::Lineage lineage = {};         // of the state
     bool fresh = false;                        // the run begins: what an earlier one left moves aside
     double last_save_seconds = 0;              // of the run, 0: not known
     std::string why = "";                      // the generation before this one ended, or the run goes on
@@ -51,6 +55,7 @@ class RunFiles {
     bool first_on_node = true;
     int world = 1;
     std::vector<MemberNode> members = {};
+    uint64_t assigned = 0;  // the generation's number at the rendezvous
   };
 
   explicit RunFiles(Options options) : options_(std::move(options)) {}
@@ -62,8 +67,8 @@ class RunFiles {
   absl::Status BecomeWriter(const Start& start);
   /// This member saves checkpoints in a folder whose writer may be at work, and touches nothing else there.
   void SaveBeside(const Start& start);
-  /// The state of another member, or of a checkpoint, counts: the remembered steps are not its own any more.
-  void Forget() { recent_.clear(); }
+  /// The state of another member, or of a checkpoint, counts: of its steps the last one is known.
+  void Forget(const std::optional<FinishedStep>& last);
 
   bool writes() const { return folder_ != nullptr; }
   /// Curves for TensorBoard, too.
@@ -100,6 +105,7 @@ class RunFiles {
   absl::Status RecordGeneration(const Place& place, const Start& start);
   absl::Status FindRole(const Place& place, const Start& start, const std::function<absl::Status()>& barrier);
   bool ContinuesAt(const Start& start) const;
+  checkpoints::LedgerBegin BeginOf(const Start& start) const;
   absl::Status ClearFolder(const Start& start) const;
   absl::Status OpenCopies(const Start& start);
   absl::Status OpenFolder(const Start& start);

@@ -35,7 +35,8 @@ RunFolder::RunFolder(const CheckpointWriter::Options& checkpoints, MetricsLog me
       next_step_(std::min(metrics_.next_step(), ledger_.next_step())),
       writer_(checkpoints) {}
 
-absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Open(const Options& options, int64_t step) {
+absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Open(const Options& options,
+                                                           const checkpoints::LedgerBegin& begin) {
   CheckpointWriter::Options checkpoints = options.checkpoints;
   const std::string& path = checkpoints.path;
   MT_RETURN_IF_ERROR(CheckRunFolder(path));
@@ -43,10 +44,14 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Open(const Options& option
   MT_RETURN_IF_ERROR(WriteFileAtomically(config, options.settings));
   if (!options.environment.empty())
     MT_RETURN_IF_ERROR(WriteFileAtomically(path + "/environment.json", options.environment));
-  MT_ASSIGN_OR_RETURN(MetricsLog metrics, MetricsLog::Continue(path + "/" + kMetrics, step));
   MT_ASSIGN_OR_RETURN(checkpoints::Ledger ledger,
                       checkpoints::Ledger::Open(path + "/" + kLedgerFile, options.ledger));
-  if (ledger.next_step() > step) MT_RETURN_IF_ERROR(ledger.Rewind(step, checkpoints.generation));
+  const checkpoints::LedgerContinuation how =
+      checkpoints::ContinueLedger(ledger.end(), begin, checkpoints.generation);
+  // The metrics of another branch are taken back as far as those of this one can be written again.
+  const int64_t kept = how.rewinds ? how.appended_from : begin.steps;
+  MT_ASSIGN_OR_RETURN(MetricsLog metrics, MetricsLog::Continue(path + "/" + kMetrics, kept));
+  MT_RETURN_IF_ERROR(ledger.Begin(begin, checkpoints.generation));
   RemoveAbortedSaves(path);
   checkpoints.first = [path] { return SyncRecords(path); };
   std::unique_ptr<RunFolder> folder(new RunFolder(checkpoints, std::move(metrics), std::move(ledger)));
@@ -58,7 +63,7 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Open(const Options& option
 /// waited for.
 absl::Status RunFolder::OpenBoard(const Options& options) {
   absl::StatusOr<Board> board = Board::Open(options.checkpoints.path, metrics_.next_step());
-  if (absl::IsResourceExhausted(board.status())) return board.status();
+  if (MayTakeBytesLater(board.status())) return board.status();
   if (!board.ok()) {
     log::Warning("no curves for TensorBoard are written: ", std::string(board.status().message()));
     return absl::OkStatus();
@@ -76,7 +81,7 @@ absl::Status RunFolder::OpenBoard(const Options& options) {
 absl::Status RunFolder::FlushBoard() {
   if (!board_) return absl::OkStatus();
   absl::Status flushed = board_->Flush();
-  if (flushed.ok() || absl::IsResourceExhausted(flushed)) return flushed;
+  if (flushed.ok() || MayTakeBytesLater(flushed)) return flushed;
   log::Warning("no more curves for TensorBoard are written: ", std::string(flushed.message()));
   board_.reset();
   return absl::OkStatus();

@@ -33,10 +33,15 @@ class RunFolder {
     ConfusionMatrix matrix{0};
     checkpoints::LedgerHead ledger;
   };
+  /// Continues the folder's files at `begin`: what they say beyond, or what another branch of the run did, is
+  /// taken back.
+  static absl::StatusOr<std::unique_ptr<RunFolder>> Open(const Options& options,
+                                                         const checkpoints::LedgerBegin& begin);
 
-  /// Continues the folder's files at `step` finished steps: what they say beyond is taken back.
-  static absl::StatusOr<std::unique_ptr<RunFolder>> Open(const Options& options, int64_t step);
-
+  /// A generation begins at `begin` whose writer has the files open already.
+  absl::Status Enter(uint64_t generation, const checkpoints::LedgerBegin& begin) {
+    return ledger_.Begin(begin, generation);
+  }
   /// Steps that the files account for; a new writer records those that its predecessor could not.
   int64_t next_step() const { return next_step_; }
   /// Whether nobody has continued the files since.

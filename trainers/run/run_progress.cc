@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
 #include "base/json_fields.h"
 #include "base/status_macros.h"
 
@@ -44,6 +46,46 @@ absl::StatusOr<EvalRecord> EvalRecordFromJson(const json& entry) {
   return r;
 }
 
+/// The loss as text, as the ledger has it: a skipped step's may be anything, and the lines must be equal.
+json ToJson(const FinishedStep& step) {
+  const StepRecord& r = step.record;
+  json entry = {{"step", r.step},
+                {"epoch", r.epoch},
+                {"loss", absl::StrFormat("%.17g", r.loss)},
+                {"lr", Number(r.learning_rate)},
+                {"samples", r.samples},
+                {"seconds", Number(r.seconds)},
+                {"skipped", r.skipped},
+                {"generation", step.generation},
+                {"world", step.world},
+                {"gathered", step.gathered.count},
+                {"hash", step.gathered.hash}};
+  if (step.correct) entry["correct"] = *step.correct;
+  return entry;
+}
+
+absl::StatusOr<FinishedStep> FinishedStepFromJson(const json& entry) {
+  FinishedStep step;
+  StepRecord& r = step.record;
+  std::string loss;
+  JsonFields fields("progress.last_step", entry);
+  fields.Read("step", r.step);
+  fields.Read("epoch", r.epoch);
+  fields.Read("loss", loss);
+  fields.ReadOrNull("lr", r.learning_rate);
+  fields.Read("samples", r.samples);
+  fields.ReadOrNull("seconds", r.seconds);
+  fields.Read("skipped", r.skipped);
+  fields.Read("generation", step.generation);
+  fields.Read("world", step.world);
+  fields.Read("gathered", step.gathered.count);
+  fields.Read("hash", step.gathered.hash);
+  if (fields.Has("correct")) fields.Read("correct", step.correct.emplace());
+  if (!absl::SimpleAtod(loss, &r.loss)) fields.Complain("loss", "is not a number");
+  MT_RETURN_IF_ERROR(fields.status());
+  return step;
+}
+
 absl::Status ReadSums(const json& object, EpochSums& sums) {
   JsonFields fields("progress.sums", object);
   fields.ReadOrNull("loss", sums.loss);
@@ -58,18 +100,20 @@ absl::Status ReadSums(const json& object, EpochSums& sums) {
 json ToJson(const RunProgress& p) {
   json history = json::array();
   for (const EvalRecord& record : p.history) history.push_back(ToJson(record));
-  return {{"samples", p.samples},
-          {"sums",
-           {{"loss", Number(p.sums.loss)},
-            {"correct", p.sums.correct},
-            {"samples", p.sums.samples},
-            {"seconds", Number(p.sums.seconds)}}},
-          {"seconds", Number(p.seconds)},
-          {"saving", Number(p.saving)},
-          {"history", history},
-          {"confusion", p.confusion},
-          {"finished", p.finished},
-          {"schedule_steps", p.schedule_steps}};
+  json object = {{"samples", p.samples},
+                 {"sums",
+                  {{"loss", Number(p.sums.loss)},
+                   {"correct", p.sums.correct},
+                   {"samples", p.sums.samples},
+                   {"seconds", Number(p.sums.seconds)}}},
+                 {"seconds", Number(p.seconds)},
+                 {"saving", Number(p.saving)},
+                 {"history", history},
+                 {"confusion", p.confusion},
+                 {"finished", p.finished},
+                 {"schedule_steps", p.schedule_steps}};
+  if (p.last_step) object["last_step"] = ToJson(*p.last_step);
+  return object;
 }
 
 absl::StatusOr<RunProgress> RunProgressFromJson(const json& object) {
@@ -80,6 +124,9 @@ absl::StatusOr<RunProgress> RunProgressFromJson(const json& object) {
   fields.ReadOrNull("saving", p.saving);
   fields.Read("finished", p.finished);
   if (fields.Has("schedule_steps")) fields.Read("schedule_steps", p.schedule_steps);
+  if (fields.Has("last_step")) {
+    MT_ASSIGN_OR_RETURN(p.last_step, FinishedStepFromJson(object["last_step"]));
+  }
   const json* const sums = fields.Find("sums");
   const json* const history = fields.FindList("history");
   const json* const confusion = fields.FindList("confusion");

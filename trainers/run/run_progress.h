@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
+#include "trainers/run/finished_step.h"
 #include "trainers/run/metrics_log.h"
 
 namespace mtrun::trainers {
@@ -28,6 +30,9 @@ struct RunProgress {
   std::vector<int64_t> confusion;  // of the last evaluation; empty without classes
   bool finished = false;           // its results are written
   int64_t schedule_steps = 0;      // how long its schedule was; 0 in checkpoints of earlier releases
+  // The record of the last step, so that a new writer can write its lines if the writer before died before it
+  // did. Nothing before the first step, and in checkpoints of earlier releases.
+  std::optional<FinishedStep> last_step;
   bool operator==(const RunProgress&) const = default;
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 using checkpoints::Claim;
 
-constexpr int64_t kClaimWords = 6;
+constexpr int64_t kClaimWords = 11;
 constexpr char kRivalry[] = "mtrun/rivalry";  // tells this error from others that cannot be mended
 
 absl::Status Rivalry(const std::string& who) {
@@ -34,19 +34,28 @@ void ToWords(const Claim& claim, int64_t* words) {
                                         static_cast<uint64_t>(claim.position.steps),
                                         claim.position.evaluated ? uint64_t{1} : 0,
                                         claim.digest,
-                                        claim.known};
+                                        claim.known,
+                                        claim.saved.run,
+                                        claim.saved.position.generation,
+                                        static_cast<uint64_t>(claim.saved.position.steps),
+                                        claim.saved.position.evaluated ? uint64_t{1} : 0,
+                                        claim.gap};
   std::memcpy(words, values, sizeof values);
+}
+
+checkpoints::Position PositionFrom(const uint64_t* words) {
+  return {.generation = words[0], .steps = static_cast<int64_t>(words[1]), .evaluated = words[2] != 0};
 }
 
 Claim FromWords(const int64_t* words) {
   uint64_t values[kClaimWords];
   std::memcpy(values, words, sizeof values);
   return {.run = values[0],
-          .position = {.generation = values[1],
-                       .steps = static_cast<int64_t>(values[2]),
-                       .evaluated = values[3] != 0},
+          .position = PositionFrom(values + 1),
           .digest = values[4],
-          .known = values[5]};
+          .known = values[5],
+          .saved = {.run = values[6], .position = PositionFrom(values + 7)},
+          .gap = values[10]};
 }
 
 void Broadcast(const collectives::ProcessGroup& group, int source, const at::Tensor& tensor) {
@@ -95,7 +104,8 @@ absl::StatusOr<checkpoints::StatePlan> AgreeOnState(const collectives::ProcessGr
   for (int r = 0; r < world_size; ++r)
     claims.push_back(FromWords(words.data_ptr<int64_t>() + r * kClaimWords));
   checkpoints::StatePlan plan = checkpoints::DecideSource(claims, service_generation);
-  if (plan.rival >= 0) return Rivalry(checkpoints::DescribeRivals(claims, plan));
+  // A checkpoint beyond both settles which one counts: neither.
+  if (plan.rival >= 0 && plan.readers.empty()) return Rivalry(checkpoints::DescribeRivals(claims, plan));
   return plan;
 }
 

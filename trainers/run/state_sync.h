@@ -17,9 +17,9 @@
 
 namespace mtrun::trainers {
 
-/// Every member calls it with its own claim; all get the same plan. Null group: a world of one. Where two
-/// stand at the highest position with different states all get an error that names both (IsRivalry): nobody
-/// can say which of them counts.
+/// Compares the members' claims; every member calls it with its own and gets the same plan. Null group: a
+/// world of one. If two members hold different states of the highest position and no checkpoint lies above
+/// it, all get an error that names both (IsRivalry), since neither can be trusted.
 absl::StatusOr<checkpoints::StatePlan> AgreeOnState(const collectives::ProcessGroup& group, int rank,
                                                     int world_size, const checkpoints::Claim& claim,
                                                     uint64_t service_generation);

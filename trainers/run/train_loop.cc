@@ -61,9 +61,10 @@ absl::StatusOr<Outcome> TrainLoop::Run() {
     if (status.ok()) break;
     const bool others_went = OthersWentFirst(membership_, status);
     if (absl::IsCancelled(status) || others_went) {  // it is to go, and waited for its data or for others
-      MT_RETURN_IF_ERROR(
-          StopWhileWaiting(others_went ? membership_.drain_wish() : std::string(status.message())));
-      break;
+      MT_ASSIGN_OR_RETURN(const bool stopped, StopWhileWaiting(others_went ? membership_.drain_wish()
+                                                                           : std::string(status.message())));
+      if (stopped) break;
+      continue;
     }
     if (!std::exchange(in_order_, false)) {
       const Assignment& who = membership_.assignment();
@@ -82,8 +83,9 @@ absl::StatusOr<Outcome> TrainLoop::Run() {
     generation_.reset();
     const absl::Status regrouped = membership_.Regroup(status);
     if (regrouped.code() == absl::StatusCode::kCancelled) {
-      MT_RETURN_IF_ERROR(StopWhileWaiting(std::string(regrouped.message())));
-      break;
+      MT_ASSIGN_OR_RETURN(const bool stopped, StopWhileWaiting(std::string(regrouped.message())));
+      if (stopped) break;
+      continue;
     }
     MT_RETURN_IF_ERROR(regrouped);
   }
@@ -159,7 +161,7 @@ void TrainLoop::Announce(const RunReplica::Begun& begun) {
   const Assignment& who = membership_.assignment();
   progress_.SetQuiet(who.rank != 0);
   const bool resumed = !begun.resumed.empty();
-  if ((begun.fresh || resumed) && in_.greeting)
+  if ((begun.fresh || (resumed && !begun.held)) && in_.greeting)
     progress_.Print(in_.greeting(progress_.columns().value_or(0)));
   if (resumed) {
     progress_.Print(absl::StrCat("resumed from ", begun.resumed, " at step ", steps()));
@@ -191,9 +193,9 @@ void TrainLoop::AdoptProgress(const RunReplica::Begun& begun) {
   report_ = EmptyReport(in_);
   for (const EvalRecord& record : progress.history) report_.Add(record);
   if (!progress.confusion.empty()) report_.matrix = ConfusionMatrix(progress.confusion);
-  files_.Forget();
+  files_.Forget(progress.last_step);
   // Nothing happened to a checkpoint's run until this process began; a member's went on.
-  const TimePoint now = begun.resumed.empty() ? MonotonicNow() : start_;
+  const TimePoint now = begun.resumed.empty() || begun.held ? MonotonicNow() : start_;
   run_began_ = begun.fresh ? start_ : now - FromSeconds(progress.seconds);
 }
 
@@ -239,6 +241,7 @@ absl::Status TrainLoop::Account(const StepResult& result, double learning_rate, 
                     .times = result.times};
   if (in_.task.classes() > 0) step.correct = result.correct;
   watch_.Look(step, now);
+  progress.last_step = step;
   replica_.FinishStep();
   membership_.ReportProgress(step.record.epoch, steps(), progress.samples);
   membership_.ReportTimes({.step = steps(),
@@ -350,16 +353,30 @@ void TrainLoop::StopRun(const std::string& why, const absl::Status& saved) {
   membership_.ReportLeaving(why);
 }
 
-/// This worker is to go while it waits for others: what it holds may be the newest there is.
-absl::Status TrainLoop::StopWhileWaiting(const std::string& why) {
+/// This worker is to go while it waits for others: what it holds may be the newest there is. False: a
+/// generation has formed in which the others wait for it, and it has entered that one.
+absl::StatusOr<bool> TrainLoop::StopWhileWaiting(const std::string& why) {
   absl::Status lease;
   // A spare of a job that is done holds what nobody needs, and nobody renews its lease.
-  if (replica_.exists() && !membership_.work_is_done()) {
+  if (replica_.exists() && !membership_.work_is_done() && !membership_.others_continue()) {
     lease = lease_.AwaitOutside("the last checkpoint");
+    if (absl::IsAborted(lease)) {
+      generation_.reset();
+      const absl::Status regrouped = membership_.Regroup(lease);
+      if (absl::IsCancelled(regrouped)) return StopWhileWaiting(std::string(regrouped.message()));
+      MT_RETURN_IF_ERROR(regrouped);
+      return false;
+    }
     if (lease.ok()) MT_RETURN_IF_ERROR(SaveUnlessSaved());
   }
-  StopRun(why, lease);
-  return absl::OkStatus();
+  if (!membership_.others_continue()) {
+    StopRun(why, lease);
+    return true;
+  }
+  outcome_.complete = false;
+  outcome_.stopped = absl::StrCat(why, ": left at step ", steps(), "; the job continues on other nodes");
+  membership_.ReportLeaving(why);
+  return true;
 }
 
 void TrainLoop::Reach(Fault::At at) {

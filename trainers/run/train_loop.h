@@ -75,7 +75,7 @@ class TrainLoop {
 
   absl::Status Leave(Decision::Cause cause);
   void StopRun(const std::string& why, const absl::Status& saved = absl::OkStatus());
-  absl::Status StopWhileWaiting(const std::string& why);
+  absl::StatusOr<bool> StopWhileWaiting(const std::string& why);
   absl::Status SaveUnlessSaved();
   absl::Status FinishRun();
   absl::Status WriteResults();

@@ -46,7 +46,8 @@ absl::Status TrainLoop::EnterFiles(const RunReplica::Begun& begun) {
                                    .nodes = who.nodes,
                                    .first_on_node = who.first_on_node,
                                    .world = who.world_size,
-                                   .members = who.members},
+                                   .members = who.members,
+                                   .assigned = membership_.generation()},
                                   FilesStart(begun.fresh, begun.resumed), [this] { return Barrier(); }));
   if (!in_.options.resume && who.first_on_node)
     MT_RETURN_IF_ERROR(RememberStart(in_, replica_.run(), files_));
@@ -61,7 +62,8 @@ absl::Status TrainLoop::EnterFiles(const RunReplica::Begun& begun) {
 RunFiles::Start TrainLoop::FilesStart(bool fresh, const std::string& resumed) const {
   return {.run = replica_.run(),
           .generation = replica_.generation(),
-          .steps = steps(),
+          .position = replica_.position(),
+          .lineage = replica_.lineage(),
           .fresh = fresh,
           .last_save_seconds = replica_.progress().saving,
           .why = resumed.empty()
@@ -104,7 +106,10 @@ absl::Status TrainLoop::SaveUnlessSaved() {
   MT_ASSIGN_OR_RETURN(const std::optional<uint64_t> run,
                       checkpoints::RunOfLedger(absl::StrCat(path, "/", checkpoints::kLedgerFile)));
   if (run && *run != replica_.run()) return absl::OkStatus();  // another one has the folder now
-  MT_ASSIGN_OR_RETURN(const auto saved, checkpoints::CompletePositions(checkpoints::RealFiles(), path));
+  MT_ASSIGN_OR_RETURN(const std::vector<checkpoints::SavedPosition> complete,
+                      checkpoints::CompletePositions(checkpoints::RealFiles(), path));
+  std::vector<checkpoints::Position> saved;
+  for (const checkpoints::SavedPosition& each : complete) saved.push_back(each.position);
   const checkpoints::LedgerEnd ledger =
       checkpoints::EndOfLedger(absl::StrCat(path, "/", checkpoints::kLedgerFile))
           .value_or(checkpoints::LedgerEnd{});

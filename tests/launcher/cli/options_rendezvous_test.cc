@@ -105,6 +105,14 @@ TEST(OptionsTest, ALeaseIsLongerThanTheSilenceThatLosesANode) {
   EXPECT_TRUE(Parse("--standalone --rdzv_conf fence_timeout=1 x").ok());
 }
 
+TEST(OptionsTest, ColdStartWaitIsShorterThanTheJoinTimeout) {
+  EXPECT_EQ(Parse("--rdzv_endpoint a --rdzv_conf cold_start_wait=300 x")->job.cold_start_wait,
+            std::chrono::minutes(5));
+  EXPECT_THAT(ErrorOf("--rdzv_endpoint a --rdzv_conf cold_start_wait=600 x"),
+              AllOf(HasSubstr("cold_start_wait is 10 min"), HasSubstr("give a longer join_timeout")));
+  EXPECT_TRUE(Parse("--rdzv_endpoint a --rdzv_conf cold_start_wait=600,join_timeout=900 x").ok());
+}
+
 TEST(OptionsTest, ConfReadsFractionsAndNamesTheBadKey) {
   const auto options = Parse(
       "--rdzv_conf "

@@ -10,8 +10,8 @@ using testing::HasSubstr;
 
 TEST(RdzvConfTest, HelpNamesTheKeysThatMeanSomethingHere) {
   EXPECT_EQ(ConfHelp(),
-            "KEY=VALUE,...: join_timeout, last_call_timeout, keep_alive_interval, read_timeout, "
-            "reconnect_grace, reconnect_timeout, min_nodes_timeout (seconds), "
+            "KEY=VALUE,...: join_timeout, last_call_timeout, cold_start_wait, keep_alive_interval, "
+            "read_timeout, reconnect_grace, reconnect_timeout, min_nodes_timeout (seconds), "
             "keep_alive_max_attempt, fence_timeout (seconds, never), takeover (majority, any), is_host, "
             "hold_port, weak_token.");
 }
@@ -33,6 +33,18 @@ TEST(RdzvConfTest, WordsAndTruthGoToTheirMembers) {
   EXPECT_THAT(ReadConfPair("takeover", "all", false, &options).message(), HasSubstr("majority or any"));
   EXPECT_THAT(ReadConfPair("keep_alive_max_attempt", "0", false, &options).message(),
               HasSubstr("a number from 1"));
+}
+
+TEST(RdzvConfTest, ColdStartWaitTakesSeconds) {
+  Options options;
+  EXPECT_EQ(options.job.cold_start_wait, Duration::zero()) << "the last call";
+  EXPECT_TRUE(ReadConfPair("cold_start_wait", "90", false, &options).ok());
+  EXPECT_EQ(options.job.cold_start_wait, std::chrono::seconds(90));
+  EXPECT_TRUE(ReadConfPair("cold_start_wait", "0", false, &options).ok());
+  for (const char* const wrong : {"-1", "soon", ""}) {
+    EXPECT_THAT(ReadConfPair("cold_start_wait", wrong, false, &options).message(),
+                HasSubstr("it takes seconds, 0 or more"));
+  }
 }
 
 TEST(RdzvConfTest, TheTimeoutOfStaticBoundsTheJoining) {

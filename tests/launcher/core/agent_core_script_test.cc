@@ -68,6 +68,11 @@ class Command {
       return rendezvous::Assigned{AssignmentOf(static_cast<uint64_t>(Number(1)), Number(2), Number(3),
                                                words_.size() > 4 ? Number(4) : kScriptWorkers)};
     }
+    if (verb == "without") {  // GENERATION NODES: which does not have this node as a member
+      const int nodes = Number(2);
+      return rendezvous::Membership{
+          rendezvous::Assigned(AssignmentOf(static_cast<uint64_t>(Number(1)), nodes, nodes, kScriptWorkers))};
+    }
     if (verb == "dissolved")  // GENERATION REASON
       return rendezvous::GenerationDissolved{GenerationAt(1), Rest(2), 1};
     if (verb == "ended")  // EXIT_CODE REASON
@@ -98,6 +103,8 @@ class Command {
     if (verb == "ready") return channel::Ready{GenerationAt(2)};  // LOCAL_RANK GENERATION
     if (verb == "waits")                                          // LOCAL_RANK GENERATION SECONDS
       return channel::Waiting{GenerationAt(2), static_cast<double>(Number(3))};
+    if (verb == "unreached")  // LOCAL_RANK GENERATION RANK
+      return channel::Waiting{GenerationAt(2), 5, Number(3)};
     if (verb == "progress") return channel::Progress{0, Number(2), 0};
     if (verb == "leaving") return channel::Leaving{Rest(2)};
     if (verb == "broken") return channel::Broken{GenerationAt(2), Rest(3)};  // LOCAL_RANK GENERATION REASON

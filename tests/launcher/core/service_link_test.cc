@@ -21,6 +21,18 @@ TEST(ServiceLinkTest, OnlyTheFirstConnectionHasADeadline) {
   EXPECT_FALSE(link.TakeLeaseEnd(LinkAt(1000))) << "no lease was given";
 }
 
+TEST(ServiceLinkTest, ANodeThatStillJoinsWaitsForAnotherServiceAsLongAsForTheFirst) {
+  ServiceLink link(LinkAt(5), std::chrono::seconds(10));
+  EXPECT_TRUE(link.Connected());
+  link.Disconnected(LinkAt(20), std::chrono::seconds(5));
+  EXPECT_EQ(link.Describe(), "disconnected, waits for the first generation");
+  link.Disconnected(LinkAt(24), std::chrono::seconds(5));  // it still is
+  EXPECT_FALSE(link.JoinTimedOut(LinkAt(24)));
+  EXPECT_TRUE(link.JoinTimedOut(LinkAt(25)));
+  EXPECT_FALSE(link.Connected()) << "not the first time";
+  EXPECT_FALSE(link.JoinTimedOut(LinkAt(100)));
+}
+
 TEST(ServiceLinkTest, GivesUpWhenTheServiceIsAwayForAsLongAsALease) {
   ServiceLink link(LinkAt(5), std::chrono::seconds(10));
   link.Connected();

@@ -209,26 +209,68 @@ Snapshot SnapshotOfGeneration(uint64_t generation, int64_t step) {
   return snapshot;
 }
 
+RunState StateAt(uint64_t generation, int64_t step, Lineage lineage) {
+  RunState state;
+  state.run = 7;
+  state.position = {generation, step, false};
+  state.lineage = std::move(lineage);
+  return state;
+}
+
+/// Two nodes with own disks began apart; then they met, and this one's branch was given up.
+TEST(CheckpointTest, RetentionRemovesAncestorsAndSetsOtherBranchesAside) {
+  FakeDisk disk;
+  for (const auto& [generation, step] : std::vector<std::pair<uint64_t, int64_t>>{{1, 10}, {2, 20}, {3, 30}})
+    ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(generation, step), "1.1").ok());
+  ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(5, 40), "5.1").ok());
+  ASSERT_TRUE(
+      RemoveOldSteps(disk, kRun, 40, StateAt(5, 40, {{1, 0}, {3, 15}, {5, 33}}), 1, std::nullopt).ok());
+  EXPECT_THAT(*disk.List(kRun), ElementsAre("branch_2_step_20", "step_40"));
+}
+
+TEST(CheckpointTest, ABranchGetsAFreeName) {
+  FakeDisk disk;
+  for (const uint64_t generation : {2, 3, 2, 3})
+    ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(generation, 50), "1.1").ok());
+  EXPECT_THAT(*disk.List(kRun), ElementsAre("branch_2_step_50", "step_50"));
+  ASSERT_TRUE(disk.Remove("/run/step_50").ok());
+  for (const uint64_t generation : {2, 3})
+    ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(generation, 50), "1.1").ok());
+  EXPECT_THAT(*disk.List(kRun), ElementsAre("branch_2_step_50", "branch_2_step_50.2", "step_50"));
+}
+
+TEST(CheckpointTest, ASearchAboveAPositionReadsNoOtherCheckpoint) {
+  FakeDisk disk;
+  for (const auto& [generation, step] : std::vector<std::pair<uint64_t, int64_t>>{{2, 66}, {2, 50}, {2, 350}})
+    ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(generation, step), "1.1").ok());
+  EXPECT_EQ(FindNewest(disk, kRun, Position{1, 66})->newest->step, 350);
+  disk.Bytes("/run/step_350/model.safetensors")->back() ^= 1;
+  const auto search = FindNewest(disk, kRun, Position{1, 66});
+  EXPECT_EQ(search->newest->step, 66) << "of a later generation";
+  EXPECT_THAT(search->passed_over, ElementsAre(HasSubstr("step_350")));
+  EXPECT_FALSE(FindNewest(disk, kRun, Position{2, 400})->newest);
+}
+
 /// Members of generation 8 had made 76 steps, and one of their folders came back only when generations 9 to
 /// 12 had continued from step 65.
-TEST(CheckpointTest, WhatALaterGenerationHasContinuedFromBeforeIsReplaced) {
+TEST(CheckpointTest, WhatALaterGenerationHasContinuedFromBeforeBecomesABranch) {
   FakeDisk disk;
   for (const int64_t step : {64, 74, 75, 76})
     ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(8, step), "8.1").ok());
   ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(12, 73), "12.1").ok());
-  EXPECT_EQ(FindNewest(disk, kRun)->newest->step, 73) << "the higher generation counts, then the steps";
+  EXPECT_EQ(FindNewest(disk, kRun)->newest->step, 76) << "the steps count, then the generation";
   ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(12, 74), "12.1").ok());
-  const auto newest = FindNewest(disk, kRun)->newest;
-  ASSERT_TRUE(newest);
-  EXPECT_EQ(newest->step, 74);
-  EXPECT_EQ(newest->model.back(), 12);
-  EXPECT_EQ(PositionOf(newest->state)->generation, 12u);
   ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(8, 74), "8.1").ok()) << "a late writer";
-  EXPECT_EQ(FindNewest(disk, kRun)->newest->model.back(), 12);
-  ASSERT_TRUE(RemoveOldSteps(disk, kRun, 74, Position{12, 74, false}, 2, 64).ok());
-  EXPECT_THAT(*disk.List(kRun), ElementsAre("step_64", "step_73", "step_74"));
+  EXPECT_EQ(ReadCheckpoint(disk, absl::StrCat(kRun, "/step_74"), 74)->model.back(), 12);
+  ASSERT_TRUE(RemoveOldSteps(disk, kRun, 74, StateAt(12, 74, {{8, 0}, {12, 65}}), 2, 64).ok());
+  EXPECT_THAT(*disk.List(kRun),
+              ElementsAre("branch_8_step_74", "step_64", "step_73", "step_74", "step_75", "step_76"))
+      << "nothing that was saved is lost";
+  EXPECT_EQ(ReadCheckpoint(disk, absl::StrCat(kRun, "/branch_8_step_74"), 74)->model.back(), 8);
   EXPECT_THAT(*CompletePositions(disk, kRun),
-              ElementsAre(Position{8, 64, false}, Position{12, 73, false}, Position{12, 74, false}));
+              ElementsAre(SavedPosition{7, {8, 64, false}}, SavedPosition{7, {12, 73, false}},
+                          SavedPosition{7, {12, 74, false}}, SavedPosition{7, {8, 75, false}},
+                          SavedPosition{7, {8, 76, false}}));
 }
 
 /// The lease may end while the step that is there is read.
@@ -263,10 +305,12 @@ TEST(CheckpointTest, TheMachineMayStopWhileAStepIsReplaced) {
         ASSERT_TRUE(newest) << operation;
         EXPECT_TRUE(!exchanges || newest->step == 74) << operation;
         EXPECT_TRUE(disk.fired() || newest->model.back() == 12);
+        const bool kept = newest->model.back() == 8 || later.Exists("/run/branch_8_step_74/DONE");
+        EXPECT_TRUE(kept) << "the superseded one is lost at operation " << operation;
       }
       if (disk.fired()) continue;
       EXPECT_TRUE(status.ok()) << status;
-      EXPECT_THAT(*disk.List(kRun), ElementsAre("step_73", "step_74"));
+      EXPECT_THAT(*disk.List(kRun), ElementsAre("branch_8_step_74", "step_73", "step_74"));
       break;
     }
   }
@@ -298,7 +342,7 @@ TEST(CheckpointTest, AStepWhosePositionCannotBeReadIsTriedAndStays) {
   const auto search = FindNewest(disk, kRun);
   EXPECT_EQ(search->newest->step, 70);
   EXPECT_THAT(search->passed_over, ElementsAre(HasSubstr("step_80: ")));
-  ASSERT_TRUE(RemoveOldSteps(disk, kRun, 70, Position{9, 70, false}, 1, std::nullopt).ok());
+  ASSERT_TRUE(RemoveOldSteps(disk, kRun, 70, StateAt(9, 70, {{9, 0}}), 1, std::nullopt).ok());
   EXPECT_THAT(*disk.List(kRun), ElementsAre("step_70", "step_80"));
 }
 

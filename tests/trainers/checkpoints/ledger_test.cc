@@ -52,7 +52,7 @@ TEST_F(LedgerTest, LinesAreChainedOverWritersAndRewinds) {
   auto ledger = Ledger::Open(path_, head_);
   ASSERT_TRUE(ledger.ok());
   EXPECT_EQ(ledger->next_step(), 5);
-  ASSERT_TRUE(ledger->Rewind(3, 2).ok());
+  ASSERT_TRUE(ledger->Begin({.steps = 3, .of = 1, .remembered = 3, .lineage = {{1, 0}}}, 2).ok());
   EXPECT_EQ(ledger->next_step(), 3);
   ASSERT_TRUE(ledger->Append(StepAt(3)).ok());
   EXPECT_EQ(Lines().size(), 8u);
@@ -120,7 +120,7 @@ TEST_F(LedgerTest, ALateWriterHarmsNothing) {
   LedgerStep step = StepAt(1);
   step.generation = 2;
   ASSERT_TRUE(ledger->Append(step).ok());
-  ASSERT_TRUE(late->Append(StepAt(1)).ok() && late->Append(StepAt(2)).ok() && late->Rewind(0, 1).ok());
+  ASSERT_TRUE(late->Append(StepAt(1)).ok() && late->Append(StepAt(2)).ok() && late->Begin({}, 1).ok());
   EXPECT_EQ(Ledger::Open(path_, head_)->next_step(), 2);
   EXPECT_EQ(*HighestGeneration(path_), 2u);
   EXPECT_EQ(*HighestGeneration(folder_ + "/none"), 0u);
@@ -155,7 +155,7 @@ TEST_F(LedgerTest, AnEarlierReleasesGenerationsBeginAgainAtARewind) {
   std::ofstream(path_) << R"({"ledger":1,"run":"0000000000000007"})"
                        << "\n"
                        << ToLine(LedgerStep{.step = 9, .generation = 5, .ids = ""}, "") << "\n"
-                       << RewindLine(4, 2, "") << "\n"
+                       << RewindLine(4, 2, 5, "") << "\n"
                        << ToLine(LedgerStep{.step = 4, .generation = 2, .ids = ""}, "") << "\n";
   EXPECT_EQ(Ledger::Open(path_, head_)->next_step(), 5);
   EXPECT_EQ(*HighestGeneration(path_), 2u);
@@ -237,6 +237,51 @@ TEST_F(LedgerTest, ALongFileIsContinuedFromItsEnd) {
   EXPECT_EQ(ledger->next_step(), 2000);
   ASSERT_TRUE(ledger->Append(StepAt(2000)).ok());
   ExpectChain();
+}
+
+/// A state of generation 1 was held by a frozen node while generation 2 began again from step 2 and died.
+TEST_F(LedgerTest, AWriterSaysFromWhichGenerationItContinues) {
+  {
+    auto ledger = Ledger::Open(path_, head_);
+    ASSERT_TRUE(ledger.ok());
+    for (int64_t step = 0; step < 4; ++step) ASSERT_TRUE(ledger->Append(StepAt(step)).ok());
+    ASSERT_TRUE(ledger->Begin({.steps = 2, .of = 1, .remembered = 2, .lineage = {{1, 0}}}, 2).ok());
+    LedgerStep other = StepAt(2);
+    other.generation = 2;
+    ASSERT_TRUE(ledger->Append(other).ok());
+  }
+  auto ledger = Ledger::Open(path_, head_);
+  ASSERT_TRUE(ledger.ok());
+  ASSERT_TRUE(ledger->Begin({.steps = 5, .of = 1, .remembered = 3, .lineage = {{1, 0}}}, 3).ok());
+  EXPECT_EQ(ledger->next_step(), 3) << "remembered steps are repeated";
+  ASSERT_TRUE(ledger->Append(StepAt(3)).ok() && ledger->Append(StepAt(4)).ok());
+  ExpectChain();
+  const auto line = nlohmann::json::parse(Lines()[7]);
+  EXPECT_EQ(line["rewind"], 5);
+  EXPECT_EQ(line["generation"], 3);
+  EXPECT_EQ(line["of"], 1);
+  EXPECT_EQ(*EndOfLedger(path_), (LedgerEnd{.generation = 3, .next_step = 5}));
+}
+
+TEST(ContinueLedgerTest, ALineSaysWhatIsNotPlain) {
+  const auto how = [](LedgerEnd end, LedgerBegin begin, uint64_t generation) {
+    const LedgerContinuation found = ContinueLedger(end, begin, generation);
+    return std::pair(found.rewinds, found.appended_from);
+  };
+  const LedgerBegin at_5{5, 1, 3, {{1, 0}}};
+  EXPECT_EQ(how({}, {}, 1), std::pair(false, int64_t{0})) << "the run begins";
+  EXPECT_EQ(how({1, 5}, at_5, 2), std::pair(false, int64_t{5}));
+  EXPECT_EQ(how({1, 4}, at_5, 2), std::pair(false, int64_t{4})) << "its writer died before the last line";
+  EXPECT_EQ(how({1, 9}, at_5, 2), std::pair(true, int64_t{5})) << "a checkpoint of before";
+  EXPECT_EQ(how({2, 5}, at_5, 3), std::pair(true, int64_t{3})) << "as far as another branch is";
+  EXPECT_EQ(how({2, 4}, at_5, 3), std::pair(true, int64_t{3})) << "further than another branch is";
+  EXPECT_EQ(how({2, 9}, at_5, 3), std::pair(true, int64_t{3})) << "behind another branch";
+  EXPECT_EQ(how({1, 5}, at_5, 4), std::pair(true, int64_t{5})) << "2 and 3 may stand in another folder";
+  EXPECT_EQ(how({}, at_5, 4), std::pair(true, int64_t{0})) << "in a folder of its own";
+  EXPECT_EQ(how({2, 5}, {5, 9, 4, {{1, 0}, {9, 3}}}, 10), std::pair(true, int64_t{4}))
+      << "another branch's number may be lower";
+  EXPECT_EQ(how({3, 0}, {}, 4), std::pair(false, int64_t{0}));
+  EXPECT_EQ(how({3, 2}, {}, 4), std::pair(true, int64_t{0}));
 }
 
 }  // namespace

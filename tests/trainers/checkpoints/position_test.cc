@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace mtrun::checkpoints {
@@ -17,9 +18,10 @@ Claim At(uint64_t generation, int64_t steps, uint64_t digest = 1, uint64_t run =
 }
 const Claim kNew = {};
 
-TEST(PositionTest, GenerationCountsBeforeSteps) {
-  EXPECT_LT((Position{1, 100, false}), (Position{2, 50, false}));
-  EXPECT_LT((Position{2, 50, false}), (Position{2, 51, false}));
+TEST(PositionTest, StepsCountBeforeTheGeneration) {
+  EXPECT_LT((Position{2, 50, false}), (Position{1, 100, false}));
+  EXPECT_LT((Position{1, 50, false}), (Position{2, 50, false}));
+  EXPECT_LT((Position{1, 50, true}), (Position{2, 50, false})) << "the later generation evaluates again";
   EXPECT_LT((Position{2, 50, false}), (Position{2, 50, true}));
   EXPECT_EQ(ToText({3, 1200, true}), "step 1200 (generation 3)");
 }
@@ -59,11 +61,75 @@ TEST(DecideSourceTest, TheGenerationIsAboveThoseThatALedgerKnows) {
   EXPECT_EQ(DecideSource(nobody, 1).generation, 1u) << "a run that begins has nothing to do with it";
 }
 
-TEST(DecideSourceTest, AFrozenMemberThatComesBackReceivesThoughItHasMoreSteps) {
+Claim WithSaved(Claim claim, Position saved, uint64_t run = 9) {
+  claim.saved = {run, saved};
+  return claim;
+}
+
+/// A node was frozen at step 66; the others went on to step 350, saved it and died.
+TEST(DecideSourceTest, ACheckpointAboveTheFurthestMemberIsReadFirst) {
+  const std::vector<Claim> claims = {WithSaved(At(1, 66), {2, 350}), WithSaved(kNew, {2, 320}),
+                                     WithSaved(kNew, {1, 60}), WithSaved(kNew, {3, 900}, /*run=*/8)};
+  const StatePlan plan = DecideSource(claims, 3);
+  EXPECT_EQ(plan.source, 0);
+  EXPECT_EQ(plan.truth, (Position{1, 66, false}));
+  EXPECT_THAT(plan.readers, ElementsAre(0, 1)) << "of this run, and above the source alone";
+  EXPECT_THAT(DecideSource(std::vector<Claim>{WithSaved(At(1, 66), {1, 66})}, 3).readers, IsEmpty());
+  EXPECT_THAT(DecideSource(std::vector<Claim>{WithSaved(At(1, 66), {1, 66, true})}, 3).readers,
+              ElementsAre(0));
+}
+
+TEST(DecideSourceTest, AStateThatOthersMayHaveContinuedBeginsAtADistance) {
+  std::vector<Claim> claims = {At(7, 66), At(7, 66)};
+  claims[0].gap = 500;
+  claims[1].known = 9;
+  EXPECT_EQ(DecideSource(claims, 1).generation, 510u);
+  claims[0].position.steps = 65;
+  EXPECT_EQ(DecideSource(claims, 1).generation, 10u) << "the source has met those who continued";
+}
+
+/// All worlds of three members that stand at or have saved one of four positions in three generations.
+TEST(DecideSourceTest, NothingReadableLiesAboveTheTruthOnceTheReadersHaveRead) {
+  std::vector<Claim> kinds = {kNew};
+  for (const uint64_t live : {0, 1, 2, 3})
+    for (const int64_t steps : {1, 2, 3, 4})
+      for (const uint64_t saved : {0, 1, 2, 3}) {
+        Claim claim = live == 0 ? kNew : At(live, steps);
+        claim.known = std::max(live, saved);
+        if (saved != 0) claim.saved = {9, {saved, 5 - steps, false}};
+        kinds.push_back(claim);
+      }
+  size_t worlds = 0;
+  for (const Claim& a : kinds)
+    for (const Claim& b : kinds)
+      for (const Claim& c : kinds) {
+        std::vector<Claim> claims = {a, b, c};
+        StatePlan plan = DecideSource(claims, 1);
+        ++worlds;
+        for (size_t rank = 0; rank < claims.size(); ++rank) {
+          Claim& claim = claims[rank];
+          const bool reads = plan.source < 0
+                                 ? claim.saved.run != 0
+                                 : std::count(plan.readers.begin(), plan.readers.end(), rank) != 0;
+          if (reads) claim.run = claim.saved.run, claim.position = claim.saved.position;
+        }
+        plan = DecideSource(claims, 1);
+        for (const Claim& claim : claims) {
+          ASSERT_TRUE(claim.run == 0 || claim.position <= plan.truth);
+          ASSERT_TRUE(claim.saved.run == 0 || claim.saved.position <= plan.truth);
+          ASSERT_TRUE(plan.source < 0 || plan.generation > claim.known);
+        }
+      }
+  EXPECT_EQ(worlds, kinds.size() * kinds.size() * kinds.size());
+}
+
+/// The others began again from an older checkpoint, or a member aborted the step that this one applied.
+TEST(DecideSourceTest, AFrozenMemberThatIsFurtherIsTheSource) {
   const std::vector<Claim> claims = {At(1, 25), At(3, 24)};
   const StatePlan plan = DecideSource(claims, 4);
-  EXPECT_EQ(plan.source, 1);
-  EXPECT_THAT(plan.receive, ElementsAre(0));
+  EXPECT_EQ(plan.source, 0);
+  EXPECT_THAT(plan.receive, ElementsAre(1));
+  EXPECT_EQ(DecideSource(std::vector<Claim>{At(1, 25), At(3, 25)}, 4).source, 1) << "the later generation's";
 }
 
 TEST(DecideSourceTest, EqualPositionsWithOtherBitsAreRivals) {
@@ -108,14 +174,6 @@ TEST(DecideSourceTest, OfTwoRunsTheOneWithMostStepsCounts) {
   plan = DecideSource(std::vector<Claim>{At(4, 7, 1, 8), At(4, 7, 1, 5)}, 5);
   EXPECT_EQ(plan.source, 0);
   EXPECT_EQ(plan.rival, 1);
-}
-
-/// Of each run the later generation is the truth, though it has gone back to a checkpoint.
-TEST(DecideSourceTest, StepsThatARunTookBackDoNotCountForIt) {
-  const std::vector<Claim> claims = {At(22, 500, 1, 9), At(24, 400, 1, 9), At(23, 450, 1, 8)};
-  const StatePlan plan = DecideSource(claims, 25);
-  EXPECT_EQ(plan.source, 2);
-  EXPECT_THAT(plan.diverged, ElementsAre(0, 1));
 }
 
 TEST(DecideSourceTest, AnEmptyMemberIsNeverASourceAndPositionsOnlyGrow) {

@@ -14,6 +14,7 @@ RunState Example() {
   RunState state;
   state.run = 0x1234567890abcdef;
   state.position = {.generation = 3, .steps = 1200, .evaluated = true};
+  state.lineage = {{1, 0}, {3, 900}};
   state.identity = {{"program", "cnnA"}, {"batch_size", "16"}};
   state.progress = {{"samples", 76800}, {"sums", {{"loss", 0.1}}}};
   return state;
@@ -28,6 +29,7 @@ TEST(RunStateTest, RoundTrip) {
 TEST(RunStateTest, EveryMissingOrMalformedFieldIsNamed) {
   const nlohmann::json good = nlohmann::json::parse(EncodeRunState(Example()));
   for (const auto& item : good.items()) {
+    if (item.key() == "lineage") continue;
     nlohmann::json bad = good;
     bad.erase(item.key());
     EXPECT_FALSE(DecodeRunState(bad.dump()).ok()) << "without " << item.key();
@@ -42,6 +44,27 @@ TEST(RunStateTest, EveryMissingOrMalformedFieldIsNamed) {
   bad = good;
   bad["run"] = "0000000000000000";
   EXPECT_THAT(std::string(DecodeRunState(bad.dump()).status().message()), HasSubstr("run"));
+}
+
+TEST(RunStateTest, AFileOfAnEarlierReleaseHasNoLineage) {
+  nlohmann::json old = nlohmann::json::parse(EncodeRunState(Example()));
+  old.erase("lineage");
+  const auto state = DecodeRunState(old.dump());
+  ASSERT_TRUE(state.ok()) << state.status();
+  EXPECT_EQ(state->lineage, Lineage());
+}
+
+TEST(RunStateTest, ALineageThatDoesNotAscendOrEndsBeyondTheStateIsRefused) {
+  const nlohmann::json good = nlohmann::json::parse(EncodeRunState(Example()));
+  for (const char* wrong :
+       {R"({})", R"([1])", R"([{"generation":1}])", R"([{"generation":-1,"from":0}])",
+        R"([{"generation":1,"from":1200}])", R"([{"generation":2,"from":0},{"generation":2,"from":5}])",
+        R"([{"generation":1,"from":5},{"generation":2,"from":5}])"}) {
+    nlohmann::json bad = good;
+    bad["lineage"] = nlohmann::json::parse(wrong);
+    EXPECT_THAT(std::string(DecodeRunState(bad.dump()).status().message()), HasSubstr("\"lineage\""))
+        << wrong;
+  }
 }
 
 TEST(RunStateTest, DeepNestingIsRefused) {

@@ -1,6 +1,7 @@
 // Rank 1 connects with a rank 0 that a test plays.
 #include "trainers/collectives/mesh.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -114,6 +115,59 @@ TEST(MeshTest, AnotherAddressTakesThePlaceOfOneThatBreaksAfterTheProof) {
   if (HasFatalFailure()) bootstrap.Abort("it did not try the other address");
   rank_1.join();
   EXPECT_TRUE(connected.ok()) << connected;
+  std::filesystem::remove_all(*folder);
+}
+
+/// A listener whose queue is full: its host drops what comes, as a firewall does.
+class FullListener {
+ public:
+  FullListener() {
+    listener_ = UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in at = {};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    MT_CHECK(bind(listener_.get(), reinterpret_cast<sockaddr*>(&at), size) == 0);
+    MT_CHECK(listen(listener_.get(), 0) == 0);
+    MT_CHECK(getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&at), &size) == 0);
+    port_ = ntohs(at.sin_port);
+    for (int i = 0; i < 4; ++i) {
+      UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      connect(fd.get(), reinterpret_cast<sockaddr*>(&at), size);
+      waiting_.push_back(std::move(fd));
+    }
+  }
+  int port() const { return port_; }
+
+ private:
+  UniqueFd listener_;
+  int port_ = 0;
+  std::vector<UniqueFd> waiting_;
+};
+
+TEST(MeshTest, TellsOfARankWhoseHostTakesNoConnectionAndGoesOnTrying) {
+  auto folder = MakeTemporaryFolder("mtrun-mesh-");
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  FolderBootstrap bootstrap(*folder);
+  const FullListener full;
+  const PeerInfo info = {.pid = 77,
+                         .host = "far",
+                         .host_id = "far",
+                         .unix_name = "mtrun-none",
+                         .port = full.port(),
+                         .addresses = {"127.0.0.1"}};
+  ASSERT_TRUE(bootstrap.Set("collectives/1.a/key/0", "key").ok());
+  ASSERT_TRUE(bootstrap.Set("collectives/1.a/rank/0", Encode(info)).ok());
+  std::vector<int> told;
+  GroupMember membership = {.rank = 1, .world_size = 2, .generation = "1.a", .address = "127.0.0.1"};
+  membership.unreached = [&](int rank) { told.push_back(rank); };
+  MeshOptions options;
+  options.host_id = "near";
+  options.timeout = std::chrono::seconds(2);
+  options.notice = std::chrono::milliseconds(300);
+  const absl::Status connected = ConnectMesh(membership, bootstrap, -1, options).status();
+  EXPECT_TRUE(absl::IsUnavailable(connected)) << connected;
+  EXPECT_EQ(told, std::vector<int>{0}) << "once";
   std::filesystem::remove_all(*folder);
 }
 

@@ -108,6 +108,31 @@ TEST_F(AgentLinkTest, StopAndALostAgentEndEveryWait) {
   EXPECT_EQ(other.Next(std::nullopt).status(), absl::UnavailableError("the agent is gone"));
 }
 
+TEST_F(AgentLinkTest, AStopMaySayThatTheJobContinuesOnOtherNodes) {
+  agent_link_.Hear(AssignmentOf(1));
+  ASSERT_TRUE(agent_link_.Next(Soon()).ok());
+  agent_link_.Hear(channel::Dissolved{{1, 7}, "node2 is lost"});
+  EXPECT_FALSE(agent_link_.others_continue());
+  agent_link_.Hear(channel::Stop{"told to go", /*complete=*/false, /*others_continue=*/true});
+  EXPECT_TRUE(agent_link_.others_continue());
+  EXPECT_FALSE(agent_link_.work_is_done());
+  EXPECT_EQ(agent_link_.Next(Soon()).status(), absl::CancelledError("told to go"));
+}
+
+TEST_F(AgentLinkTest, HasNextSaysWhetherNextReturnsAtOnce) {
+  EXPECT_FALSE(agent_link_.HasNext());
+  agent_link_.Hear(AssignmentOf(1));
+  EXPECT_TRUE(agent_link_.HasNext());
+  ASSERT_TRUE(agent_link_.Next(Soon()).ok());
+  EXPECT_FALSE(agent_link_.HasNext());
+  agent_link_.Hear(channel::Dissolved{{1, 7}, "node2 is lost"});
+  EXPECT_FALSE(agent_link_.HasNext());
+  agent_link_.Hear(AssignmentOf(2));
+  EXPECT_TRUE(agent_link_.HasNext());
+  agent_link_.Hear(channel::Stop{"the job has failed"});
+  EXPECT_FALSE(agent_link_.HasNext());
+}
+
 TEST_F(AgentLinkTest, WhoIsDoneHearsWhatBecomesOfItsGeneration) {
   agent_link_.Hear(AssignmentOf(1));
   ASSERT_TRUE(agent_link_.Next(Soon()).ok());

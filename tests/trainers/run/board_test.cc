@@ -31,7 +31,10 @@ class BoardTest : public testing::Test {
     return options;
   }
   static RunFiles::Start At(int64_t steps, uint64_t generation, std::vector<EvalRecord> evaluations = {}) {
-    RunFiles::Start start{.run = 77, .generation = generation, .steps = steps, .fresh = steps == 0};
+    RunFiles::Start start{.run = 77,
+                          .generation = generation,
+                          .position = {steps == 0 ? 0 : std::max<uint64_t>(generation, 2) - 1, steps},
+                          .fresh = steps == 0};
     if (!evaluations.empty()) start.confusion = {1, 0, 0, 1};
     start.evaluations = std::move(evaluations);
     return start;

@@ -231,6 +231,27 @@ TEST_F(LeaseWaitTest, ASpareThatWaitsAlreadyHearsThatTheJobIsDone) {
   EXPECT_FALSE(Saved("waits", 3));
 }
 
+/// It was cut off when it was told to go, and hears that the others continue when it is back.
+TEST_F(LeaseWaitTest, ALeaverHoldsUntilItHearsThatTheJobContinuesOnOtherNodes) {
+  grace_ = std::chrono::minutes(10);
+  int looks = 0;
+  const auto hook = [&](ThreadMembership& self, int64_t steps) {
+    if (steps != 3) return;
+    self.LoseService([&] {
+      if (++looks == 3) self.LoseJobToOthers();
+    });
+    self.EndGeneration();
+    self.Drain();
+  };
+  const std::vector<MemberResult> results = TrainAll(1, "others", {{0, hook}});
+  ASSERT_TRUE(results[0].outcome.ok()) << results[0].outcome.status();
+  EXPECT_FALSE(results[0].outcome->complete);
+  EXPECT_EQ(results[0].outcome->signal, 0) << "it exits with 0";
+  EXPECT_THAT(results[0].outcome->stopped, HasSubstr("; the job continues on other nodes"));
+  EXPECT_EQ(looks, 3);
+  EXPECT_FALSE(Saved("others", 3));
+}
+
 /// A service that answers with the end of the generation: the lease is valid again, the step is not
 /// committed.
 TEST_F(LeaseWaitTest, AnAnswerThatEndsTheGenerationDoesNotCommitTheStep) {

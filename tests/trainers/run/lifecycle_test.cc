@@ -191,6 +191,15 @@ TEST(Lifecycle, AStateComesFromMembersThenFromACheckpointThenItBegins) {
   EXPECT_EQ(OriginOf(nobody, true, false), Origin::kCheckpoint);
   EXPECT_EQ(OriginOf(nobody, true, true), Origin::kFresh);
   EXPECT_EQ(OriginOf(nobody, false, false), Origin::kFresh);
+  members.readers = {0, 2};
+  EXPECT_EQ(OriginOf(members, true, false), Origin::kCheckpoint) << "one lies further";
+  EXPECT_EQ(OriginOf(members, false, false), Origin::kCheckpoint) << "of this very run";
+  EXPECT_EQ(OriginOf(members, true, true), Origin::kMembers);
+  EXPECT_TRUE(ReadsCheckpoint(members, 2, /*first_on_node=*/true, /*wanted=*/false));
+  EXPECT_FALSE(ReadsCheckpoint(members, 2, /*first_on_node=*/false, /*wanted=*/true));
+  EXPECT_FALSE(ReadsCheckpoint(members, 1, /*first_on_node=*/true, /*wanted=*/true));
+  EXPECT_TRUE(ReadsCheckpoint(nobody, 1, /*first_on_node=*/true, /*wanted=*/true));
+  EXPECT_FALSE(ReadsCheckpoint(nobody, 1, /*first_on_node=*/true, /*wanted=*/false));
   nobody.generation = 4;
   const StatePlan fresh = FreshPlan(nobody, 3);
   EXPECT_EQ(fresh.source, 0);
@@ -225,10 +234,9 @@ TEST(Lifecycle, WhoIsAStepBehindTakesNothingBack) {
       << "somebody may be saving step 8";
   EXPECT_EQ(LastSaveOf(true, {2, 7}, 2, {{1, 3}, {2, 6}}, {1, 8}), LastSave::kWriter)
       << "an earlier generation's, superseded";
-  EXPECT_EQ(LastSaveOf(true, {2, 7}, 2, {{1, 9}, {2, 6}}, {2, 7}), LastSave::kWriter)
-      << "a checkpoint likewise";
-  EXPECT_EQ(LastSaveOf(true, {2, 7}, 2, {{3, 5}}, {2, 7}), LastSave::kNone)
-      << "others have continued from before";
+  EXPECT_EQ(LastSaveOf(true, {2, 7}, 2, {{1, 9}, {2, 6}}, {2, 7}), LastSave::kNone)
+      << "a checkpoint that lies further is as good";
+  EXPECT_EQ(LastSaveOf(true, {2, 7}, 2, {{1, 7}, {3, 5}}, {2, 7}), LastSave::kWriter) << "none lies as far";
   EXPECT_EQ(LastSaveOf(true, {2, 7}, 3, {{2, 7}}, {2, 7}), LastSave::kNone) << "no step has followed";
 }
 

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
+#include "base/posix.h"
+#include "base/status_macros.h"
+
 namespace mtrun::trainers {
 namespace {
 
@@ -15,6 +20,14 @@ TEST(RoomWait, TriesAgainUntilSomethingIsMoreUrgent) {
   urgent = true;
   EXPECT_FALSE(wait(absl::ResourceExhaustedError("full")));
   EXPECT_EQ(alive, 2);
+}
+
+TEST(RoomWait, AReadOnlyDiskMayBeWritableLaterAndOtherRefusalsStay) {
+  EXPECT_TRUE(MayTakeBytesLater(ErrnoStatus(ENOSPC, "write")));
+  EXPECT_TRUE(MayTakeBytesLater(Annotate(ErrnoStatus(EROFS, "write"), "ledger.jsonl")));
+  EXPECT_TRUE(absl::IsPermissionDenied(ErrnoStatus(EROFS, "write")));
+  EXPECT_FALSE(MayTakeBytesLater(ErrnoStatus(EACCES, "write")));
+  EXPECT_FALSE(MayTakeBytesLater(absl::OkStatus()));
 }
 
 }  // namespace

@@ -44,7 +44,11 @@ RunFiles::Options In(const std::string& path) {
 }
 
 RunFiles::Start RunAt(int64_t steps, uint64_t generation = 1, bool fresh = false) {
-  return {.run = 77, .generation = generation, .steps = steps, .fresh = fresh, .last_save_seconds = 0};
+  return {.run = 77,
+          .generation = generation,
+          .position = {steps == 0 ? 0 : std::max<uint64_t>(generation, 2) - 1, steps},
+          .fresh = fresh,
+          .last_save_seconds = 0};
 }
 
 FinishedStep FileStep(int64_t step) {
@@ -185,9 +189,48 @@ TEST_F(RunFilesTest, WhoSavesBesideTheWriterTakesNothingBack) {
 TEST_F(RunFilesTest, WhatAnotherMembersStateReplacedIsForgotten) {
   RunFiles files(In(folder_.path()));
   ASSERT_TRUE(files.Record(FileStep(0), MonotonicNow()).ok());
-  files.Forget();
+  files.Forget(std::nullopt);
   ASSERT_TRUE(files.BecomeWriter(RunAt(1)).ok());
   EXPECT_THAT(Ledger(folder_.path()), ElementsAre());
+}
+
+/// The writer died between a step and its line; the state was saved, or handed over, by another member.
+TEST_F(RunFilesTest, AStateBringsTheRecordOfItsLastStep) {
+  RunFiles first(In(folder_.path())), next(In(folder_.path()));
+  ASSERT_TRUE(first.BecomeWriter(RunAt(0, 1, true)).ok());
+  ASSERT_TRUE(first.Record(FileStep(0), MonotonicNow()).ok());
+  next.Forget(FileStep(1));
+  ASSERT_TRUE(next.BecomeWriter(RunAt(2, 2)).ok());
+  EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0", "1"));
+}
+
+/// Generation 2 began again from step 1 and died; the state of generation 1, at step 3, was held by a frozen
+/// node.
+TEST_F(RunFilesTest, AWriterAccountsForTheBranchOfItsState) {
+  RunFiles frozen(In(folder_.path()));
+  {
+    RunFiles writer(In(folder_.path()));
+    ASSERT_TRUE(writer.BecomeWriter(RunAt(0, 1, true)).ok());
+    for (const int64_t step : {0, 1, 2}) {
+      ASSERT_TRUE(writer.Record(FileStep(step), MonotonicNow()).ok());
+      ASSERT_TRUE(frozen.Record(FileStep(step), MonotonicNow()).ok());
+    }
+  }
+  {
+    RunFiles again(In(folder_.path()));
+    ASSERT_TRUE(again.BecomeWriter(RunAt(1, 2)).ok());
+    FinishedStep step = FileStep(1);
+    step.generation = 2;
+    ASSERT_TRUE(again.Record(step, MonotonicNow()).ok());
+  }
+  RunFiles::Start start = RunAt(3, 3);
+  start.position = {1, 3};
+  start.lineage = {{1, 0}};
+  ASSERT_TRUE(frozen.BecomeWriter(start).ok());
+  EXPECT_THAT(ReadFile(folder_.path() + "/ledger.jsonl").value_or(""),
+              HasSubstr(R"({"rewind":3,"generation":3,"of":1,)"));
+  EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0", "1", "2", "1", "0", "1", "2"))
+      << "what it remembers again";
 }
 
 TEST_F(RunFilesTest, ANodeWithAFolderOfItsOwnSavesCopies) {

@@ -35,12 +35,8 @@ const char* NameOf(Phase phase) {
 
 std::string Name(int member) { return std::string(1, static_cast<char>('a' + member)); }
 
-std::string ToText(const SimulatedState& state) {
-  return absl::StrCat(checkpoints::ToText(state.position), state.position.evaluated ? " evaluated" : "");
-}
-
-RunSimulation::RunSimulation(const RunRules& rules, int members, bool own_folders)
-    : rules_(rules), own_folders_(own_folders), disks_(own_folders ? 0 : 1), ledgers_(disks_.size()) {
+RunSimulation::RunSimulation(const RunRules& rules, int members, bool own_folders, bool goes_back)
+    : rules_(rules), own_folders_(own_folders), goes_back_(goes_back), disks_(own_folders ? 0 : 1) {
   Gather(members);
 }
 
@@ -52,28 +48,13 @@ void RunSimulation::Gather(int joins) {
   }
   for (int i = 0; i < joins; ++i) {
     members_.emplace_back(rules_);
-    if (!own_folders_) continue;
-    disks_.emplace_back();
-    ledgers_.emplace_back();
+    if (own_folders_) disks_.emplace_back();
   }
 }
 
-std::set<SimulatedState>& RunSimulation::DiskOf(int member) {
-  return disks_[own_folders_ ? static_cast<size_t>(member) : 0];
-}
-const std::set<SimulatedState>& RunSimulation::DiskOf(int member) const {
-  return disks_[own_folders_ ? static_cast<size_t>(member) : 0];
-}
-
-bool RunSimulation::IsOnDisk(int i, int64_t steps) const {
-  return std::any_of(DiskOf(i).begin(), DiskOf(i).end(),
-                     [steps](const SimulatedState& state) { return state.position.steps == steps; });
-}
-
-/// A step's line, which the writer appends.
-void RunSimulation::Record(int i) {
-  const auto [line, added] = LedgerOf(i).try_emplace(generation_, memberships_);
-  Expect(line->second == memberships_, "a generation's lines come from one membership");
+Lines RunSimulation::Revive(int i) {
+  member(i).phase = Phase::kWaiting;
+  return {absl::StrCat(Name(i), " is started again")};
 }
 
 Lines RunSimulation::Decide(int i, bool knows) {
@@ -120,9 +101,14 @@ Lines RunSimulation::Finish(int i, const Votes& votes) {
     case Action::kStep: {
       const int leaving = static_cast<int>(std::count_if(
           ranks_.begin(), ranks_.end(), [&](int other) { return votes.leave.contains(other); }));
-      m.state.lineage.emplace_back(m.state.position.steps, generation_);
+      if (i == writer_) {
+        DiskOf(i).ledger.push_back({.run = m.state.run,
+                                    .step = m.state.position.steps,
+                                    .generation = generation_,
+                                    .membership = memberships_});
+      }
+      m.state.history.emplace_back(generation_, memberships_);
       m.state.position = {generation_, m.state.position.steps + 1, false};
-      if (i == writer_) Record(i);
       m.wants_to_leave = votes.leave.contains(i);
       m.life.Stepped({leaving, votes.regroup ? 1 : 0}, m.wants_to_leave);
       m.phase = Phase::kRunning;
@@ -140,7 +126,7 @@ Lines RunSimulation::Finish(int i, const Votes& votes) {
       return {absl::StrCat(Name(i), " is done")};
     default:
       m.phase = Phase::kLeft;
-      Expect(IsOnDisk(writer_, m.state.position.steps), "a run that stops is on the disk");
+      Expect(DiskOf(writer_).HasStep(m.state.position.steps), "a run that stops is on the disk");
       return {absl::StrCat(Name(i), " has left")};
   }
 }
@@ -192,6 +178,8 @@ Lines RunSimulation::GoAway(int i) {
   SimulatedMember& m = member(i);
   if (std::count(ranks_.begin(), ranks_.end(), i) != 0 && m.phase != Phase::kWaiting) broken_ = true;
   m.phase = Phase::kAway;
+  m.writing.reset();  // no checkpoint gets its final name once the lease is over
+  m.may_be_behind = m.carries;
   return {absl::StrCat(Name(i), " is away")};
 }
 
@@ -207,17 +195,26 @@ Lines RunSimulation::Break(int i) {
 
 Lines RunSimulation::Write(int i) {
   SimulatedMember& m = member(i);
-  const Position& at = m.writing->position;
-  // Of earlier generations: a later one has continued from before them.
-  std::erase_if(DiskOf(i), [&at](const SimulatedState& state) {
-    return state.position.steps >= at.steps && state.position.generation < at.generation;
-  });
-  // A whole checkpoint of these steps that is there already is left as it is.
-  if (!IsOnDisk(i, at.steps)) DiskOf(i).insert(*m.writing);
+  const SimulatedDisk before = DiskOf(i);
+  DiskOf(i).Save(*m.writing, /*keep_last=*/2, goes_back_);
+  CheckSaved(own_folders_ ? i : 0, before, *m.writing);
   const Lines lines = {absl::StrCat(Name(i), "'s checkpoint of ", ToText(*m.writing), " is on the disk")};
   m.writing.reset();
   CheckStates();
   return lines;
+}
+
+/// Nothing saved is deleted unless the saved state descends from it.
+void RunSimulation::CheckSaved(int disk, const SimulatedDisk& before, const SimulatedState& saved) {
+  const SimulatedDisk& now = disks_[static_cast<size_t>(disk)];
+  for (const auto* part : {&before.steps, &before.branches}) {
+    for (const SimulatedState& state : *part) {
+      Expect(now.Furthest(state.run) >= state.position.steps,
+             "the furthest checkpoint of a disk is never lost");
+      const bool kept = now.steps.contains(state) || now.branches.contains(state);
+      Expect(kept || state.IsPrefixOf(saved), "what is deleted is an ancestor");
+    }
+  }
 }
 
 bool RunSimulation::Over() const {
@@ -232,18 +229,17 @@ void RunSimulation::CheckStates() {
     if (m.carries) states.push_back(&m.state);
     if (m.writing) states.push_back(&*m.writing);
   }
-  for (const auto& disk : disks_) {
-    for (const SimulatedState& state : disk) states.push_back(&state);
+  for (const SimulatedDisk& disk : disks_) {
+    for (const auto* part : {&disk.steps, &disk.branches})
+      for (const SimulatedState& state : *part) states.push_back(&state);
   }
   for (const SimulatedState* a : states) {
-    Expect(static_cast<int64_t>(a->lineage.size()) == a->position.steps,
+    Expect(static_cast<int64_t>(a->history.size()) == a->position.steps,
            "as many steps as the position says");
-    for (size_t k = 0; k < a->lineage.size(); ++k)
-      Expect(a->lineage[k].first == static_cast<int64_t>(k), "every step is applied once, in order");
     for (const SimulatedState* b : states) {
       const bool same = a->run == b->run && a->position.generation == b->position.generation &&
                         a->position.steps == b->position.steps;
-      Expect(!same || a->lineage == b->lineage, "the same position means the same lineage");
+      Expect(!same || a->history == b->history, "the same position means the same history");
     }
   }
 }
@@ -253,8 +249,16 @@ void RunSimulation::CheckDone(int i) {
   Expect(state.position.steps == rules_.steps && state.position.evaluated, "all steps and their evaluation");
   Expect(results_ > 0, "results are written before anybody is done");
   bool saved = false;
-  for (int other = 0; other < size(); ++other) saved = saved || IsOnDisk(other, rules_.steps);
+  for (int other = 0; other < size(); ++other) saved = saved || DiskOf(other).HasStep(rules_.steps);
   Expect(saved, "the last checkpoint is on a disk before anybody is done");
+  const auto all = static_cast<size_t>(rules_.steps);
+  Expect(StepsThatCount(disks_, state.run).size() == all,
+         "the ledgers have a line that counts for each step");
+  const std::map<int64_t, int> own = StepsThatCount(disks_, state.run, state.position.generation);
+  Expect(own.size() == all, "the ledgers have a line for each step of the state");
+  for (const auto& [step, membership] : own)
+    Expect(state.history[static_cast<size_t>(step)].second == membership,
+           "the lines that count made the state");
 }
 
 void RunSimulation::Expect(bool holds, const std::string& property) {
@@ -272,7 +276,9 @@ Lines RunSimulation::Describe() const {
   }
   for (size_t disk = 0; disk < disks_.size(); ++disk) {
     std::string text = absl::StrCat("disk ", own_folders_ ? Name(static_cast<int>(disk)) : "of all", ":");
-    for (const SimulatedState& state : disks_[disk]) absl::StrAppend(&text, " [", ToText(state), "]");
+    for (const SimulatedState& state : disks_[disk].steps) absl::StrAppend(&text, " [", ToText(state), "]");
+    for (const SimulatedState& state : disks_[disk].branches)
+      absl::StrAppend(&text, " [", ToText(state), ", a branch]");
     lines.push_back(text);
   }
   return lines;

@@ -1,6 +1,7 @@
 // A run of a few members without time, threads, tensors or files: they decide through Lifecycle and
 // DecideSource as the real ones do, and the caller chooses what happens: votes, deaths at any moment, joins,
-// members that are away for a time, slow disks. A value, so that explorers can keep it and go on from it.
+// members that are away for longer than a lease, slow disks, disks that are older or newer than memory, cold
+// starts in any order. A value, so that explorers can keep it and go on from it.
 // Methods that tell return what happened, a line each.
 #pragma once
 
@@ -13,22 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "tests/trainers/run/simulated_disk.h"
 #include "trainers/run/lifecycle.h"
 
 namespace mtrun::trainers {
-
-/// Which step was applied in which generation: a member's weights, as far as a run is concerned.
-using Lineage = std::vector<std::pair<int64_t, uint64_t>>;
-
-/// Whose lines a folder's ledger has: generation -> the number of its membership.
-using SimulatedLedger = std::map<uint64_t, int>;
-
-struct SimulatedState {
-  int run = 0;  // which one: a run that cannot be continued is followed by another
-  checkpoints::Position position;
-  Lineage lineage;
-  auto operator<=>(const SimulatedState&) const = default;
-};
 
 struct SimulatedMember {
   enum class Phase {
@@ -46,7 +35,9 @@ struct SimulatedMember {
   bool carries = false;  // a state
   bool finished = false;
   SimulatedState state;
-  uint64_t known = 0;  // the highest generation that it was in, or that its folder tells of
+  uint64_t known = 0;          // the highest generation that it was in, or that its folder tells of
+  bool may_be_behind = false;  // others may have continued its state unseen
+  int64_t remembered = 0;      // it knows the records of the steps from this number on
   Lifecycle life;
   Decision decision;
   bool wants_to_leave = false;
@@ -56,9 +47,6 @@ struct SimulatedMember {
 
 /// "a", "b" ...
 std::string Name(int member);
-/// "step 2 (generation 1) evaluated".
-std::string ToText(const SimulatedState& state);
-
 class RunSimulation {
  public:
   using Lines = std::vector<std::string>;
@@ -69,8 +57,9 @@ class RunSimulation {
     bool regroup = false;  // one knows of a generation to come
   };
 
-  /// `own_folders`: each member is a node with a disk of its own; otherwise all share one.
-  RunSimulation(const RunRules& rules, int members, bool own_folders);
+  /// `own_folders`: each member is a node with a disk of its own; otherwise all share one. `goes_back`: the
+  /// rules of before, by which live states alone are compared and a save deletes what lies further.
+  RunSimulation(const RunRules& rules, int members, bool own_folders, bool goes_back = false);
 
   // ---- what may happen; Can* says whether it may
   bool CanDecide(int member) const { return at(member).phase == Phase::kRunning; }
@@ -101,6 +90,9 @@ class RunSimulation {
            at(member).writing.has_value();
   }
   Lines Write(int member);
+  /// A process is started on the node of a dead member, with that node's disk.
+  bool CanRevive(int member) const { return at(member).phase == Phase::kDead; }
+  Lines Revive(int member);
   /// A generation of everybody who waits, of who is done, and of `joins` new members.
   bool CanForm(int joins) const;
   Lines Form(int joins);
@@ -113,40 +105,43 @@ class RunSimulation {
   const SimulatedMember& at(int member) const { return members_[static_cast<size_t>(member)]; }
   bool broken() const { return broken_; }
   int results() const { return results_; }
-  const std::vector<std::set<SimulatedState>>& disks() const { return disks_; }
+  const std::vector<SimulatedDisk>& disks() const { return disks_; }
 
-  /// "" while all properties hold: the same position means the same lineage, steps are applied once and in
-  /// order, one writer a generation, in no ledger lines of two memberships under one generation, all members
-  /// decide alike after a step, positions never go back, and nobody is done before results and last
-  /// checkpoint are on a disk.
+  /// "" while all properties hold: the same position means the same history, steps are applied once and in
+  /// order, one writer a generation, all members decide alike after a step, the run continues from the
+  /// highest position that a member holds or can read, the furthest checkpoint of a disk is never lost, what
+  /// is deleted is an ancestor, and no member is done before results and last checkpoint are on a disk and
+  /// the ledgers prove each step once.
   const std::string& offence() const { return offence_; }
   auto operator<=>(const RunSimulation&) const = default;
   Lines Describe() const;
 
  private:
   SimulatedMember& member(int i) { return members_[static_cast<size_t>(i)]; }
-  std::set<SimulatedState>& DiskOf(int member);
-  const std::set<SimulatedState>& DiskOf(int member) const;
-  bool IsOnDisk(int member, int64_t steps) const;
-  SimulatedLedger& LedgerOf(int member) { return ledgers_[own_folders_ ? static_cast<size_t>(member) : 0]; }
-  uint64_t HighestIn(int member);
-  void Record(int member);
+  SimulatedDisk& DiskOf(int member) { return disks_[own_folders_ ? static_cast<size_t>(member) : 0]; }
+  const SimulatedDisk& DiskOf(int member) const {
+    return disks_[own_folders_ ? static_cast<size_t>(member) : 0];
+  }
+  uint64_t HighestIn(int member) const;
   Lines Finish(int member, const Votes& votes);
   checkpoints::StatePlan Meet(Lines& lines);
-  checkpoints::StatePlan Compare() const;
-  void LoadNewest();
+  checkpoints::StatePlan Compare(bool looked) const;
+  void LoadNewest(const checkpoints::StatePlan& plan);
+  void BeginRun();
   void TakeRoles(const checkpoints::StatePlan& plan, Lines& lines);
+  void EnterFiles(const checkpoints::StatePlan& plan);
   void Gather(int joins);
   void CheckStates();
+  void CheckSaved(int disk, const SimulatedDisk& before, const SimulatedState& saved);
   void CheckDone(int member);
   void Expect(bool holds, const std::string& property);
 
   RunRules rules_;
   bool own_folders_ = false;
+  bool goes_back_ = false;
   std::vector<SimulatedMember> members_;
-  std::vector<std::set<SimulatedState>> disks_;
-  std::vector<SimulatedLedger> ledgers_;  // one a disk
-  std::vector<int> ranks_;                // members of the running generation
+  std::vector<SimulatedDisk> disks_;
+  std::vector<int> ranks_;  // members of the running generation
   uint64_t generation_ = 0;
   int memberships_ = 0;  // that were formed
   int writer_ = -1;      // member

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/splitmix.h"
 #include "tests/trainers/run/run_simulation.h"
 
 namespace mtrun::trainers {
@@ -21,39 +22,57 @@ bool RunSimulation::CanForm(int joins) const {
   return somebody_waits;
 }
 
-StatePlan RunSimulation::Compare() const {
+/// `looked`: the members have read what their disks have.
+StatePlan RunSimulation::Compare(bool looked) const {
   std::vector<Claim> claims;
   for (const int i : ranks_) {
     const SimulatedMember& m = at(i);
-    const auto run = static_cast<uint64_t>(m.state.run);
     Claim claim{.known = m.known};
-    if (m.carries) claim = {.run = run, .position = m.state.position, .digest = 1, .known = m.known};
+    if (m.carries) {
+      claim = {.run = static_cast<uint64_t>(m.state.run),
+               .position = m.state.position,
+               .digest = 1,
+               .known = m.known};
+      // A random number that is the same whenever this course is taken.
+      if (m.may_be_behind && DiskOf(i).of_several_nodes)
+        claim.gap = SplitMix64(static_cast<uint64_t>(memberships_)) >> 32;
+    }
+    const SimulatedState* newest = DiskOf(i).Newest();
+    const bool reads = own_folders_ || i == ranks_.front();
+    if (newest != nullptr && reads && !looked && !goes_back_)
+      claim.saved = {static_cast<uint64_t>(newest->run), newest->position};
     claims.push_back(claim);
   }
-  // A new service each time, which counts from 1. Where no folder is shared, who was away has nothing but the
-  // service to know by what others have done.
-  const uint64_t counted = own_folders_ ? static_cast<uint64_t>(memberships_) + 1 : 1;
-  return checkpoints::DecideSource(claims, counted);
+  return checkpoints::DecideSource(claims, 1);  // a new service each time, which counts from 1
 }
 
 /// One reader a node: with a shared disk the first member.
-void RunSimulation::LoadNewest() {
-  for (const int i : ranks_) {
-    if ((!own_folders_ && i != ranks_.front()) || DiskOf(i).empty()) continue;
-    const auto newest =
-        std::max_element(DiskOf(i).begin(), DiskOf(i).end(),
-                         [](const auto& a, const auto& b) { return a.position < b.position; });
-    member(i).state = *newest;
-    member(i).carries = true;
+void RunSimulation::LoadNewest(const StatePlan& plan) {
+  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+    const int i = ranks_[rank];
+    const bool first_on_node = own_folders_ || rank == 0;
+    const SimulatedState* newest = DiskOf(i).Newest();
+    if (newest == nullptr || !ReadsCheckpoint(plan, static_cast<int>(rank), first_on_node, /*wanted=*/true))
+      continue;
+    SimulatedMember& m = member(i);
+    m.state = *newest;
+    m.carries = m.may_be_behind = true;
+    m.finished = false;
+    m.remembered =
+        std::max<int64_t>(0, m.state.position.steps - 1);  // a state has the record of its last step
   }
 }
 
 /// Of the member's folder: its ledger and its checkpoints.
-uint64_t RunSimulation::HighestIn(int i) {
-  const SimulatedLedger& ledger = LedgerOf(i);
-  uint64_t highest = ledger.empty() ? 0 : ledger.rbegin()->first;
-  for (const SimulatedState& state : DiskOf(i)) highest = std::max(highest, state.position.generation);
+uint64_t RunSimulation::HighestIn(int i) const {
+  uint64_t highest = 0;
+  for (const SimulatedLine& line : DiskOf(i).ledger) highest = std::max(highest, line.generation);
+  for (const SimulatedState& state : DiskOf(i).steps) highest = std::max(highest, state.position.generation);
   return highest;
+}
+
+void RunSimulation::BeginRun() {
+  member(ranks_.front()).state = {.run = ++runs_, .position = {}, .history = {}};
 }
 
 StatePlan RunSimulation::Meet(Lines& lines) {
@@ -62,26 +81,24 @@ StatePlan RunSimulation::Meet(Lines& lines) {
     if (at(i).phase == Phase::kWaiting || at(i).phase == Phase::kDone) ranks_.push_back(i);
   }
   broken_ = false;
-  std::map<int, Position> newest;  // of each run
+  std::map<int, Position> newest;  // of each run, held by a member or on its disk
   for (const int i : ranks_) {
     member(i).known = std::max(at(i).known, HighestIn(i));
     if (at(i).carries) newest[at(i).state.run] = std::max(newest[at(i).state.run], at(i).state.position);
+    for (const SimulatedState& state : DiskOf(i).steps)
+      newest[state.run] = std::max(newest[state.run], state.position);
   }
-  StatePlan plan = Compare();
+  StatePlan plan = Compare(/*looked=*/false);
   Origin origin = OriginOf(plan, /*resume=*/true, /*looked=*/false);
   if (origin == Origin::kCheckpoint) {
-    LoadNewest();
-    plan = Compare();
+    LoadNewest(plan);
+    plan = Compare(/*looked=*/true);
     origin = OriginOf(plan, /*resume=*/true, /*looked=*/true);
     if (origin == Origin::kMembers) lines.push_back("the state is a checkpoint's");
   }
   if (origin == Origin::kFresh) {
     plan = FreshPlan(plan, static_cast<int>(ranks_.size()));
-    member(ranks_.front()).state = {.run = ++runs_, .position = {}, .lineage = {}};
-    for (const int i : ranks_) {  // what another run left moves aside
-      DiskOf(i).clear();
-      LedgerOf(i).clear();
-    }
+    BeginRun();
     lines.push_back("the run begins");
   }
   const SimulatedState& from = at(ranks_[static_cast<size_t>(plan.source)]).state;
@@ -89,6 +106,20 @@ StatePlan RunSimulation::Meet(Lines& lines) {
   Expect(from.position >= newest[from.run], "positions never go back");
   for (const int i : ranks_) member(i).known = plan.generation;
   return plan;
+}
+
+/// The writer opens the ledger.
+void RunSimulation::EnterFiles(const StatePlan& plan) {
+  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+    const int i = ranks_[rank];
+    SimulatedDisk& disk = DiskOf(i);
+    if (at(i).writing && at(i).writing->run != at(i).state.run)
+      Write(i);  // before its folder gets to another run
+    disk.of_several_nodes = disk.of_several_nodes || ranks_.size() > 1;
+    disk.GiveTo(at(i).state.run);
+    const bool writes = static_cast<int>(rank) == plan.writer;
+    if (writes) disk.BeginLedger(at(i).state, at(i).remembered, generation_);
+  }
 }
 
 Lines RunSimulation::Form(int joins) {
@@ -102,15 +133,19 @@ Lines RunSimulation::Form(int joins) {
     SimulatedMember& m = member(ranks_[static_cast<size_t>(rank)]);
     m.state = at(source).state;
     m.finished = at(source).finished;
+    m.remembered =
+        std::max<int64_t>(0, m.state.position.steps - 1);  // a state has the record of its last step
   }
   for (const int i : ranks_) {
     member(i).carries = true;
+    member(i).may_be_behind = false;
     member(i).phase = Phase::kRunning;
     member(i).wants_to_leave = false;
   }
   lines.push_back(absl::StrCat("generation ", generation_, ": ", ranks_.size(), " from ", Name(source),
                                " at ", ToText(at(source).state)));
   TakeRoles(plan, lines);
+  EnterFiles(plan);
   CheckStates();
   return lines;
 }

@@ -82,6 +82,10 @@ class ThreadMembership final : public Membership {
   void EndGeneration() { over_ = true; }
   /// The others have finished the job's work while it was not among them.
   void EndWithSuccess() { over_ = work_is_done_ = true; }
+  /// The agent says that the job continues on other nodes.
+  void LoseJobToOthers() { others_continue_ = true; }
+  /// A generation with it has formed.
+  void FormNext() { next_is_here_ = true; }
   /// It wants to finish its step and go.
   void Drain() {
     if (!told_to_go_at_) told_to_go_at_ = MonotonicNow();
@@ -113,6 +117,8 @@ class ThreadMembership final : public Membership {
   std::string drain_wish() const override { return told_to_go_at_ ? "told to go" : ""; }
   std::optional<TimePoint> told_to_go_at() const override { return told_to_go_at_; }
   bool work_is_done() const override { return work_is_done_; }
+  bool others_continue() const override { return others_continue_; }
+  bool next_is_here() const override { return next_is_here_; }
   void ReportProgress(int64_t epoch, int64_t step, int64_t samples) override;
   void ReportTimes(const channel::StepTimes& /*times*/) override {}
   void ReportLeaving(std::string_view why) override;
@@ -129,7 +135,7 @@ class ThreadMembership final : public Membership {
   collectives::ProcessGroup group_;
   std::shared_ptr<FakeNetwork> network_;
   TimePoint entered_at_;
-  bool over_ = false, work_is_done_ = false;
+  bool over_ = false, work_is_done_ = false, others_continue_ = false, next_is_here_ = false;
   std::optional<TimePoint> told_to_go_at_;
   std::function<void()> look_, asked_elsewhere_, on_leaving_;
   std::atomic<bool> over_elsewhere_ = false, answers_outside_ = false;

@@ -1,0 +1,40 @@
+// Whether the job continues on other nodes, without this one: a generation has formed since this node's last
+// one. A value.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/types.h"
+
+namespace mtrun::launcher {
+
+class Others {
+ public:
+  /// Takes note of a generation of the job. `node_id`: this node's.
+  void OnMembership(const rendezvous::Assignment& generation, const std::string& node_id) {
+    const bool member = std::any_of(generation.members.begin(), generation.members.end(),
+                                    [&](const auto& each) { return each.node_id == node_id; });
+    if (!member) number_ = std::max(number_, generation.generation.number);
+  }
+  /// `entered`: the last generation that this node was in.
+  bool Continue(const rendezvous::Generation& entered) const { return number_ > entered.number; }
+  /// Returns what the workers of a node that is to go are told, once; nothing unless the others continue.
+  std::optional<std::string> TakeNews(const rendezvous::Generation& entered, const std::string& why) {
+    if (!Continue(entered) || told_) return std::nullopt;
+    told_ = true;
+    return absl::StrCat(why, "; the job continues on other nodes as generation ", number_);
+  }
+  /// This node knows of a generation without it.
+  bool known() const { return number_ > 0; }
+  bool operator==(const Others&) const = default;
+
+ private:
+  uint64_t number_ = 0;  // of the newest generation without this node
+  bool told_ = false;
+};
+
+}  // namespace mtrun::launcher

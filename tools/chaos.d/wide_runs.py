@@ -1,0 +1,210 @@
+"""Judges the runs of a wide storm: a run never goes back, and its proof is whole."""
+import collections
+import json
+import os
+import subprocess
+import sys
+import time
+
+import plain_ledger
+import properties
+import runs
+import storm
+
+SAME = 1e-12          # relative, in float64
+SEEN_SECONDS = 5.0    # a checkpoint of this age counts as readable when a generation begins
+LATE_STEPS = 1        # a writer that was frozen while it wrote a step may finish that line after its thaw
+BLAME_SECONDS = 1.0   # delay until a line is seen
+TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+
+
+class Watch(runs.Watch):
+    """The growing ledgers of a run. `steps` is its current position, which may go back after a cold start; `first` maps a
+    generation to the time when its first line was seen."""
+
+    def __init__(self, folders, began):
+        super().__init__(folders)
+        self.first, self.late, self.began_at, self.finished = {}, collections.defaultdict(set), began, False
+
+    def look(self, now):
+        new = False
+        for line in (line for tail in self.tails for line in tail.new() if "step" in line or "rewind" in line):
+            generation, step = line["generation"], line.get("step")
+            self.first.setdefault(generation, now)
+            if generation > self.highest:
+                self.highest, self.began = generation, now
+            if generation == self.highest:
+                self.steps = line["rewind"] if step is None else step + 1
+            elif (generation, step) not in self.seen and step is not None and now > self.began + runs.SLACK_SECONDS:
+                self.late[generation].add(step)
+            new = new or (step is not None and (generation, step) not in self.seen)
+            self.seen.add((generation, step))
+        return new
+
+    def late_problems(self):
+        for generation, steps in sorted(self.late.items()):
+            if len(steps) > LATE_STEPS:
+                yield f"generation {generation} wrote {len(steps)} steps after a later one had begun"
+
+
+class Story(runs.Story):
+    """The members of each generation, from the `generation` lines of metrics.jsonl, with the times of the watch."""
+
+    def __init__(self, evidence, faults, began, ended, watch):
+        super().__init__(evidence, faults, began, ended)
+        of_service, self.members = self.members, {}
+        for folder in watch.folders:
+            for line in storm.Tail(os.path.join(folder, "metrics.jsonl")).new():
+                if "generation" in line and isinstance(line.get("members"), list) and line["generation"] in watch.first:
+                    hosts = {member[0] for member in line["members"]}
+                    self.members.setdefault(line["generation"], (watch.first[line["generation"]], hosts))
+        for generation, (when, hosts) in of_service.items():
+            if abs(watch.first.get(generation, -1e9) - when) < 30:
+                self.members.setdefault(generation, (watch.first[generation], hosts))
+
+    def hit(self, since, until):
+        """Returns the nodes whose processes were ended, or that were frozen beyond their lease."""
+        found = super().hit(since - BLAME_SECONDS, until)
+        for fault in self.faults:
+            if since - BLAME_SECONDS <= fault["to"] and fault["from"] <= until:
+                found |= {f"node{number}" for number in fault.get("ended", [])}
+        return found
+
+    def ended(self, since, until, badly=False):
+        return super().ended(since - BLAME_SECONDS, until, badly)
+
+
+class Redone:
+    """Counts the steps of each generation's predecessor that the generation took back."""
+
+    def __init__(self, book, story):
+        self.total, self.judged, self.again, self.problems = 0, 0, 0, []
+        generations = sorted(generation for generation, steps in book.made.items() if steps)
+        for before, after in zip(generations, generations[1:]):
+            self.judge(book, story, before, after)
+
+    def judge(self, book, story, before, after):
+        def made(lines):
+            return {(line["generation"], step) for step, line in lines.items()}
+        back = made(book.lines(before)) - made(book.lines(after))
+        self.total += len(back)
+        if left := story.survivors(before, after):
+            self.judged += 1
+            if len(back) > 1:
+                self.problems.append(f"generation {after} takes back {len(back)} steps of generation {before} although "
+                                     f"{', '.join(sorted(left))} went on")
+        elif len(back) > 1:
+            self.again += 1
+
+
+def gone_back(book, story, watch, kept, number_of_folders):
+    """Yields an error for each generation that began below a checkpoint that one of its members could read."""
+    for generation in sorted(watch.first):
+        if generation not in story.members or generation not in book.made:
+            continue
+        began, hosts = story.members[generation]
+        begin, parent = book.begin(generation)
+        folders = {watch.folders[int(host.removeprefix("node")) % number_of_folders] for host in hosts}
+        for folder in sorted(folders & kept.disks.keys()):
+            there = [found for found in kept.disks[folder].ever if found.generation < generation
+                     and found.seen < began - SEEN_SECONDS and (found.generation, found.steps) > (parent or 0, begin)
+                     and found.run == book.head["run"]]
+            if there:
+                most = max(there, key=lambda found: (found.generation, found.steps))
+                yield (f"generation {generation} ({', '.join(sorted(hosts))}) continues from step {begin} of generation {parent} "
+                       f"although {folder} had step_{most.steps} of generation {most.generation}")
+                break
+
+
+# ---- weights
+
+def tensors(path):
+    """Returns the float64 tensors of a safetensors file by name."""
+    with open(path, "rb") as file:
+        data = file.read()
+    size = int.from_bytes(data[:8], "little")
+    found = {}
+    for name, entry in json.loads(data[8:8 + size]).items():
+        if name != "__metadata__" and entry["dtype"] == "F64":
+            begin, end = entry["data_offsets"]
+            found[name] = memoryview(data)[8 + size + begin: 8 + size + end].cast("d")
+    return found
+
+
+def weights_apart(path, alone):
+    """Returns the largest difference of two files' weights, relative to the largest number of the tensor."""
+    seen, expected = tensors(path), tensors(alone)
+    if not expected or seen.keys() != expected.keys() or any(len(seen[name]) != len(expected[name]) for name in seen):
+        return float("inf")
+    return max(max(abs(a - b) for a, b in zip(seen[name], numbers)) / (max(map(abs, numbers)) or 1.0)
+               for name, numbers in expected.items())
+
+
+def check_weights(folders, alone):
+    """Returns (largest difference, errors)."""
+    paths = [os.path.join(folder, "model.safetensors") for folder in folders]
+    apart = {path: weights_apart(path, os.path.join(alone, "model.safetensors")) for path in paths if os.path.exists(path)}
+    if not apart:
+        return float("inf"), ["no folder has the final weights"]
+    return max(apart.values()), [f"{path}: weights differ by {worst:.3g}" for path, worst in apart.items() if worst > SAME]
+
+
+# ---- all of it
+
+def verdict(storm_, watch, evidence, expected, alone, span):
+    """Judges one run. `span`: the times between which it was the job of its id."""
+    folders = [folder for folder in watch.folders if os.path.exists(os.path.join(folder, "ledger.jsonl"))]
+    problems = storm_.kept.problems(watch.folders)
+    if not folders:
+        return runs.Judgement(["-"] * 9, problems + ["there is no ledger"])
+    book = plain_ledger.Book(folders)
+    story = Story(evidence, storm_.fired, *span, watch)
+    redone = Redone(book, story)
+    problems += list(watch.late_problems()) + redone.problems
+    problems += gone_back(book, story, watch, storm_.kept, len(watch.folders))
+    checked = subprocess.run([sys.executable, os.path.join(TOOLS, "verify_ledger"), "--data", storm_.data]
+                             + ([] if watch.finished else ["--partial"]) + folders, capture_output=True, text=True)
+    plain, proven = plain_ledger.check(folders)
+    problems += runs.complaints(checked.returncode, checked.stdout, checked.stderr) + [f"plain ledger: {each}" for each in plain]
+    worst = weights = "-"
+    if watch.finished:
+        worst = runs.difference({step: float(line["loss"]) for step, line in book.lines().items()}, expected)
+        problems += [f"losses differ by {worst:.3g}"] if worst > SAME else []
+        weights, wrong = check_weights(watch.folders, alone)
+        problems += wrong
+        worst, weights = f"{worst:.1e}", f"{weights:.1e}"
+    branches = sum(name.startswith("branch_") for folder in folders for name in os.listdir(folder))
+    row = [sum(bool(steps) for steps in book.made.values()), redone.total, redone.judged, redone.again, branches, worst, weights,
+           (checked.stdout.strip().splitlines() or ["-"])[-1], f"whole, {proven} weights" if not plain else "NOT whole"]
+    return runs.Judgement(row, problems)
+
+
+HEAD = ["run", "generations", "redone", "at most one in", "began again", "branches", "loss differs", "weights differ",
+        "verify_ledger", "plain ledger"]
+
+
+class EventLogs:
+    """Copies the agents' event logs and replaces the times of moved clocks with the true ones."""
+
+    def __init__(self, folder, nodes, preload):
+        self.folder, self.preload = folder, preload
+        self.tails = [storm.Tail(os.path.join(folder, self.name(node))) for node in range(nodes)]
+
+    @staticmethod
+    def name(node):
+        """Returns the name of the file that a node's agent writes."""
+        return f"raw-events-{node}.jsonl"
+
+    def copy(self):
+        for node, tail in enumerate(self.tails):
+            if lines := tail.new():
+                now = time.time()
+                with open(os.path.join(self.folder, f"events-{node}.jsonl"), "a", encoding="utf-8") as file:
+                    for line in lines:
+                        line["time"] = self.text(self.preload.true_time(node, properties.wall_time(line), now))
+                        file.write(json.dumps(line) + "\n")
+
+    @staticmethod
+    def text(seconds):
+        whole, part = divmod(int(round(seconds * 1000)), 1000)
+        return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{part:03d}Z"
