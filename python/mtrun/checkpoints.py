@@ -1,5 +1,6 @@
 """The checkpoints of a run in its folder: replica_N.pt holds the state after N steps; branch_G_replica_N.pt was one of another
-branch of the run, whose last step generation G made, and is kept until a person deletes it."""
+branch of the run, whose last step generation G made, and is kept until a person deletes it. The newest is the one with most
+steps."""
 import contextlib
 import errno
 import fcntl
@@ -15,7 +16,7 @@ from typing import NamedTuple, Optional
 import torch
 
 from mtrun.position import Lineage, Position
-from mtrun.retention import further, sort_out
+from mtrun.retention import sort_out
 
 ABORTED_SECONDS = 600  # nobody has written to it for so long: its writer was killed
 OF_THE_FILE = (None, errno.EINVAL, errno.EISDIR)  # of an error: the disk has let it be read
@@ -78,8 +79,8 @@ class Checkpoints:
         return {step: found for step, found in self._look().items() if found.position and run in (None, found.run)}
 
     def _positions(self, run):
-        """{step: (Position, generation in which it was saved)}"""
-        return {step: (found.position, found.saved_in) for step, found in self._readable(run).items()}
+        """{step: Position}"""
+        return {step: found.position for step, found in self._readable(run).items()}
 
     def _look(self):
         """{step: Found} of what is there now. Only files that are new are read, without their tensors."""
@@ -138,7 +139,7 @@ class Checkpoints:
         positions = {step: found.position for step, found in files.items()
                      if found.position and run in (None, found.run) and (above is None or found.position > above)}
         furthest = max(positions, key=positions.get, default=-1)
-        # Its generation is not known: with more steps than all others it may be the newest.
+        # With more steps than all others it may be the newest.
         unfit = max((step for step, found in files.items() if not found.fits), default=-1) if above is None else -1
         step = max(furthest, unfit)
         return step if step >= 0 else None
@@ -151,8 +152,8 @@ class Checkpoints:
 
     # ---- writing
     def save(self, state, confirm, alone=False):
-        """Whole or not at all: written beside, synced, renamed once `confirm` returns. The newest KEPT ancestors stay; what
-        another branch of the run left is moved aside. `alone`: outside of a generation."""
+        """Whole or not at all: written beside, synced, renamed once `confirm` returns. The newest KEPT stay; older ones of another
+        branch of the run are moved aside. `alone`: outside of a generation."""
         lineage, step = lineage_of(state), state["sampler"]["step"]
         os.makedirs(self._folder, exist_ok=True)
         self._remove_aborted()
@@ -162,7 +163,7 @@ class Checkpoints:
             file.flush()
             os.fsync(file.fileno())
         ours = self._positions(state["run"])
-        removed, others = sort_out(ours, lineage, step, state["generation"], alone)
+        removed, others = sort_out(ours, lineage, step, alone)
         damaged = [each for each, found in self._look().items() if found.position is None
                    and (each == step or not alone and (each > step or each < min(ours, default=step)))]
         confirm()
@@ -174,11 +175,6 @@ class Checkpoints:
         os.replace(partial, self.path(step))
         for each in removed:
             self._remove(each)
-
-    def move_further_aside(self, run, lineage, steps, generation):
-        """What other branches left beyond the state, of so many steps, with which `generation` begins."""
-        for step in further(self._positions(run), lineage, steps, generation):
-            self._move_aside(step, f"the run continues at {lineage.position(steps)}")
 
     def _move_aside(self, step, why):
         found = self._found[step]

@@ -73,6 +73,8 @@ class Job:
         self._work_is_done = False
         self._abort, self._aborted, self._questions, self._answers = None, None, 0, {}
         self._signal, self._channel, self._lease = 0, None, None
+        self._was_ready = False  # in the entered generation
+        self.lease_lapsed = False  # of the last generation that connected, before this one began: another may have formed between
         self._told_to_go = None  # since when holds know of it
         self._signalled = {}  # when each signal came first
         self._reporter = self._waits_since = None
@@ -183,11 +185,17 @@ class Job:
                 raise Stopped(self._stop)
             if self._lost:
                 raise AgentLost(self._lost)
+            self._look_at_ended_lease()
             self.assignment, self._graceful = self._newest, False
             self._entered = self._newest.generation
             self._times.restart()
             self._told_progress = None  # the first step of a generation is news
             return self.assignment
+
+    def _look_at_ended_lease(self):
+        lapsed = self._entered is not None and self._lease is not None and self._lease.over(self._entered)
+        self.lease_lapsed = lapsed or (self.lease_lapsed and not self._was_ready)
+        self._was_ready = False
 
     def _await_next(self, timeout):
         began = time.monotonic()
@@ -221,6 +229,7 @@ class Job:
 
     def ready(self):
         """The group of this generation is connected."""
+        self._was_ready = True
         self._say("ready", generation=self.generation)
 
     def broken(self, why):

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 
-from mtrun.position import Lineage
+from mtrun.position import Lineage, Position
 from mtrun.sampler import digest, hash_of
 
 START = "0" * 64
@@ -27,9 +27,9 @@ class Ledger:
         return {"ledger": 2, "run": run, "seed": s.seed, "size": s.size, "global_batch": s.global_batch,
                 "micro_batch": s.micro_batch, "shuffle": s.shuffle, "data": self._data}
 
-    def highest_generation(self):
-        """That any of the last lines names, 0 without one: a run that continues takes a higher one."""
-        return max((entry.get("generation", 0) for entry in self._last_entries()), default=0)
+    def end(self):
+        """How far it is, as a Position: the step after the last one that counts, and the highest generation of a line."""
+        return end_of_entries(self._last_entries())
 
     def run(self):
         """Of the first line; None without one."""
@@ -38,8 +38,8 @@ class Ledger:
 
     def begin(self, run, recent=(), lineage=None, generation=None):
         """This worker writes from here on, after what a predecessor left: what it finds missing first (`missing_lines`).
-        `recent`: lines of steps that a predecessor may not have written. `generation`: that begins now, if one does. ValueError
-        if the file is another run's."""
+        `recent`: lines of steps that a predecessor may not have written. `lineage`: of the state. `generation`: that begins now,
+        if one does. ValueError if the file is another run's."""
         os.makedirs(self.folder, exist_ok=True)
         if self._file is not None:
             os.close(self._file)
@@ -127,25 +127,42 @@ class Ledger:
         return _parsed(end_of(self.path))
 
 
-def missing_lines(entries, recent, lineage, generation=None):
-    """With which lines a writer begins behind these `entries`: the remembered ones that are not there, whatever generations
-    stand behind theirs; and before a generation's first line where it continues from, if the entries would say otherwise."""
-    there, ends = set(), {}  # ends: {generation: its highest step, -1 without one}
+def end_of_entries(entries, end=Position(0, 0)):
+    """Ledger.end() after these lines, of a ledger that ended at `end`. Those behind a line of a higher generation do not count."""
+    steps, highest = end
     for entry in entries:
-        if "generation" in entry:
-            step, its = entry.get("step", -1), entry["generation"]
-            ends[its] = max(step, ends.get(its, -1))
-            if step >= 0:
-                there.add((step, its))
-    lines = []
-    for each in sorted({line["generation"] for line in recent} | ({generation} - {None})):
-        start = lineage.start(each, begins=each == generation)
-        if start and each not in ends:
-            first, parent = start
-            if any(its < each and (its > parent or end >= first) for its, end in ends.items()):
-                lines.append({"rewind": first, "generation": each, **({"of": parent} if parent else {})})
-        lines += [line for line in recent if line["generation"] == each and (line["step"], each) not in there]
-    return lines
+        if entry.get("generation", highest) >= highest:
+            highest = entry.get("generation", highest)
+            steps = entry.get("rewind", entry.get("step", steps - 1) + 1)
+    return Position(steps, highest)
+
+
+def rewinds(end, lineage, start, generation):
+    """Returns whether `generation`, which begins at `start` (steps, generation of the step before) of a state with this lineage,
+    says so in a line of a ledger that ends at `end`: unless the state has passed through that end, and no number between the two
+    generations could be that of a branch in another node's folder."""
+    steps, parent = start
+    if parent == 0:
+        return end.steps > 0
+    return generation > parent + 1 or not lineage.descends(steps, end)
+
+
+def missing_lines(entries, recent, lineage, generation=None):
+    """Returns the lines with which a writer continues these `entries`: where each generation begins that they do not have yet,
+    unless that is plain; and the remembered steps that they lack, those of the generations before behind that line."""
+    there, end, lines = set(), Position(0, 0), []
+    for entry in entries:
+        end = end_of_entries([entry], end)
+        there.add((entry.get("step"), entry.get("generation")))
+    lacking = [line for line in recent if (line["step"], line["generation"]) not in there]
+    for each in sorted({line["generation"] for line in lacking} | ({generation} - {None})):
+        start, more = lineage.start(each, begins=each == generation), []
+        if start and each > end.generation and rewinds(end, lineage, start, each):
+            more.append({"rewind": start[0], "generation": each, **({"of": start[1]} if start[1] else {})})
+        more += [line for line in lacking if line["generation"] < each]
+        lacking = [line for line in lacking if line["generation"] >= each]
+        end, lines = end_of_entries(more, end), lines + more
+    return lines + lacking
 
 
 def end_of(path, wanted=END_BYTES):

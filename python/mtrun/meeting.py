@@ -21,7 +21,7 @@ class Claim:
     saved_run: int = 0
     saved: Position = NONE      # of the furthest readable checkpoint; NONE without one
     known: int = 0              # highest generation that the member or its folder names
-    gap: int = 0                # what it would add to the generation's number after a cold start
+    gap: int = 0                # what it would add to the generation's number: others may have continued its state unseen
     refused: bool = False       # its disk refuses to read a checkpoint
 
     def numbers(self):
@@ -60,15 +60,9 @@ class Plan:
 
 
 def find_source(claims) -> Optional[int]:
-    """The rank that holds the furthest state, None without one: of one run the highest position; of several runs, whose
-    generations say nothing about each other, the run with most steps."""
-    furthest = {}
-    for rank, claim in enumerate(claims):
-        if claim.holds and (claim.run not in furthest or claim.position > claims[furthest[claim.run]].position):
-            furthest[claim.run] = rank
-    if not furthest:
-        return None
-    return max(furthest.values(), key=lambda rank: (claims[rank].position.steps, claims[rank].position.generation, -rank))
+    """Returns the lowest rank that holds the furthest state, whichever run it is of; None if no rank holds one."""
+    holders = [rank for rank, claim in enumerate(claims) if claim.holds]
+    return max(holders, key=lambda rank: (claims[rank].position, -rank), default=None)
 
 
 def readers(claims):
@@ -98,15 +92,15 @@ def decide(claims, number):
              if rank != source and (rank not in same or claim.buffers != truth.buffers)]
     rivals = [source] + [rank for rank in at_truth if rank not in same]
     known = max(max(claim.known, claim.position.generation, claim.saved.generation) for claim in claims)
-    # Two branches that begin apart from their disks must not have the same number.
-    cold = (truth.begins_again or not nobody) and not any(claim.lived for claim in claims)
-    return Plan(source, max(number, known + 1) + (truth.gap if cold else 0), needy,
-                rivals if len(rivals) > 1 else [], nobody)
+    # Branches that do not know of each other must not have the same number. One holder knows for all that there is no other.
+    gap = min(claims[rank].gap for rank in {source, *same})
+    return Plan(source, max(number, known + 1) + gap, needy, rivals if len(rivals) > 1 else [], nobody)
 
 
 def discarded(first, truth):
-    """Ranks whose live state is given up for `truth`, by the claims with which they came: another generation has gone on."""
+    """Returns the ranks whose live state is given up for `truth`, by the claims with which they came: another generation has gone
+    further. A step that one of them did not finish is not mentioned."""
     def is_given_up(claim):
-        return claim.run != truth.run or claim.position.generation < truth.position.generation
+        return claim.run != truth.run or claim.position.generation != truth.position.generation
 
     return [rank for rank, claim in enumerate(first) if claim.lived and claim.holds and is_given_up(claim)]

@@ -3,9 +3,10 @@ from typing import NamedTuple
 
 
 class Position(NamedTuple):
-    """Compared within one run: the generation that made the last step first, then the number of finished steps."""
-    generation: int
+    """Compared within one run by the number of finished steps, then by the generation that made the last one: all branches of a
+    run compute the same function of configuration, seed and data, so the furthest state is as good as any."""
     steps: int
+    generation: int
 
     def __str__(self):
         return f"step {self.steps} (generation {self.generation})"
@@ -40,7 +41,7 @@ class Lineage:
 
     def position(self, steps):
         """Of this state after so many steps."""
-        return Position(self.generation_of(steps - 1), steps)
+        return Position(steps, self.generation_of(steps - 1))
 
     def descends(self, steps, ancestor):
         """Whether this state, of so many steps, is at `ancestor` or was there before."""

@@ -24,7 +24,7 @@ from mtrun.waits import await_call
 RECENT = 16       # lines of the ledger that each worker remembers for a writer that died before it wrote them
 EXIT_DIFFERS = 3  # two workers hold different states of one step: nobody can say whose counts
 MASK63 = (1 << 63) - 1
-MOST_GAP = 1 << 20  # between the numbers of two branches that begin apart
+MAX_GAP = 1 << 16  # random distance between the numbers of branches that do not know of each other
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Step:
 class Replica:
     """What one worker holds of the run: `model`, `optimizer` and how far the `sampler` has come, the same on every worker
     after every step. A step needs all workers of a generation and is applied when all their gradients are summed. When
-    workers meet, the truth is the highest position (generation first, then steps) that any of them holds or can read from a
-    checkpoint in its folder; all others are given that state.
+    workers meet, the truth is the furthest state (most steps; of as many the later generation's) that any of them holds or can
+    read from a checkpoint in its folder; all others are given that state.
 
     `folder`: gets ledger and checkpoints, from the newest of which a run that starts again continues; one folder for all
     nodes, or one on each. `more`: further objects with state_dict and load_state_dict by name (a schedule, say)."""
@@ -59,6 +59,9 @@ class Replica:
         self._begins_again = False  # a run of which the ledger is left, but no checkpoint
         self._knows = False  # holds a state that counts: of a checkpoint, or of a generation that it was in
         self._lived = False  # this process has held a state in an earlier generation
+        self._known = 0  # the last generation that was agreed on, begun or not
+        self._may_be_behind = False  # others may have continued its state unseen, until a generation has begun
+        self._several_nodes = False  # at any time
         self._recent, self._writes = [], False
         self._votes_to_leave = False  # in the step that was summed last
         if folder:
@@ -179,23 +182,24 @@ class Replica:
     # ---- a generation
     def _enter(self):
         regroup(self.job, self._backend)
-        if self._folder and self._several_nodes():
-            note_several_nodes(self._folder)
+        self._may_be_behind = self._may_be_behind or (self._knows and self.job.lease_lapsed)
+        self._note_several_nodes()
         with interruptible(self.job):
             self._share()
         self._writes = self.job.rank == 0
-        if not self._folder:
-            return
-        self.job.hold()
-        self._checkpoints.move_further_aside(self._run, self._lineage, self.sampler.step, self._generation)
-        if self._writes:
+        if self._folder and self._writes:
+            self.job.hold()
             self._ledger.begin(self._run, self._recent, self._lineage, self._generation)
 
-    def _several_nodes(self):
-        return len(self.job.peers) > 1 or self.job.world_size > self.job.local_world_size
+    def _note_several_nodes(self):
+        here = len(self.job.peers) > 1 or self.job.world_size > self.job.local_world_size
+        if here and self._folder:
+            note_several_nodes(self._folder)
+        noted = self._folder is not None and had_several_nodes(self._folder)
+        self._several_nodes = self._several_nodes or here or noted
 
     def _share(self):
-        """Members compare how far they are, and whoever is behind is given the state."""
+        """Members compare how far they are, and those that are behind are given the furthest state."""
         came = claims = self._claims()
         while (reading := readers(claims))[0]:
             ranks, truth = reading
@@ -211,6 +215,7 @@ class Replica:
         if plan.nobody and refused:
             raise self._refused() or OSError(f"rank {refused[0]} holds checkpoints that its disk refuses to read, "
                                              "and nobody holds a state")
+        self._known = plan.generation  # others may begin it if this worker fails
         self._say_what_is_discarded(came, claims[plan.source])
         if self.job.rank == plan.source:
             if plan.nobody and self._checkpoints:
@@ -218,7 +223,7 @@ class Replica:
             self._give(plan.needy)
         elif self.job.rank in plan.needy:
             self._take(plan.source)
-        self._generation, self._lived = plan.generation, True
+        self._generation, self._lived, self._may_be_behind = plan.generation, True, False
         self._lineage = self._lineage.enter(self._generation, self.sampler.step)
 
     def _claims(self):
@@ -230,15 +235,15 @@ class Replica:
 
     def _claim(self):
         saved = self._checkpoints.furthest() if self._checkpoints else None
-        known = [self._generation]
+        known = [self._known, self._generation]
         if self._folder:
-            known += [self._ledger.highest_generation(), self._checkpoints.highest_generation()]
-        several = self._folder and (self._several_nodes() or had_several_nodes(self._folder))
+            known += [self._ledger.end().generation, self._checkpoints.highest_generation()]
+        gap = self._several_nodes and (self._may_be_behind or (self._begins_again and not self._knows))
         return Claim(holds=self._knows, lived=self._lived, begins_again=self._begins_again,
                      run=int(self._run, 16), position=self._position() if self._knows else NONE,
                      parameters=_digest(self.model.parameters()), buffers=_digest(self._buffers.tensors().values()),
                      saved_run=int(saved.run, 16) if saved else 0, saved=saved.position if saved else NONE,
-                     known=max(known), gap=1 + secrets.randbelow(MOST_GAP) if several else 0,
+                     known=max(known), gap=1 + secrets.randbelow(MAX_GAP) if gap else 0,
                      refused=self._refused() is not None)
 
     def _position(self):
@@ -265,7 +270,7 @@ class Replica:
             self.optimizer.load_state_dict(state["optimizer"])
             for name, each in self._more.items():
                 each.load_state_dict(state["more"][name])
-            self._run, self._generation, self._recent = state["run"], state["generation"], state["recent"]
+            self._run, self._generation, self._recent = state["run"], state["generation"], state.get("recent", [])
             self._lineage = lineage_of(state)
             self.sampler.load_state_dict(state["sampler"])  # last: it says how far all the rest has come
         except Exception as error:  # those of the program's own objects among them
@@ -309,11 +314,13 @@ class Replica:
 
     def _save_unless_saved(self):
         """Others who hold the state may be asked to go at the same time: the first to come saves it for all. Nothing is saved
-        where others have gone on without this worker, or have saved as much."""
+        where others have gone further without this worker, or have saved as much."""
         self.job.hold(outside=True)  # first: who waits for its lease keeps nobody from the folder
         with self._checkpoints.alone():
-            saved = self._checkpoints.furthest(self._run)
-            if self._generation < self._ledger.highest_generation() or (saved and saved.position >= self._position()):
+            saved, others = self._checkpoints.furthest(self._run), self._ledger.end()
+            if saved and saved.position >= self._position():
+                return
+            if others.generation > self._generation and others.steps > self.sampler.step:
                 return
             self._ledger.begin(self._run, self._recent, self._lineage)
             self.save(outside=True)
@@ -334,7 +341,7 @@ class Replica:
     def _load_newest(self, *which):
         """The furthest checkpoint. `which`: of a run, and above a position."""
         if self._checkpoints.load_newest(self._restore, *which):
-            self._knows = True
+            self._knows = self._may_be_behind = True
         if not self._knows and (run := self._ledger.run()):
             self._run, self._begins_again = run, True
 

@@ -1,18 +1,16 @@
-"""Which checkpoints a save or the beginning of a generation moves out of the way. Pure functions."""
-KEPT = 2  # newest ancestors that stay, the saved one among them
+"""Which checkpoints a save moves out of the way. Pure functions."""
+KEPT = 2  # newest checkpoints that stay, the saved one among them
 
 
-def further(found, lineage, steps, generation):
-    """Of `found` ({step: (Position, generation in which it was saved)} of this run): the steps to move aside when `generation`
-    begins after so many steps. Others of this or a later generation have their own."""
-    return sorted(step for step, (position, saved_in) in found.items()
-                  if step > steps and saved_in < generation and not lineage.descends(steps, position))
-
-
-def sort_out(found, lineage, steps, generation, alone=False):
-    """(to remove, to move aside) when the state after so many steps is saved: ancestors go but the newest; what another branch
-    left is kept aside. `alone`: outside of a generation, where nothing is decided about others' but the name that is needed."""
-    ancestors = sorted(step for step, (position, _) in found.items() if step < steps and lineage.descends(steps, position))
-    others = sorted(step for step, (position, saved_in) in found.items()
-                    if not lineage.descends(steps, position) and (step == steps or (saved_in < generation and not alone)))
-    return ancestors[:len(ancestors) + 1 - KEPT], others
+def sort_out(found, lineage, steps, alone=False):
+    """Returns (steps to remove, steps to move aside) when the state after so many steps is saved. `found`: {step: Position} of the
+    run's checkpoints. All until the saved one go, but for the newest: ancestors of the saved state are removed, those of other
+    branches are kept aside, as is one whose name is needed. Further ones stay: the next meeting continues from them. `alone`:
+    outside of a generation, where of other branches only the needed name is moved."""
+    older = sorted(step for step in found if step < steps)
+    older = older[:len(older) + 1 - KEPT]
+    removed = [step for step in older if lineage.descends(steps, found[step])]
+    others = [] if alone else [step for step in older if step not in removed]
+    if steps in found and not lineage.descends(steps, found[steps]):
+        others.append(steps)
+    return removed, others

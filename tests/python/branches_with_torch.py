@@ -1,7 +1,8 @@
-"""A worker that was frozen, or a disk that is older, brings no run back: whatever was saved further is loaded or kept. It needs
-PyTorch, but not NumPy; tests/e2e/python_package_test.cc runs it."""
+"""A worker that was frozen, or a disk that is older, brings no run back: the furthest state that any member holds or can read
+counts. It needs PyTorch, but not NumPy; tests/e2e/python_package_test.cc runs it."""
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -13,7 +14,7 @@ import torch
 from ledger_walk import check_walk, walk
 from mtrun import ElasticSampler
 from replica_workers import ReplicaCase, Worker
-from support import assignment
+from support import assignment, lease_page, renew_lease
 
 EVERY = 5            # steps between checkpoints
 FROZEN, DIED = 8, 21  # step in which the first one is frozen; steps after which the second one dies
@@ -29,8 +30,8 @@ class BranchCase(ReplicaCase):
     def folders(self, shared):
         return [os.path.join(self.root, "run" if shared else name) for name in ("a", "b")]
 
-    def worker(self, folder):
-        return Worker(self, folder, self.values, variables={"CHECKPOINT_STEPS": str(EVERY), "EPOCHS": "10"})
+    def worker(self, folder, lease=None):
+        return Worker(self, folder, self.values, lease=lease, variables={"CHECKPOINT_STEPS": str(EVERY), "EPOCHS": "10"})
 
     def names(self, folder):
         return sorted(name for name in os.listdir(folder) if name.endswith(".pt"))
@@ -44,6 +45,14 @@ class BranchCase(ReplicaCase):
                              assignment(number, rank=rank, world_size=len(workers), local_world_size=1, local_rank=0,
                                         peers=NODES[:len(workers)]))
 
+    def join_to(self, alone, number, *workers):
+        """Another one joins to one that runs alone, in its generation `number` - 1."""
+        self.values.clear()
+        ended = f"{number - 1}.{number - 1:x}"
+        alone.agent.say({"type": "dissolved", "generation": ended, "why": "a node joins", "graceful": False})
+        alone.tell_to_give_up(2)
+        for rank, worker in enumerate(workers):
+            worker.agent.say(assignment(number, rank=rank, local_world_size=1, local_rank=0, peers=NODES))
 
     def until(self, steps, *workers, begin=0):
         for step in range(begin, steps):
@@ -52,16 +61,16 @@ class BranchCase(ReplicaCase):
             for worker in workers:
                 worker.await_line(f"did {step}")
 
-    def started(self, *folders):
-        workers = [self.worker(folder) for folder in folders]
+    def started(self, *folders, lease=None):
+        workers = [self.worker(folder, lease) for folder in folders]
         for worker in workers:
             worker.await_message("ready")
         return workers
 
-    def freeze_and_continue(self, shared):
-        """The first one is frozen, the second one goes on alone, saves and is killed."""
+    def freeze_and_continue(self, shared, lease=None):
+        """The first one is frozen, the second one goes on alone, saves and is killed. `lease`: of the first one's node."""
         folders = self.folders(shared)
-        frozen, other = self.started(*folders)
+        frozen, other = self.started(folders[0], lease=lease) + self.started(folders[1])
         self.enter(1, frozen, other)
         self.until(FROZEN, frozen, other)
         for worker in (frozen, other):
@@ -83,7 +92,12 @@ class BranchCase(ReplicaCase):
         self.assertEqual(len(lines), 1, f"{words} in {worker.lines}")
 
     def whole(self, steps, *folders):
-        return check_walk(self, ElasticSampler(40, 4, 2, epochs=10), steps, *folders)
+        """By a walk of the test's own and by the project's verifier."""
+        written = [folder for folder in dict.fromkeys(folders) if os.path.exists(os.path.join(folder, "ledger.jsonl"))]
+        verify = [sys.executable, os.path.join(support.ROOT, "tools", "verify_ledger"), *written, "--partial"]
+        done = subprocess.run(verify, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return check_walk(self, ElasticSampler(40, 4, 2, epochs=10), steps, *written)
 
     def steps_in(self, path):
         return torch.load(path, weights_only=True)["sampler"]["step"]
@@ -143,29 +157,57 @@ class FrozenTest(BranchCase):
                 self.assertIn("replica_25.pt", self.names(folders[rank]))
                 self.assertIn("replica_20.pt", self.names(folders[1]))
                 self.whole(26, *folders)
+                if rank == 0:
+                    self.whole(26, folders[0])  # it was given the lines that its own lacked
                 for worker in workers:
                     worker.close()
 
-    def test_what_it_did_not_know_of_is_kept_when_that_joins(self):
+    def test_a_disk_that_joins_brings_the_run_forward(self):
+        """It takes a step alone while the other one's process still starts."""
         frozen, folders = self.freeze_and_continue(shared=False)
+        fresh, = self.started(folders[1])
         self.thaw(frozen)
         self.enter(3, frozen, ended=1)
         self.until(12, frozen, begin=FROZEN)
         frozen.await_line("wants 12")
-        fresh, = self.started(folders[1])
-        self.values.clear()
-        frozen.agent.say({"type": "dissolved", "generation": "3.3", "why": "a node joins", "graceful": False})
-        frozen.tell(2)
-        for rank, worker in enumerate((fresh, frozen)):
-            worker.agent.say(assignment(4, rank=rank, local_world_size=1, local_rank=0, peers=NODES))
-        fresh.await_line("wants 12")
-        self.said(fresh, "replica_20.pt is of another branch", "step 20 (generation 2)", "step 12 (generation 3)",
-                  "branch_2_replica_20.pt")
-        self.until(16, fresh, frozen, begin=12)
-        self.assertEqual(self.names(folders[1]), ["branch_2_replica_15.pt", "branch_2_replica_20.pt", "replica_15.pt"])
-        self.assertEqual(self.steps_in(os.path.join(folders[1], "branch_2_replica_20.pt")), 20)
-        counted = self.whole(16, *folders)
-        self.assertEqual([counted[step]["generation"] for step in (7, 8, 11, 12)], [1, 3, 3, 4])
+        self.join_to(frozen, 4, fresh, frozen)
+        for worker in (fresh, frozen):
+            worker.await_line("wants 20")
+        self.said(frozen, "discarding the state of rank 1, step 12 (generation 3)", "continues from step 20 (generation 2)")
+        self.until(26, fresh, frozen, begin=20)
+        self.assertEqual(self.names(folders[1]), ["replica_20.pt", "replica_25.pt"])
+        counted = self.whole(26, *folders)
+        self.assertEqual([counted[step]["generation"] for step in (7, 8, 19)], [1, 2, 2])
+        self.keeps_its_branch_aside(fresh, frozen, folders)
+
+    def keeps_its_branch_aside(self, other, frozen, folders):
+        """The one that was frozen goes on alone; its own checkpoint of step 10 is of no ancestor."""
+        other.process.kill()
+        frozen.tell()
+        self.enter(5, frozen, ended=4)
+        self.until(31, frozen, begin=26)
+        frozen.await_line("wants 31")
+        self.assertEqual(self.names(folders[0]), ["replica_10.pt", "replica_30.pt"])
+        self.until(36, frozen, begin=31)
+        frozen.await_line("wants 36")
+        self.assertEqual(self.names(folders[0]), ["branch_3_replica_10.pt", "replica_30.pt", "replica_35.pt"])
+        self.assertEqual(self.steps_in(os.path.join(folders[0], "branch_3_replica_10.pt")), 10)
+        self.said(frozen, "replica_10.pt is of another branch", "step 10 (generation 3)", "branch_3_replica_10.pt")
+        self.whole(36, *folders)
+
+    def test_after_its_lease_has_lapsed_the_numbers_leave_a_gap(self):
+        for ends, leaves in ((1, True), (2**62, False)):
+            with self.subTest(leaves=leaves), tempfile.TemporaryDirectory() as self.root:
+                lease = lease_page(self, (1, 2**62), (3, 2**62))
+                frozen, folders = self.freeze_and_continue(shared=False, lease=lease)
+                renew_lease(lease, ends)
+                self.thaw(frozen)
+                self.enter(3, frozen, ended=1)
+                self.until(9, frozen, begin=FROZEN)
+                number = walk(folders[:1])[FROZEN]["generation"]
+                self.assertGreater(number, 3) if leaves else self.assertEqual(number, 3)
+                self.whole(9, folders[0])
+                frozen.close()
 
 
 class ColdStartTest(BranchCase):
@@ -197,16 +239,13 @@ class ColdStartTest(BranchCase):
         self.until(7, older, begin=5)
         older.await_line("wants 7")
         newer, = self.started(folders[1])
-        self.values.clear()
-        older.agent.say({"type": "dissolved", "generation": "1.1", "why": "a node joins", "graceful": False})
-        older.tell(2)
-        for rank, worker in enumerate((newer, older)):
-            worker.agent.say(assignment(2, rank=rank, local_world_size=1, local_rank=0, peers=NODES))
-        newer.await_line("wants 7")
-        self.said(newer, "replica_20.pt is of another branch", "branch_2_replica_20.pt")
-        self.until(11, newer, older, begin=7)
-        self.assertEqual(self.names(folders[1]), ["branch_2_replica_15.pt", "branch_2_replica_20.pt", "replica_10.pt"])
-        self.whole(11, *folders)
+        self.join_to(older, 2, newer, older)
+        for worker in (newer, older):
+            worker.await_line("wants 20")
+        self.said(older, "discarding the state of rank 1, step 7 ", "the run continues from step 20 (generation 2)")
+        self.until(26, newer, older, begin=20)
+        self.assertEqual(self.names(folders[1]), ["replica_20.pt", "replica_25.pt"])
+        self.whole(26, *folders)
 
     def test_the_newer_disk_begins_alone(self):
         folders = self.disks()
@@ -215,11 +254,7 @@ class ColdStartTest(BranchCase):
         self.until(22, newer, begin=20)
         newer.await_line("wants 22")
         older, = self.started(folders[0])
-        self.values.clear()
-        newer.agent.say({"type": "dissolved", "generation": "1.1", "why": "a node joins", "graceful": False})
-        newer.tell(2)
-        for rank, worker in enumerate((older, newer)):
-            worker.agent.say(assignment(2, rank=rank, local_world_size=1, local_rank=0, peers=NODES))
+        self.join_to(newer, 2, older, newer)
         older.await_line("wants 22")
         self.until(26, older, newer, begin=22)
         self.assertEqual(self.names(folders[0]), ["replica_25.pt", "replica_5.pt"])

@@ -6,25 +6,26 @@ from mtrun.position import Lineage, Position
 
 
 class PositionTest(unittest.TestCase):
-    def test_a_later_generation_is_further_whatever_its_steps(self):
-        self.assertLess(Position(2, 130), Position(3, 67))
-        self.assertLess(Position(3, 67), Position(3, 68))
-        self.assertEqual(str(Position(3, 67)), "step 67 (generation 3)")
+    def test_more_steps_are_further_whatever_their_generation(self):
+        self.assertLess(Position(67, generation=3), Position(130, generation=2))
+        self.assertLess(Position(67, generation=3), Position(68, generation=3))
+        self.assertLess(Position(67, generation=2), Position(67, generation=3))
+        self.assertEqual(str(Position(67, generation=3)), "step 67 (generation 3)")
 
 
 class LineageTest(unittest.TestCase):
     def test_a_generation_without_a_step_leaves_no_entry(self):
         lineage = Lineage().enter(1, 0).enter(2, 0).enter(4, 66).enter(5, 66)
         self.assertEqual(lineage.entries(), [[2, 0], [5, 66]])
-        self.assertEqual(lineage.position(66), Position(2, 66))
-        self.assertEqual(lineage.position(67), Position(5, 67))
-        self.assertEqual(Lineage().position(0), Position(0, 0))
+        self.assertEqual(lineage.position(66), Position(66, generation=2))
+        self.assertEqual(lineage.position(67), Position(67, generation=5))
+        self.assertEqual(Lineage().position(0), Position(0, generation=0))
 
     def test_a_state_descends_from_what_made_its_steps(self):
         lineage = Lineage([[2, 0], [5, 66]])
-        for ancestor in (Position(2, 1), Position(2, 66), Position(5, 67), Position(5, 100), Position(1, 0)):
+        for ancestor in (Position(1, 2), Position(66, 2), Position(67, 5), Position(100, 5), Position(0, 1)):
             self.assertTrue(lineage.descends(100, ancestor), ancestor)
-        for other in (Position(2, 67), Position(3, 66), Position(5, 66), Position(5, 101), Position(6, 80)):
+        for other in (Position(67, 2), Position(66, 3), Position(66, 5), Position(101, 5), Position(80, 6)):
             self.assertFalse(lineage.descends(100, other), other)
 
     def test_where_a_generation_starts(self):

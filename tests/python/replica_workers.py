@@ -13,7 +13,7 @@ from support import Agent, assignment
 SOON = 60.0  # seconds: a start of PyTorch on a loaded machine
 # A worker: with `norm` its network has buffers, with `wide` larger ones; rank 0 changes them outside of a step with `strays`.
 # With `unlocked` its file system has no locks. CHECKPOINT_STEPS and EPOCHS may be in its environment.
-# It says "wants N" before it computes step N and goes on when it is told to, says
+# It says "wants N" before it computes step N and goes on when it is told to ("over": when its generation is over), says
 # "did N" after it.
 WORKER = """import errno
 import fcntl
@@ -42,7 +42,8 @@ sampler = mtrun.ElasticSampler(40, 4, 2, epochs=int(os.environ.get("EPOCHS", "1"
 def loss_of(ids):
     print("before", sampler.step, *buffers(), flush=True)
     print("wants", sampler.step, flush=True)
-    sys.stdin.readline()
+    if sys.stdin.readline() == "over\\n":
+        job.wait_until_over(60)
     return model(torch.tensor([[float(i), 1.0 + i % 3] for i in ids], dtype=torch.float64)).pow(2).mean()
 
 with mtrun.join() as job:
@@ -85,6 +86,11 @@ class Worker:
             thread.join()
         self.process.stdin.close()
         self.process.stdout.close()
+
+    def tell_to_give_up(self, micro_batches=1):
+        """Ends a step that waits for the end of its generation, which is near."""
+        self.process.stdin.write("over\n")
+        self.tell(micro_batches - 1)
 
     def tell(self, micro_batches=1):
         self.process.stdin.write(micro_batches * "\n")

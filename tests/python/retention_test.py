@@ -3,32 +3,32 @@ import unittest
 
 import support  # the package's path
 from mtrun.position import Lineage, Position
-from mtrun.retention import further, sort_out
+from mtrun.retention import sort_out
 
 LINEAGE = Lineage([[1, 0], [3, 66]])
 
 
 def found(*positions):
-    return {steps: (Position(generation, steps), generation) for generation, steps in positions}
+    return {steps: Position(steps, generation) for generation, steps in positions}
 
 
 class RetentionTest(unittest.TestCase):
-    def test_the_newest_ancestors_stay(self):
-        self.assertEqual(sort_out(found((1, 20), (1, 40), (3, 80)), LINEAGE, 100, 3), ([20, 40], []))
-        self.assertEqual(sort_out(found((1, 20), (3, 100)), LINEAGE, 100, 3), ([], []))
+    def test_the_newest_stay(self):
+        self.assertEqual(sort_out(found((1, 20), (1, 40), (3, 80)), LINEAGE, 100), ([20, 40], []))
+        self.assertEqual(sort_out(found((1, 20), (3, 100)), LINEAGE, 100), ([], []))
 
-    def test_what_another_branch_left_is_kept_aside(self):
-        self.assertEqual(sort_out(found((1, 20), (1, 40), (1, 80), (1, 100), (2, 350)), LINEAGE, 100, 3), ([20], [80, 100, 350]))
+    def test_of_another_branch_an_older_one_is_kept_aside(self):
+        self.assertEqual(sort_out(found((1, 20), (1, 40), (1, 80), (3, 90)), LINEAGE, 100), ([20, 40], [80]))
+        self.assertEqual(sort_out(found((1, 20), (1, 40), (1, 80)), LINEAGE, 100), ([20, 40], []), "it may be continued from")
 
-    def test_what_a_later_generation_left_is_not_touched(self):
-        self.assertEqual(sort_out(found((4, 80), (4, 350)), LINEAGE, 100, 3), ([], []))
-        self.assertEqual(sort_out(found((4, 100)), LINEAGE, 100, 3), ([], [100]), "but for its name")
+    def test_one_whose_name_is_needed_is_kept_aside(self):
+        self.assertEqual(sort_out(found((4, 100)), LINEAGE, 100), ([], [100]))
 
-    def test_outside_of_a_generation_nothing_else_is_decided(self):
-        self.assertEqual(sort_out(found((1, 80), (2, 350), (1, 100)), LINEAGE, 100, 3, alone=True), ([], [100]))
+    def test_further_ones_stay_for_the_next_meeting(self):
+        self.assertEqual(sort_out(found((1, 120), (2, 350), (4, 360)), LINEAGE, 100), ([], []))
 
-    def test_what_lies_further_when_a_generation_begins_is_moved(self):
-        self.assertEqual(further(found((1, 40), (1, 80), (2, 350), (4, 360)), LINEAGE, 66, 4), [80, 350])
+    def test_outside_of_a_generation_of_other_branches_only_the_needed_name_is_moved(self):
+        self.assertEqual(sort_out(found((2, 10), (1, 20), (1, 80), (1, 100)), LINEAGE, 100, alone=True), ([20], [100]))
 
 
 if __name__ == "__main__":
