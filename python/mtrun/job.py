@@ -71,8 +71,10 @@ class Job:
         self._graceful = self._drained = self._connects = False
         self._why_ended = self._stop = self._lost = None
         self._work_is_done = False
-        self._abort, self._questions, self._answers = None, 0, {}
+        self._abort, self._aborted, self._questions, self._answers = None, None, 0, {}
         self._signal, self._channel, self._lease = 0, None, None
+        self._was_ready = False  # in the entered generation
+        self.lease_lapsed = False  # of the last generation that connected, before this one began: another may have formed between
         self._told_to_go = None  # since when holds know of it
         self._signalled = {}  # when each signal came first
         self._reporter = self._waits_since = None
@@ -160,10 +162,10 @@ class Job:
         return 128 + (self._signal or signal.SIGTERM)
 
     def on_break(self, abort):
-        """`abort(why)` is called once when the entered generation ends under way, on a thread of the channel, or at once
-        where it has ended. None: nothing is to be ended."""
+        """`abort(why)` is called when the entered generation ends under way, on a thread of the channel, or at once if it has
+        ended; and once a second while this worker still waits for others then (`waits`). None: nothing is to be ended."""
         with self._changed:
-            self._abort = abort
+            self._abort, self._aborted = abort, None
             if abort and self._over():
                 self._break(self._why_ended or self._lost or "it is over")
 
@@ -183,11 +185,17 @@ class Job:
                 raise Stopped(self._stop)
             if self._lost:
                 raise AgentLost(self._lost)
+            self._look_at_ended_lease()
             self.assignment, self._graceful = self._newest, False
             self._entered = self._newest.generation
             self._times.restart()
             self._told_progress = None  # the first step of a generation is news
             return self.assignment
+
+    def _look_at_ended_lease(self):
+        lapsed = self._entered is not None and self._lease is not None and self._lease.over(self._entered)
+        self.lease_lapsed = lapsed or (self.lease_lapsed and not self._was_ready)
+        self._was_ready = False
 
     def _await_next(self, timeout):
         began = time.monotonic()
@@ -208,15 +216,20 @@ class Job:
             self._connects = True
         try:
             yield
-            with self._changed:
-                if self._over():
-                    raise Interrupted(self._why_ended or "the generation is over")
+            self.check()
         finally:
             with self._changed:
                 self._connects = False
 
+    def check(self):
+        """Raises Interrupted if the entered generation has ended under way."""
+        with self._changed:
+            if self._over():
+                raise Interrupted(self._why_ended or self._stop or self._lost or "the generation is over")
+
     def ready(self):
         """The group of this generation is connected."""
+        self._was_ready = True
         self._say("ready", generation=self.generation)
 
     def broken(self, why):
@@ -275,6 +288,13 @@ class Job:
             since = self._waits_since
             if since is not None and (seconds := time.monotonic() - since) >= 1:
                 self._say("waiting", generation=self.generation, seconds=seconds)
+                self._abort_again()
+
+    def _abort_again(self):
+        """What began to wait while the first abort ran may have been missed by it."""
+        with self._changed:
+            if self._aborted and self._waits_since is not None and self._over():
+                self._aborted(self._why_ended or self._lost or "it is over")
 
     def done(self, step):
         """The whole run is complete and on the disk, by all. True when the job has ended, or this worker is asked to go: nobody
@@ -316,8 +336,8 @@ class Job:
             if self._graceful and not outside:  # this lease is not renewed any more, and the others wait for this worker
                 raise Interrupted("the next generation has formed")
             time.sleep(HOLD_SECONDS)
-        if self.over() and not outside:
-            raise Interrupted(self._why_ended or "the generation is over")
+        if not outside:
+            self.check()
 
     # ---- the channel
     def _say(self, kind, **fields):
@@ -352,6 +372,7 @@ class Job:
     def _break(self, why):
         abort, self._abort = self._abort, None
         if abort:
+            self._aborted = abort
             abort(why)
 
     def _hear(self, message):

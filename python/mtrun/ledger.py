@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 
+from mtrun.position import Lineage, Position
 from mtrun.sampler import digest, hash_of
 
 START = "0" * 64
@@ -26,44 +27,37 @@ class Ledger:
         return {"ledger": 2, "run": run, "seed": s.seed, "size": s.size, "global_batch": s.global_batch,
                 "micro_batch": s.micro_batch, "shuffle": s.shuffle, "data": self._data}
 
-    def highest_generation(self):
-        """That any of the last lines names, 0 without one: a run that continues takes a higher one."""
-        return max((entry.get("generation", 0) for entry in self._last_entries()), default=0)
-
     def end(self):
-        """The highest generation that any of the last lines names, and the step that follows its last one; (0, 0) without one."""
-        generation = next_step = 0
-        for entry in self._last_entries():
-            if entry.get("generation", -1) >= generation and ("step" in entry or "rewind" in entry):
-                generation = entry["generation"]
-                next_step = entry["step"] + 1 if "step" in entry else entry["rewind"]
-        return generation, next_step
+        """How far it is, as a Position: the step after the last one that counts, and the highest generation of a line."""
+        return end_of_entries(self._last_entries())
 
     def run(self):
         """Of the first line; None without one."""
         head = self._head()
         return head["run"] if head else None
 
-    def begin(self, run, recent=()):
-        """This worker writes from here on, after what a predecessor left. `recent`: lines of steps that a predecessor may
-        not have written. ValueError where the file is another run's."""
+    def begin(self, run, recent=(), lineage=None, generation=None):
+        """This worker writes from here on, after what a predecessor left: what it finds missing first (`missing_lines`).
+        `recent`: lines of steps that a predecessor may not have written. `lineage`: of the state. `generation`: that begins now,
+        if one does. ValueError if the file is another run's."""
         os.makedirs(self.folder, exist_ok=True)
+        if self._file is not None:
+            os.close(self._file)
         self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._end_torn_line()
         if head := self._head():
             self._check_head(head, run)
-        highest, last = 0, {}  # last: {step: generation of its last line}
-        for entry in self._last_entries():
-            highest = max(highest, entry.get("generation", 0))
-            if "ledger" in entry:
-                self._check_head(entry, run)
-            elif "step" in entry:
-                last[entry["step"]] = entry["generation"]
+        lines = missing_lines(self._checked_entries(run), recent, lineage or Lineage(), generation)
         if next(self._entries(), None) is None:
             self._write(self.head(run))
-        for line in recent:
-            if last.get(line["step"]) != line["generation"] and line["generation"] >= highest:
-                self._write(line)
+        for line in lines:
+            self._write(line)
+
+    def _checked_entries(self, run):
+        for entry in self._last_entries():
+            if "ledger" in entry:
+                self._check_head(entry, run)
+            yield entry
 
     def _check_head(self, head, run):
         other = sorted(key for key, value in self.head(run).items() if key != "ledger" and head.get(key) != value)
@@ -79,6 +73,11 @@ class Ledger:
     def write(self, line):
         """REQUIRES: begin."""
         self._write(line)
+
+    def sync(self):
+        """What was written is on the disk."""
+        if self._file is not None:
+            os.fsync(self._file)
 
     def finish(self, program, settings, report):
         """What says how long the run was to be and that it ended: config.yaml and report.json beside the ledger."""
@@ -126,6 +125,44 @@ class Ledger:
 
     def _last_entries(self):
         return _parsed(end_of(self.path))
+
+
+def end_of_entries(entries, end=Position(0, 0)):
+    """Ledger.end() after these lines, of a ledger that ended at `end`. Those behind a line of a higher generation do not count."""
+    steps, highest = end
+    for entry in entries:
+        if entry.get("generation", highest) >= highest:
+            highest = entry.get("generation", highest)
+            steps = entry.get("rewind", entry.get("step", steps - 1) + 1)
+    return Position(steps, highest)
+
+
+def rewinds(end, lineage, start, generation):
+    """Returns whether `generation`, which begins at `start` (steps, generation of the step before) of a state with this lineage,
+    says so in a line of a ledger that ends at `end`: unless the state has passed through that end, and no number between the two
+    generations could be that of a branch in another node's folder."""
+    steps, parent = start
+    if parent == 0:
+        return end.steps > 0
+    return generation > parent + 1 or not lineage.descends(steps, end)
+
+
+def missing_lines(entries, recent, lineage, generation=None):
+    """Returns the lines with which a writer continues these `entries`: where each generation begins that they do not have yet,
+    unless that is plain; and the remembered steps that they lack, those of the generations before behind that line."""
+    there, end, lines = set(), Position(0, 0), []
+    for entry in entries:
+        end = end_of_entries([entry], end)
+        there.add((entry.get("step"), entry.get("generation")))
+    lacking = [line for line in recent if (line["step"], line["generation"]) not in there]
+    for each in sorted({line["generation"] for line in lacking} | ({generation} - {None})):
+        start, more = lineage.start(each, begins=each == generation), []
+        if start and each > end.generation and rewinds(end, lineage, start, each):
+            more.append({"rewind": start[0], "generation": each, **({"of": start[1]} if start[1] else {})})
+        more += [line for line in lacking if line["generation"] < each]
+        lacking = [line for line in lacking if line["generation"] >= each]
+        end, lines = end_of_entries(more, end), lines + more
+    return lines + lacking
 
 
 def end_of(path, wanted=END_BYTES):

@@ -12,14 +12,19 @@ import torch
 import torch.distributed as dist
 
 from mtrun.buffers import Buffers
-from mtrun.checkpoints import Checkpoints, Unfit
+from mtrun.checkpoints import Checkpoints, Unfit, lineage_of
 from mtrun.job import Interrupted, Stopped
 from mtrun.ledger import Ledger, gathered
-from mtrun.torch import finish, interruptible, leave_group, regroup
+from mtrun.meeting import NONE, Claim, claim_of, decide, discarded, readers
+from mtrun.position import Lineage
+from mtrun.several_nodes import had_several_nodes, note_several_nodes
+from mtrun.torch import barrier, finish, interruptible, leave_group, regroup
+from mtrun.waits import await_call
 
 RECENT = 16       # lines of the ledger that each worker remembers for a writer that died before it wrote them
 EXIT_DIFFERS = 3  # two workers hold different states of one step: nobody can say whose counts
 MASK63 = (1 << 63) - 1
+MAX_GAP = 1 << 16  # random distance between the numbers of branches that do not know of each other
 
 
 @dataclass(frozen=True)
@@ -35,8 +40,9 @@ class Step:
 
 class Replica:
     """What one worker holds of the run: `model`, `optimizer` and how far the `sampler` has come, the same on every worker
-    after every step. A step needs all workers of a generation and is applied when all their gradients are summed; so the
-    highest number of steps is the truth, and whoever is behind it takes over the state of the lowest such rank.
+    after every step. A step needs all workers of a generation and is applied when all their gradients are summed. When
+    workers meet, the truth is the furthest state (most steps; of as many the later generation's) that any of them holds or can
+    read from a checkpoint in its folder; all others are given that state.
 
     `folder`: gets ledger and checkpoints, from the newest of which a run that starts again continues; one folder for all
     nodes, or one on each. `more`: further objects with state_dict and load_state_dict by name (a schedule, say)."""
@@ -48,9 +54,14 @@ class Replica:
         self._buffers = Buffers(model)
         self._ledger = Ledger(folder, sampler, data) if folder else None
         self._checkpoints = Checkpoints(folder) if folder else None
-        self._run, self._generation = secrets.token_hex(8), 0
+        self._folder = folder
+        self._run, self._generation, self._lineage = secrets.token_hex(8), 0, Lineage()
         self._begins_again = False  # a run of which the ledger is left, but no checkpoint
         self._knows = False  # holds a state that counts: of a checkpoint, or of a generation that it was in
+        self._lived = False  # this process has held a state in an earlier generation
+        self._known = 0  # the last generation that was agreed on, begun or not
+        self._may_be_behind = False  # others may have continued its state unseen, until a generation has begun
+        self._several_nodes = False  # at any time
         self._recent, self._writes = [], False
         self._votes_to_leave = False  # in the step that was summed last
         if folder:
@@ -111,7 +122,7 @@ class Replica:
         if self._checkpoints and self._writes and not self.saved():
             self.save()
         with interruptible(self.job):
-            dist.barrier()  # all is on the disk before anybody says so
+            barrier(self.job)  # all is on the disk before anybody says so
         return self.job.done(self.sampler.step)
 
     def _step(self, loss_of):
@@ -171,48 +182,86 @@ class Replica:
     # ---- a generation
     def _enter(self):
         regroup(self.job, self._backend)
+        self._may_be_behind = self._may_be_behind or (self._knows and self.job.lease_lapsed)
+        self._note_several_nodes()
         with interruptible(self.job):
             self._share()
-        writes = self.job.rank == 0
-        if self._ledger and writes and not self._writes:
-            self._ledger.begin(self._run, self._recent)
-        self._writes = writes
+        self._writes = self.job.rank == 0
+        if self._folder and self._writes:
+            self.job.hold()
+            self._ledger.begin(self._run, self._recent, self._lineage, self._generation)
+
+    def _note_several_nodes(self):
+        here = len(self.job.peers) > 1 or self.job.world_size > self.job.local_world_size
+        if here and self._folder:
+            note_several_nodes(self._folder)
+        noted = self._folder is not None and had_several_nodes(self._folder)
+        self._several_nodes = self._several_nodes or here or noted
 
     def _share(self):
-        """Members compare how far they are, and whoever is behind is given the state."""
-        known = self._ledger.highest_generation() if self._ledger else 0
-        step = self.sampler.step if self._knows else -1 if self._begins_again else -2
-        parameters, buffers = _digest(self.model.parameters()), _digest(self._buffers.tensors().values())
-        mine = torch.tensor([step, max(self._generation, known), parameters, buffers, int(self._refused() is not None)])
-        all_of = [torch.zeros_like(mine) for _ in range(self.job.world_size)]
-        dist.all_gather(all_of, mine)
-        steps, generations, digests, buffers, refused = zip(*(each.tolist() for each in all_of))
-        highest = max(steps)
-        source = steps.index(highest)
-        if len({digest for step, digest in zip(steps, digests) if step == highest and step >= 0}) > 1:
-            ranks = ", ".join(str(rank) for rank, step in enumerate(steps) if step == highest)
-            print(f"mtrun: ranks {ranks} hold different states after {highest} steps: nobody can say whose counts",
-                  file=sys.stderr)
+        """Members compare how far they are, and those that are behind are given the furthest state."""
+        came = claims = self._claims()
+        while (reading := readers(claims))[0]:
+            ranks, truth = reading
+            if self.job.rank in ranks:
+                self._load_newest(*((f"{truth.run:016x}", truth.position) if truth else ()))
+            claims = self._claims()
+        plan = decide(claims, self.job.number)
+        if plan.rivals:
+            print(f"mtrun: ranks {_text(plan.rivals)} hold different states after {claims[plan.source].position.steps} steps: "
+                  "nobody can say whose counts", file=sys.stderr)
             sys.exit(EXIT_DIFFERS)
-        # Buffers are what the program made of them outside of a step, too: those of the source count.
-        needy = [rank for rank, step in enumerate(steps)
-                 if rank != source and (step < highest or step < 0 or buffers[rank] != buffers[source])]
-        if highest < 0 and any(refused):
-            raise self._refused() or OSError(f"rank {refused.index(1)} holds checkpoints that its disk refuses to read, "
+        refused = [rank for rank, claim in enumerate(claims) if claim.refused]
+        if plan.nobody and refused:
+            raise self._refused() or OSError(f"rank {refused[0]} holds checkpoints that its disk refuses to read, "
                                              "and nobody holds a state")
-        if self.job.rank == source:
-            if highest < 0 and self._checkpoints:
+        self._known = plan.generation  # others may begin it if this worker fails
+        self._say_what_is_discarded(came, claims[plan.source])
+        if self.job.rank == plan.source:
+            if plan.nobody and self._checkpoints:
                 self._checkpoints.say_that_none_is_left()
-            self._give(needy)
-        elif self.job.rank in needy:
-            self._take(source)
-        # The same number on all, above every one that any of them, or a ledger, knows.
-        self._generation = max(self.job.number, max(generations) + 1)
+            self._give(plan.needy)
+        elif self.job.rank in plan.needy:
+            self._take(plan.source)
+        self._generation, self._lived, self._may_be_behind = plan.generation, True, False
+        self._lineage = self._lineage.enter(self._generation, self.sampler.step)
+
+    def _claims(self):
+        """Those of all members, by rank."""
+        mine = torch.tensor(self._claim().numbers())
+        all_of = [torch.zeros_like(mine) for _ in range(self.job.world_size)]
+        await_call(self.job, lambda: dist.all_gather(all_of, mine))
+        return [claim_of(each.tolist()) for each in all_of]
+
+    def _claim(self):
+        saved = self._checkpoints.furthest() if self._checkpoints else None
+        known = [self._known, self._generation]
+        if self._folder:
+            known += [self._ledger.end().generation, self._checkpoints.highest_generation()]
+        gap = self._several_nodes and (self._may_be_behind or (self._begins_again and not self._knows))
+        return Claim(holds=self._knows, lived=self._lived, begins_again=self._begins_again,
+                     run=int(self._run, 16), position=self._position() if self._knows else NONE,
+                     parameters=_digest(self.model.parameters()), buffers=_digest(self._buffers.tensors().values()),
+                     saved_run=int(saved.run, 16) if saved else 0, saved=saved.position if saved else NONE,
+                     known=max(known), gap=1 + secrets.randbelow(MAX_GAP) if gap else 0,
+                     refused=self._refused() is not None)
+
+    def _position(self):
+        return self._lineage.position(self.sampler.step)
+
+    def _say_what_is_discarded(self, came, truth):
+        ranks = discarded(came, truth)
+        if ranks and self.job.rank == ranks[0]:
+            for position in sorted({came[rank].position for rank in ranks}):
+                who = _text(rank for rank in ranks if came[rank].position == position)
+                print(f"mtrun: discarding the state of rank {who}, {position}: the run continues from {truth.position}",
+                      file=sys.stderr)
 
     def _state(self):
         return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(),
                 "sampler": self.sampler.state_dict(), "run": self._run, "generation": self._generation,
-                "recent": self._recent, "more": {name: each.state_dict() for name, each in self._more.items()}}
+                "lineage": self._lineage.entries(), "recent": self._recent,
+                "more": {name: each.state_dict() for name, each in self._more.items()}}
 
     def _restore(self, state):
         """Unfit where it is not this program's: some of it may be in place then, and nothing can go on with that."""
@@ -221,7 +270,8 @@ class Replica:
             self.optimizer.load_state_dict(state["optimizer"])
             for name, each in self._more.items():
                 each.load_state_dict(state["more"][name])
-            self._run, self._generation, self._recent = state["run"], state["generation"], state["recent"]
+            self._run, self._generation, self._recent = state["run"], state["generation"], state.get("recent", [])
+            self._lineage = lineage_of(state)
             self.sampler.load_state_dict(state["sampler"])  # last: it says how far all the rest has come
         except Exception as error:  # those of the program's own objects among them
             raise Unfit(error) from error
@@ -233,14 +283,14 @@ class Replica:
         torch.save(self._state(), file)
         payload = torch.frombuffer(bytearray(file.getbuffer()), dtype=torch.uint8)
         for rank in ranks:
-            dist.send(torch.tensor([payload.numel()]), rank)
-            dist.send(payload, rank)
+            await_call(self.job, lambda rank=rank: dist.send(torch.tensor([payload.numel()]), rank))
+            await_call(self.job, lambda rank=rank: dist.send(payload, rank))
 
     def _take(self, source):
         size = torch.zeros(1, dtype=torch.int64)
-        dist.recv(size, source)
+        await_call(self.job, lambda: dist.recv(size, source))
         data = bytearray(int(size))
-        dist.recv(torch.frombuffer(data, dtype=torch.uint8), source)
+        await_call(self.job, lambda: dist.recv(torch.frombuffer(data, dtype=torch.uint8), source))
         try:
             self._restore(torch.load(io.BytesIO(data), weights_only=True, map_location="cpu"))
         except Unfit as error:
@@ -249,13 +299,14 @@ class Replica:
 
     # ---- checkpoints
     def saved(self):
-        """Whether the checkpoint of this very step is there."""
-        return self.sampler.step in self._checkpoints.readable()
+        """Whether the checkpoint of this very state is there."""
+        return self._checkpoints.has(self._run, self._position())
 
     def save(self, outside=False):
         """`outside`: of a generation."""
         self.job.hold(outside)
-        self._checkpoints.save(self.sampler.step, self._state(), lambda: self.job.hold(outside), supersedes=not outside)
+        self._ledger.sync()
+        self._checkpoints.save(self._state(), lambda: self.job.hold(outside), alone=outside)
 
     def _save_if_due(self):
         if self._writes and self._checkpoints and self._checkpoint_steps and self.sampler.step % self._checkpoint_steps == 0:
@@ -263,15 +314,15 @@ class Replica:
 
     def _save_unless_saved(self):
         """Others who hold the state may be asked to go at the same time: the first to come saves it for all. Nothing is saved
-        where others have gone on without this worker, or have saved as much."""
+        where others have gone further without this worker, or have saved as much."""
         self.job.hold(outside=True)  # first: who waits for its lease keeps nobody from the folder
         with self._checkpoints.alone():
-            step, (generation, next_step) = self.sampler.step, self._ledger.end()
-            if self._generation < generation or max(self._checkpoints.readable(), default=-1) >= step:
+            saved, others = self._checkpoints.furthest(self._run), self._ledger.end()
+            if saved and saved.position >= self._position():
                 return
-            # A member may have recorded a step that was aborted here: its line stays until the step is done again.
-            if self._generation > generation or next_step <= step:
-                self._ledger.begin(self._run, self._recent)
+            if others.generation > self._generation and others.steps > self.sampler.step:
+                return
+            self._ledger.begin(self._run, self._recent, self._lineage)
             self.save(outside=True)
 
     def _save_for_all(self):
@@ -279,7 +330,7 @@ class Replica:
         if self._checkpoints and self._writes:
             self.save()
         with interruptible(self.job):
-            dist.barrier()
+            barrier(self.job)
         self.job.leave(f"all leave after step {self.sampler.step}")
         leave_group(self.job)
         sys.exit(self.job.exit_status)
@@ -287,10 +338,16 @@ class Replica:
     def _refused(self):
         return self._checkpoints.refused if self._checkpoints else None
 
-    def _load_newest(self):
-        self._knows = self._checkpoints.load_newest(self._restore)
+    def _load_newest(self, *which):
+        """The furthest checkpoint. `which`: of a run, and above a position."""
+        if self._checkpoints.load_newest(self._restore, *which):
+            self._knows = self._may_be_behind = True
         if not self._knows and (run := self._ledger.run()):
             self._run, self._begins_again = run, True
+
+
+def _text(ranks):
+    return ", ".join(str(rank) for rank in ranks)
 
 
 def _digest(tensors):

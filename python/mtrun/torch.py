@@ -7,6 +7,7 @@ import torch.distributed as dist
 from mtrun.job import Interrupted
 from mtrun.sockets import NewConnections
 from mtrun.torch_store import CONNECT_TIMEOUT, meet
+from mtrun.waits import await_call, await_work, is_gloo, release
 
 PATIENCE = 2.0           # seconds for the agent's word on why a collective failed; then it is said to be broken
 _connections = None      # of the group that there is, or that is being made
@@ -40,6 +41,7 @@ def leave_group(job):
     job.on_break(None)
     if dist.is_initialized():
         _abort()
+        release(dist.distributed_c10d._get_default_group())
         with contextlib.suppress(RuntimeError):
             dist.destroy_process_group()
     _connections = None
@@ -47,10 +49,12 @@ def leave_group(job):
 
 @contextlib.contextmanager
 def interruptible(job):
-    """Around collectives: one that fails because the generation ended raises mtrun.Interrupted. The end of the generation
-    ends them at once; one that fails although nobody is lost is reported, so that everybody regroups."""
+    """Around collectives: one that fails because the generation ended raises mtrun.Interrupted, and none begins after that
+    end. The end of the generation ends them at once; one that fails although nobody is lost is reported, so that everybody
+    regroups."""
     try:
         with job.waits():
+            job.check()  # within `waits`: an end that comes after this is repeated for what begins now
             yield
     except RuntimeError as error:
         if isinstance(error, Interrupted) or not _of_a_collective(error):
@@ -63,15 +67,26 @@ def interruptible(job):
 
 
 def finish(job, work, tensor):
-    """Waits until the sum is in `tensor`; raises where it is none. NCCL's own wait has but put it into a stream, and one that
-    was aborted leaves any numbers and no error."""
-    work.wait()
+    """Waits until the sum is in `tensor`; raises if it failed or its generation ended. NCCL's own wait has but put it into a
+    stream, and one that was aborted leaves any numbers and no error. Gloo's own wait may outlive the generation by minutes."""
+    if is_gloo(tensor.device):
+        await_work(job, work)
+    else:
+        work.wait()
     if tensor.is_cuda:
         torch.cuda.current_stream(tensor.device).synchronize()
     if job.over():
         raise Interrupted("the generation ended within a sum")
     if error := _error_of(tensor.device):
         raise dist.DistBackendError(f"a sum failed: {error}")
+
+
+def barrier(job):
+    """dist.barrier() that the end of the generation ends."""
+    if all(is_gloo(device) for device in dist.distributed_c10d._get_default_group()._device_types):
+        await_call(job, dist.barrier)
+    else:
+        dist.barrier()
 
 
 def _error_of(device):
@@ -103,7 +118,7 @@ def _make_group(job, backend):
     dist.distributed_c10d._world.group_count = 0
     _connections = NewConnections()
     dist.init_process_group(backend, store=store, rank=given.rank, world_size=given.world_size, timeout=CONNECT_TIMEOUT)
-    dist.barrier()  # whoever is lost by now is found out here, not in the first step
+    barrier(job)  # whoever is lost by now is found out here, not in the first step
     _connections.complete()
 
 

@@ -126,8 +126,10 @@ TEST_F(PythonPackage, AsATrainerTheOthersDoNotWaitForAFreshWorkersStart) {
 
 // While one connects the other leaves, dies or falls silent: told by an agent that the test plays.
 TEST_F(PythonPackage, AGroupThatDoesNotComeToBeIsLeftAtOnce) {
-  Program test({PeersPython(), support::TestFile("python/regroup_with_torch.py")}, PythonEnvironment());
-  EXPECT_EQ(test.Wait(kSlow), 0) << test.Text();
+  for (const char* file : {"python/regroup_with_torch.py", "python/late_sums_with_torch.py"}) {
+    Program test({PeersPython(), support::TestFile(file)}, PythonEnvironment());
+    EXPECT_EQ(test.Wait(kSlow), 0) << test.Text();
+  }
 }
 
 // What a Replica keeps of what it has trained, whatever it is told and whenever.
@@ -136,6 +138,12 @@ TEST_F(PythonPackage, AReplicaLosesNothing) {
     Program test({PeersPython(), support::TestFile(file)}, PythonEnvironment());
     EXPECT_EQ(test.Wait(3 * kSlow), 0) << test.Text();
   }
+}
+
+// A worker that was frozen while others went on, and nodes with disks of different age.
+TEST_F(PythonPackage, AReplicaNeverGoesBack) {
+  Program test({PeersPython(), support::TestFile("python/branches_with_torch.py")}, PythonEnvironment());
+  EXPECT_EQ(test.Wait(3 * kSlow), 0) << test.Text();
 }
 
 TEST_F(PythonPackage, NodesJoinLeaveAndDie) {

@@ -364,6 +364,33 @@ class LeaseTest(AgentCase):
             with self.assertRaises(Interrupted):
                 job.hold(outside=True)
 
+    def lapses(self, job, number, connects=True):
+        """Whether the lease of the generation before has, when this one begins."""
+        self.agent.say({"type": "dissolved", "generation": job.generation, "why": "over", "graceful": False}, assignment(number))
+        job.next()
+        if connects:
+            job.ready()
+        return job.lease_lapsed
+
+    def test_the_next_generation_says_whether_the_lease_of_the_last_one_had_lapsed(self):
+        job = self.joined(MTRUN_LEASE=str(lease_page(self, (1, 1), (2, 2**62), (3, 2**62))))
+        self.assertFalse(job.lease_lapsed, "it was in none")
+        job.ready()
+        self.assertTrue(self.lapses(job, 2))
+        self.assertFalse(self.lapses(job, 3))
+
+    def test_a_lease_has_lapsed_also_if_a_generation_between_did_not_connect(self):
+        job = self.joined(MTRUN_LEASE=str(lease_page(self, (1, 1), (2, 2**62), (3, 2**62))))
+        job.ready()
+        self.assertTrue(self.lapses(job, 2, connects=False))
+        self.assertTrue(self.lapses(job, 3))
+        self.assertFalse(self.lapses(job, 4))
+
+    def test_without_a_lease_none_lapses(self):
+        job = self.joined()
+        job.ready()
+        self.assertFalse(self.lapses(job, 2))
+
     def test_another_descriptor_is_named(self):
         fd = os.memfd_create("other")
         self.addCleanup(os.close, fd)

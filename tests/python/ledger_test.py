@@ -10,7 +10,9 @@ import unittest
 import unittest.mock
 
 import support
-from mtrun.ledger import Ledger, end_of, gathered
+from ledger_walk import check_walk
+from mtrun.ledger import Ledger, end_of, end_of_entries, gathered, missing_lines
+from mtrun.position import Lineage, Position
 from mtrun.sampler import ElasticSampler
 
 RUN = "0123456789abcdef"
@@ -72,24 +74,108 @@ class LedgerTest(unittest.TestCase):
         self.step(1, first)
         self.sampler.step, self.recent = 1, self.recent[:1]
         second = self.writer()
-        self.assertEqual(second.highest_generation(), 1)
+        self.assertEqual(second.end(), Position(2, generation=1))
         while not self.sampler.finished:
             self.step(2, second)
         status, said = self.verify("--partial")
         self.assertEqual(status, 0, said)
         self.assertIn("superseded lines 1", said)
 
-    def test_its_end_is_that_of_the_highest_generation(self):
+    def enter(self, lineage, generation, steps):
+        """A writer begins a generation with the state of so many steps, made by these generations."""
+        lineage = Lineage(lineage).enter(generation, steps)
         ledger = Ledger(self.folder, self.sampler)
-        self.assertEqual(ledger.end(), (0, 0))
-        first = self.writer()
+        ledger.begin(RUN, self.recent, lineage, generation)
+        self.sampler.step = steps
+        return ledger
+
+    def test_a_writer_that_goes_on_from_before_the_end_says_so_and_accounts_for_what_it_remembers(self):
+        first = self.enter([], 1, 0)
         self.step(1, first)
-        self.step(1, first)
-        self.assertEqual(ledger.end(), (1, 2))
-        self.sampler.step, self.recent = 1, self.recent[:1]
-        self.step(3, self.writer())
-        self.step(1, first)  # a writer that does not know that its generation is over
-        self.assertEqual(ledger.end(), (3, 2))
+        self.step(1, None)  # the first writer is cut off before it writes it
+        frozen = list(self.recent)
+        second = self.enter([[1, 0]], 2, 1)
+        self.recent = frozen[:1]
+        for _ in range(3):
+            self.step(2, second)
+        # The second one's state is lost, and nobody can read a checkpoint of it: the first one's counts.
+        self.recent = frozen
+        third = self.enter([[1, 0]], 3, 2)
+        self.step(3, third)
+        with open(first.path, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        self.assertIn({"rewind": 2, "generation": 3, "of": 1}, [{k: v for k, v in line.items() if k != "prev"} for line in lines])
+        counted = check_walk(self, ElasticSampler(20, 8, 4, epochs=2), 3, self.folder)
+        self.assertEqual([counted[step]["generation"] for step in range(3)], [1, 1, 3])
+        status, said = self.verify("--partial", "--no_late")
+        self.assertEqual(status, 0, said)
+
+    def test_a_writer_in_a_folder_without_the_generations_between_says_where_it_continues(self):
+        """Generation 2 of another node's folder may be a branch."""
+        self.step(1, self.enter([], 1, 0))
+        third = self.enter([[1, 0]], 3, 1)
+        self.step(3, third)
+        other, self.folder, self.recent = self.folder, self.folder + "_other", []
+        second = self.enter([[1, 0]], 2, 1)
+        for _ in range(2):
+            self.step(2, second)
+        self.sampler.step = 2
+        counted = check_walk(self, ElasticSampler(20, 8, 4, epochs=2), 3, other, self.folder)
+        self.assertEqual([counted[step]["generation"] for step in range(3)], [1, 2, 2], "it has come further")
+        self.folder = other
+        self.step(3, third)
+        self.step(3, third)
+        counted = check_walk(self, ElasticSampler(20, 8, 4, epochs=2), 4, other, other + "_other")
+        self.assertEqual([counted[step]["generation"] for step in range(4)], [1, 3, 3, 3])
+        status, said = self.verify("--partial", "--no_late")
+        self.assertEqual(status, 0, said)
+
+    def test_where_a_ledger_ends(self):
+        def end(*lines):
+            return end_of_entries([{"ledger": 2}, *lines])
+
+        self.assertEqual(end(), (0, 0))
+        self.assertEqual(end({"step": 4, "generation": 1}), (5, 1))
+        self.assertEqual(end({"step": 4, "generation": 2}, {"step": 9, "generation": 1}), (5, 2), "a late line")
+        self.assertEqual(end({"step": 4, "generation": 1}, {"rewind": 3, "generation": 2}), (3, 2))
+
+    def test_what_a_writer_finds_missing(self):
+        def line(step, generation):
+            return {"step": step, "generation": generation}
+
+        third, fifth = {"rewind": 66, "generation": 3, "of": 1}, {"rewind": 70, "generation": 5, "of": 3}
+        lineage = Lineage([[1, 0], [3, 66], [5, 70]])
+        there = [line(step, 1) for step in range(66)]
+        remembered = [line(65, 1), line(66, 3), line(69, 3)]
+        self.assertEqual(missing_lines(there, remembered, lineage, 5), [third, fifth, *remembered[1:]])
+        self.assertEqual(missing_lines(there[:65], remembered, lineage, 5), [third, remembered[0], fifth, *remembered[1:]])
+        self.assertEqual(missing_lines(there + [line(75, 1)], [], lineage, 5), [fifth])
+        self.assertEqual(missing_lines(there + [line(70, 2)], remembered, lineage, 5), [third, fifth, *remembered[1:]])
+        self.assertEqual(missing_lines(there + [line(66, 4)], remembered, lineage, 5), [fifth, *remembered[1:]],
+                         "generation 3's begins behind a higher one's")
+        self.assertEqual(missing_lines(there, remembered, Lineage([[1, 0], [2, 66]]), 2), [line(66, 3), line(69, 3)])
+        self.assertEqual(missing_lines(there + [line(66, 3)], remembered, lineage), remembered[2:])
+        self.assertEqual(missing_lines(there, [], Lineage([[7, 0]]), 7), [{"rewind": 0, "generation": 7}], "it begins again")
+        self.assertEqual(missing_lines([], remembered, lineage, 5), [third, remembered[0], fifth, *remembered[1:]])
+        self.assertEqual(missing_lines(there, [line(66, 3)], Lineage([[3, 0]])), [line(66, 3)], "it may stand for earlier ones")
+
+    def test_a_line_says_what_is_not_plain(self):
+        """The cases of ContinueLedgerTest (tests/trainers/checkpoints/ledger_test.cc)."""
+        def says(end, lineage, generation, steps=5):
+            there = [{"step": end[0] - 1, "generation": end[1]}] if end[0] else []
+            return any("rewind" in line for line in missing_lines(there, [], Lineage(lineage).enter(generation, steps), generation))
+
+        at_5 = [[1, 0]]
+        self.assertFalse(says((0, 0), [], 1, steps=0), "the run begins")
+        self.assertFalse(says((5, 1), at_5, 2))
+        self.assertFalse(says((4, 1), at_5, 2), "its writer died before the last line")
+        self.assertTrue(says((9, 1), at_5, 2), "a checkpoint of before")
+        for steps in (5, 4, 9):
+            self.assertTrue(says((steps, 2), at_5, 3), "another branch")
+        self.assertTrue(says((5, 1), at_5, 4), "2 and 3 may stand in another folder")
+        self.assertTrue(says((0, 0), at_5, 4), "in a folder of its own")
+        self.assertTrue(says((5, 2), [[1, 0], [9, 3]], 10), "another branch's number may be lower")
+        self.assertTrue(says((2, 3), [], 4, steps=0))
 
     def long(self):
         """A ledger of many steps, of generation 2 but for the first, and the line of a writer that does not know that."""
@@ -114,7 +200,7 @@ class LedgerTest(unittest.TestCase):
         tracemalloc.start()
         self.addCleanup(tracemalloc.stop)
         with unittest.mock.patch("json.loads", counting):
-            self.assertEqual((ledger.highest_generation(), ledger.end(), ledger.run()), (2, (2, LONG), RUN))
+            self.assertEqual((ledger.end(), ledger.run()), ((LONG, 2), RUN))
             ledger.begin(RUN, recent)
         self.assertLess(tracemalloc.get_traced_memory()[1], 2 << 20)
         self.assertLess(parsed[0], LONG / 2)

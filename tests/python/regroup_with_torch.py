@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import unittest
+import unittest.mock
 from datetime import timedelta
 
 import support
@@ -40,12 +41,12 @@ class RegroupTest(unittest.TestCase):
         self.agent = Agent()
         self.addCleanup(self.agent.close)
 
-    def joined(self, rank):
+    def joined(self, rank, **more):
         joining = in_thread(lambda: join(self.agent.environment()))
         self.agent.accept()
         for _ in range(2):
             self.agent.heard()
-        self.agent.say(assignment(1, rank=rank))
+        self.agent.say(assignment(1, rank=rank, **more))
         self.job = joining.result()
         self.addCleanup(self.job.close)
         self.addCleanup(leave_group, self.job)
@@ -133,6 +134,35 @@ class RegroupTest(unittest.TestCase):
                 self.goes_on_alone(regrouping)
             finally:
                 silent.kill()
+
+    def test_a_sum_that_would_begin_after_the_end_does_not(self):
+        self.joined(rank=0, world_size=1, local_world_size=1)
+        regroup(self.job, "gloo")
+        self.agent.say(dissolved("rank 1 is silent", False))
+        self.assertTrue(self.job.wait_until_over(SOON))
+        began = []
+        with self.assertRaisesRegex(Interrupted, "rank 1 is silent"), interruptible(self.job):
+            began.append(True)
+        self.assertEqual(began, [])
+
+    def test_what_connects_after_the_end_is_ended_too(self):
+        """The abort comes before the connection that it would have to end."""
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            def connect_late(*args, **more):
+                self.agent.say(dissolved("rank 1 is silent", False))
+                self.assertTrue(self.job.wait_until_over(SOON))
+                with socket.create_connection(silent.getsockname()) as late:
+                    late.settimeout(4 * SOON)
+                    if not late.recv(1):
+                        raise RuntimeError("gloo: Connection closed by peer")
+
+            self.joined(rank=0)
+            with unittest.mock.patch("torch.distributed.init_process_group", connect_late):
+                regrouping = in_thread(lambda: regroup(self.job, "gloo"))
+                self.heard("store_set")
+                self.assertTrue(self.job.wait_until_over(SOON))
+                time.sleep(0.1)
+            self.goes_on_alone(regrouping)
 
     def test_no_descriptor_is_left_behind(self):
         self.joined(rank=0)

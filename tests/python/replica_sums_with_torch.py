@@ -71,7 +71,13 @@ class BuffersOfAnyKindTest(unittest.TestCase):
 class Sum:
     """Of gradients, in the place of torch's Work."""
     def __init__(self, wait):
-        self.wait = wait
+        self._wait = wait
+
+    def wait(self, *_):
+        self._wait()
+
+    def is_completed(self):
+        return True
 
 
 class AbortedSumTest(unittest.TestCase):

@@ -3,7 +3,9 @@ tests/e2e/python_package_test.cc runs it."""
 import enum
 import errno
 import io
+import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -21,6 +23,7 @@ from mtrun import ElasticSampler, Interrupted, join
 from mtrun.checkpoints import Checkpoints
 from mtrun.job import CAUGHT
 from mtrun.ledger import Ledger
+from mtrun.position import Position
 from mtrun.replica import EXIT_DIFFERS, Replica
 from mtrun.torch import leave_group
 from replica_workers import DRAIN, SOON, WORKER, ReplicaCase, Worker, wait
@@ -262,6 +265,11 @@ class ProgressTest(ReplicaCase):
                          [(0, 1, 4), (0, 2, 8), (0, 3, 10), (1, 4, 14), (1, 5, 18), (1, 6, 20)])
 
 
+def state(step, lineage, run="0" * 16):
+    """What a Replica saves, without tensors."""
+    return {"run": run, "generation": lineage[-1][0], "lineage": lineage, "sampler": {"step": step}}
+
+
 class Counter:
     """Something of the program's in `more`."""
     def __init__(self, value=0):
@@ -384,18 +392,90 @@ class CheckpointTest(ReplicaCase):
         self.assert_kept(9)
         self.assertEqual(self.train(size=36), [])
 
+    def test_who_goes_saves_its_state_unless_a_later_generation_has_come_further(self):
+        for line, saves in (({"step": 9, "generation": 2}, False), ({"rewind": 7, "generation": 2, "of": 1}, True)):
+            with self.subTest(line=line), tempfile.TemporaryDirectory() as self.folder, join({}) as job:
+                self.train(size=36)
+                os.remove(self.path(9))
+                with open(os.path.join(self.folder, "ledger.jsonl"), "a", encoding="utf-8") as ledger:
+                    ledger.write(json.dumps(line) + "\n")
+                replica = self.replica(job, size=36)
+                self.sampler.advance()
+                replica._save_unless_saved()
+                self.assertEqual(os.path.exists(self.path(9)), saves)
+
     def test_the_next_writer_keeps_what_the_one_before_has_kept_and_saved(self):
         self.damage(1, 2)
         with unittest.mock.patch("sys.stderr", io.StringIO()):
             first, second = Checkpoints(self.folder), Checkpoints(self.folder)
             for checkpoints in (first, second):
                 self.assertFalse(checkpoints.load_newest(None))
-        for step in (1, 2, 3):
-            first.save(step, {}, lambda: None, supersedes=True)
-        second.save(2, {}, lambda: None, supersedes=True)
-        second.save(4, {}, lambda: None, supersedes=True)
+            for step in (1, 2, 3):
+                first.save(state(step, [[1, 0]]), lambda: None)
+            second.save(state(2, [[1, 0], [2, 1]]), lambda: None)
+            second.save(state(4, [[1, 0], [2, 1]]), lambda: None)
+            second.save(state(5, [[1, 0], [2, 1]]), lambda: None)
         self.assert_kept(1, 2)
-        self.assertEqual(second.readable(), [2, 4])
+        self.assertEqual(self.checkpoints(), ["branch_1_replica_2.pt", "branch_1_replica_3.pt", "replica_4.pt", "replica_5.pt"])
+
+    def test_one_of_an_earlier_release_is_continued_and_then_has_a_lineage(self):
+        self.train(size=36)
+        old = torch.load(self.path(8), weights_only=True)
+        self.assertEqual((old.pop("lineage"), old["generation"]), ([[1, 0]], 1))
+        os.remove(self.path(9))
+        torch.save(old, self.path(8))
+        self.assertEqual(self.train(size=36), [8])
+        new = torch.load(self.path(9), weights_only=True)
+        self.assertEqual((new["lineage"], new["generation"]), ([[1, 0], [2, 8]], 2))
+
+    def test_the_newest_has_most_steps_whatever_its_generation(self):
+        checkpoints = Checkpoints(self.folder)
+        checkpoints.save(state(3, [[1, 0], [4, 2]]), lambda: None)
+        torch.save(state(9, [[1, 0], [2, 5]]), self.path(9))
+        found, loaded = Checkpoints(self.folder), []
+        self.assertTrue(found.load_newest(loaded.append))
+        self.assertEqual((loaded[0]["sampler"]["step"], found.furthest().position), (9, Position(9, generation=2)))
+        self.assertFalse(found.load_newest(loaded.append, "0" * 16, Position(9, generation=2)))
+        self.assertTrue(found.load_newest(loaded.append, "0" * 16, Position(8, generation=7)))
+        checkpoints.save(state(4, [[1, 0], [4, 2]]), lambda: None)
+        checkpoints.save(state(5, [[1, 0], [4, 2]]), lambda: None)
+        self.assertEqual(self.checkpoints(), ["replica_4.pt", "replica_5.pt", "replica_9.pt"], "the next meeting takes the last")
+        os.rename(self.path(9), os.path.join(self.folder, "branch_12_replica_9.pt"))
+        self.assertEqual(found.highest_generation(), 12)
+
+    def test_two_branches_of_one_name_are_both_kept(self):
+        checkpoints = Checkpoints(self.folder)
+        for generation in (3, 4):
+            torch.save(state(9, [[1, 0], [2, 5]]), self.path(9))
+            with unittest.mock.patch("sys.stderr", io.StringIO()) as said:
+                checkpoints.save(state(9, [[1, 0], [generation, 6]]), lambda: None)
+            self.assertIn("step 9 (generation 2)", said.getvalue())
+        self.assertEqual(self.checkpoints(), ["branch_2_replica_9.2.pt", "branch_2_replica_9.pt", "replica_9.pt"])
+
+    def test_what_another_run_left_is_not_moved(self):
+        for step in (1, 2, 3):
+            torch.save(state(step, [[2, 0]], run="1" * 16), self.path(step))
+        Checkpoints(self.folder).save(state(6, [[3, 0]]), lambda: None)
+        self.assertEqual(self.checkpoints(), ["replica_1.pt", "replica_2.pt", "replica_3.pt", "replica_6.pt"])
+
+    def test_a_claim_knows_its_generation_also_after_loading_what_an_earlier_one_made(self):
+        self.train(size=36)
+        with join({}) as job:
+            folder = os.path.join(self.folder, "another")
+            replica = self.replica(job, size=36, folder=folder)
+            replica._known = 7
+            os.makedirs(folder)
+            shutil.copy(self.path(9), folder)
+            replica._load_newest()
+            self.assertEqual((replica.sampler.step, replica._claim().known), (9, 7))
+
+    def test_one_without_remembered_lines_is_continued(self):
+        self.train(size=36)
+        old = torch.load(self.path(8), weights_only=True)
+        del old["recent"]
+        os.remove(self.path(9))
+        torch.save(old, self.path(8))
+        self.assertEqual(self.train(size=36), [8])
 
     def test_one_that_its_writer_removes_is_none_that_is_damaged(self):
         with unittest.mock.patch("os.listdir", return_value=["replica_7.pt"]), \

@@ -12,7 +12,8 @@ from support import Agent, assignment
 
 SOON = 60.0  # seconds: a start of PyTorch on a loaded machine
 # A worker: with `norm` its network has buffers, with `wide` larger ones; rank 0 changes them outside of a step with `strays`.
-# With `unlocked` its file system has no locks. It says "wants N" before it computes step N and goes on when it is told to, says
+# With `unlocked` its file system has no locks. CHECKPOINT_STEPS and EPOCHS may be in its environment.
+# It says "wants N" before it computes step N and goes on when it is told to ("over": when its generation is over), says
 # "did N" after it.
 WORKER = """import errno
 import fcntl
@@ -36,16 +37,18 @@ if sys.argv[3] in ("norm", "wide", "strays"):
     model = torch.nn.Sequential(torch.nn.Linear(2, width), torch.nn.BatchNorm1d(width), torch.nn.Linear(width, 1))
 model = model.double()
 buffers = lambda: [float(x) for b in model.buffers() for x in b.reshape(-1)]
-sampler = mtrun.ElasticSampler(40, 4, 2, epochs=1)
+sampler = mtrun.ElasticSampler(40, 4, 2, epochs=int(os.environ.get("EPOCHS", "1")))
 
 def loss_of(ids):
     print("before", sampler.step, *buffers(), flush=True)
     print("wants", sampler.step, flush=True)
-    sys.stdin.readline()
+    if sys.stdin.readline() == "over\\n":
+        job.wait_until_over(60)
     return model(torch.tensor([[float(i), 1.0 + i % 3] for i in ids], dtype=torch.float64)).pow(2).mean()
 
 with mtrun.join() as job:
-    replica = Replica(job, model, torch.optim.SGD(model.parameters(), lr=1e-4), sampler, folder=sys.argv[2])
+    replica = Replica(job, model, torch.optim.SGD(model.parameters(), lr=1e-4), sampler, folder=sys.argv[2],
+                      checkpoint_steps=int(os.environ.get("CHECKPOINT_STEPS", "0")))
     for taken in replica.steps(loss_of):
         print("loss", taken.step, taken.loss, flush=True)
         print("did", taken.step, flush=True)
@@ -59,7 +62,7 @@ class Worker:
     """One process, and its agent. `values`: the key-value space, shared by all of a generation. `alone`: without agent, which
     `variables` of another launcher's may stand for. `lease`: of the node."""
 
-    def __init__(self, case, folder, values, model="plain", alone=False, lease=None, variables=None):
+    def __init__(self, case, folder, values, model="plain", alone=False, lease=None, variables=None, program=WORKER):
         self.agent, self.values, self.heard, self.lines = Agent(), values, [], []
         case.addCleanup(self.agent.close)
         environment = {**os.environ, **({} if alone else self.agent.environment()), **(variables or {}),
@@ -67,7 +70,7 @@ class Worker:
         if lease is not None:
             environment["MTRUN_LEASE"] = str(lease)
         package = os.path.join(support.ROOT, "python")
-        self.process = subprocess.Popen([sys.executable, "-c", WORKER, package, folder, model], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([sys.executable, "-c", program, package, folder, model], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
                                         pass_fds=[] if lease is None else [lease])
         case.addCleanup(self.close)
@@ -83,6 +86,11 @@ class Worker:
             thread.join()
         self.process.stdin.close()
         self.process.stdout.close()
+
+    def tell_to_give_up(self, micro_batches=1):
+        """Ends a step that waits for the end of its generation, which is near."""
+        self.process.stdin.write("over\n")
+        self.tell(micro_batches - 1)
 
     def tell(self, micro_batches=1):
         self.process.stdin.write(micro_batches * "\n")

@@ -41,6 +41,16 @@ class SocketsTest(unittest.TestCase):
         socket.create_connection(during[2].getsockname()).close()  # who listens goes on
         new.shut_down()  # once more harms nothing
 
+    def test_reads_end_and_writes_do_not_fail(self):
+        """Gloo queues a send whose write fails with EPIPE and never tells who waits for it."""
+        new = NewConnections()
+        near, far, _ = self.pair()
+        new.complete()
+        new.shut_down()
+        self.assertEqual(near.recv(1), b"")
+        near.sendall(b"x")
+        self.assertEqual(far.recv(1), b"x")
+
     def test_before_it_is_complete_all_that_was_made_ends(self):
         new = NewConnections()
         _, far, _ = self.pair()

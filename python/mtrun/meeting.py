@@ -1,0 +1,106 @@
+"""Whose state counts when the members of a new generation meet. Pure functions of what they claim, the same on every member."""
+from dataclasses import dataclass, field, fields
+from typing import Optional
+
+from mtrun.position import Position
+
+NONE = Position(-1, -1)
+BITS64 = 1 << 64
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a member brings: the state in its memory, and the furthest checkpoint that its folder has."""
+    holds: bool = False         # a state that counts, at `position` of `run`
+    lived: bool = False         # this process was in an earlier generation of the job
+    begins_again: bool = False  # holds nothing, but its folder has the ledger of `run`
+    run: int = 0
+    position: Position = NONE
+    parameters: int = 0         # digests
+    buffers: int = 0
+    saved_run: int = 0
+    saved: Position = NONE      # of the furthest readable checkpoint; NONE without one
+    known: int = 0              # highest generation that the member or its folder names
+    gap: int = 0                # what it would add to the generation's number: others may have continued its state unseen
+    refused: bool = False       # its disk refuses to read a checkpoint
+
+    def numbers(self):
+        """As int64."""
+        flat = []
+        for each in fields(self):
+            value = getattr(self, each.name)
+            flat += value if isinstance(value, Position) else [_signed(int(value))]
+        return flat
+
+
+def _signed(value):
+    return value - BITS64 if value >> 63 else value
+
+
+def claim_of(numbers):
+    """The inverse of Claim.numbers()."""
+    left, values = list(numbers), {}
+    for each in fields(Claim):
+        if each.type is Position:
+            values[each.name] = Position(left.pop(0), left.pop(0))
+        elif each.type is bool:
+            values[each.name] = bool(left.pop(0))
+        else:
+            values[each.name] = left.pop(0) % BITS64
+    return Claim(**values)
+
+
+@dataclass(frozen=True)
+class Plan:
+    source: int                # rank whose state all continue from; where nobody holds one, who begins
+    generation: int
+    needy: list = field(default_factory=list)   # ranks that are given the state, ascending
+    rivals: list = field(default_factory=list)  # ranks at the source's position with another state, the source first
+    nobody: bool = False       # nobody holds a state
+
+
+def find_source(claims) -> Optional[int]:
+    """Returns the lowest rank that holds the furthest state, whichever run it is of; None if no rank holds one."""
+    holders = [rank for rank, claim in enumerate(claims) if claim.holds]
+    return max(holders, key=lambda rank: (claims[rank].position, -rank), default=None)
+
+
+def readers(claims):
+    """({ranks}, claim): who has to read a checkpoint above this claim, the furthest state's, before anybody decides; None if
+    nobody holds a state. No ranks if no checkpoint of its run lies above it."""
+    source = find_source(claims)
+    if source is None:
+        return {rank for rank, claim in enumerate(claims) if claim.saved != NONE}, None
+    truth = claims[source]
+    return {rank for rank, claim in enumerate(claims)
+            if claim.saved_run == truth.run and claim.saved > truth.position}, truth
+
+
+def decide(claims, number):
+    """The Plan. `number`: the one that the rendezvous gave this generation; it starts over with a new service, so that what
+    the members know counts too."""
+    source = find_source(claims)
+    nobody = source is None
+    if nobody:
+        source = next((rank for rank, claim in enumerate(claims) if claim.begins_again), 0)
+    truth = claims[source]
+    at_truth = [rank for rank, claim in enumerate(claims)
+                if not nobody and claim.holds and claim.position == truth.position]
+    same = [rank for rank in at_truth if claims[rank].run == truth.run and claims[rank].parameters == truth.parameters]
+    # Buffers are what the program made of them outside of a step, too: those of the source count.
+    needy = [rank for rank, claim in enumerate(claims)
+             if rank != source and (rank not in same or claim.buffers != truth.buffers)]
+    rivals = [source] + [rank for rank in at_truth if rank not in same]
+    known = max(max(claim.known, claim.position.generation, claim.saved.generation) for claim in claims)
+    # Branches that do not know of each other must not have the same number. One holder knows for all that there is no other.
+    gap = min(claims[rank].gap for rank in {source, *same})
+    return Plan(source, max(number, known + 1) + gap, needy, rivals if len(rivals) > 1 else [], nobody)
+
+
+def discarded(first, truth):
+    """Returns the ranks whose live state is given up for `truth`, by the claims with which they came: another generation has gone
+    further. A step that one of them did not finish is not mentioned."""
+    def is_given_up(claim):
+        return claim.run != truth.run or claim.position.generation != truth.position.generation
+
+    return [rank for rank, claim in enumerate(first) if claim.lived and claim.holds and is_given_up(claim)]

@@ -1,0 +1,112 @@
+"""Whose state counts when members meet, by what they hold and what their disks hold."""
+import itertools
+import unittest
+
+import support  # the package's path
+from mtrun.meeting import NONE, Claim, claim_of, decide, discarded, find_source, readers
+from mtrun.position import Position
+
+RUN, OTHER = 0xF123456789ABCDEF, 7
+
+
+def live(generation, steps, run=RUN, **more):
+    return Claim(holds=True, run=run, position=Position(steps, generation),
+                 **{"lived": True, "parameters": 1000 * generation + steps, "known": generation, **more})
+
+
+def fresh(generation, steps, **more):
+    """A process that has loaded its checkpoint."""
+    return live(generation, steps, **{"lived": False, "saved": Position(steps, generation), "saved_run": RUN, **more})
+
+
+def disk(generation, steps, run=RUN):
+    return {"saved": Position(steps, generation), "saved_run": run}
+
+
+class MeetingTest(unittest.TestCase):
+    def test_claims_travel_as_int64(self):
+        for claim in (Claim(), live(3, 350, buffers=2**63 - 1, gap=5, refused=True), fresh(2, 66, begins_again=True)):
+            numbers = claim.numbers()
+            self.assertTrue(all(-2**63 <= number < 2**63 for number in numbers))
+            self.assertEqual(claim_of(numbers), claim)
+
+    def test_a_frozen_state_gives_way_to_the_checkpoint_of_those_who_went_on(self):
+        frozen = live(2, 66, **disk(3, 350))
+        self.assertEqual(readers([frozen])[0], {0})
+        self.assertEqual(readers([frozen, live(2, 66)])[0], {0}, "it reads what the others have not")
+        read = fresh(3, 350)
+        self.assertEqual(readers([read, live(2, 66)])[0], set())
+        plan = decide([read, live(2, 66)], 4)
+        self.assertEqual((plan.source, plan.needy), (0, [1]))
+        self.assertEqual(discarded([frozen, live(2, 66)], read), [0, 1])
+
+    def test_what_cannot_be_read_does_not_count(self):
+        self.assertEqual(readers([live(2, 66)])[0], set())
+
+    def test_a_checkpoint_of_another_run_is_not_read(self):
+        self.assertEqual(readers([live(2, 66, **disk(9, 999, run=OTHER))])[0], set())
+
+    def test_where_nobody_holds_a_state_all_read_theirs(self):
+        self.assertEqual(readers([Claim(), Claim(**disk(3, 350))]), ({1}, None))
+
+    def test_a_node_that_joins_with_more_steps_brings_the_run_forward(self):
+        came = [live(19, 110), fresh(5, 271)]
+        plan = decide(came, 3)
+        self.assertEqual((plan.source, plan.needy, plan.generation), (1, [0], 20))
+        self.assertEqual(discarded(came, came[1]), [0])
+        self.assertEqual(discarded([fresh(19, 110), came[1]], came[1]), [], "a checkpoint is not a live state")
+
+    def test_a_live_state_that_is_further_than_a_later_generations_counts(self):
+        further, later = live(2, 100), live(3, 70, **disk(3, 70))
+        self.assertEqual(readers([later, further])[0], set())
+        self.assertEqual(decide([later, further], 4).source, 1)
+        self.assertEqual(discarded([later, further], further), [0])
+        self.assertEqual(discarded([live(3, 69), later], later), [], "it has not finished the last step")
+
+    def test_of_as_many_steps_the_later_generations_count(self):
+        self.assertEqual(decide([live(2, 100), live(3, 100)], 4).source, 1)
+        self.assertEqual(readers([live(2, 100, **disk(3, 100))])[0], {0})
+
+    def test_of_a_cold_start_the_further_disk_counts_in_either_order(self):
+        older, newer = fresh(5, 100), fresh(5, 271)
+        self.assertEqual(decide([older, newer], 1).source, 1)
+        self.assertEqual(decide([newer, older], 1).source, 0)
+
+    def test_a_state_that_others_may_have_continued_unseen_leaves_a_gap(self):
+        self.assertEqual(decide([fresh(5, 100, gap=1000)], 1).generation, 1006)
+        self.assertEqual(decide([live(5, 100, gap=1000)], 1).generation, 1006, "its lease had lapsed")
+        self.assertEqual(decide([fresh(5, 100, gap=1000), live(5, 100)], 1).generation, 6, "one has lived on")
+        self.assertEqual(decide([fresh(3, 350, gap=1000), live(2, 66)], 1).generation, 1004)
+        self.assertEqual(decide([live(3, 350), live(2, 66, gap=1000)], 1).generation, 4, "of the source alone")
+        self.assertEqual(decide([Claim(begins_again=True, known=5, gap=1000)], 1).generation, 1006)
+        self.assertEqual(decide([Claim()], 1).generation, 1)
+
+    def test_of_two_runs_the_one_with_more_steps_counts(self):
+        self.assertEqual(find_source([live(19, 3, run=OTHER), live(5, 271)]), 1)
+
+    def test_two_states_of_one_position_are_rivals(self):
+        self.assertEqual(decide([live(5, 100), live(5, 99), live(5, 100, parameters=1)], 1).rivals, [0, 2])
+        self.assertEqual(decide([live(5, 100), live(5, 100)], 1).rivals, [])
+
+    def test_any_members_agree_and_never_go_back(self):
+        positions = [Position(s, g) for g in (1, 2, 3) for s in (0, 5, 9)]
+        states = [Claim()] + [live(p.generation, p.steps) for p in positions]
+        disks = [{}] + [disk(p.generation, p.steps) for p in positions]
+        members = [Claim(**{**vars(state), **saved}) for state, saved in itertools.product(states, disks)]
+        for first, second in itertools.product(members, members):
+            claims = [first, second]
+            for _ in range(2):  # all disks are intact
+                reads = readers(claims)[0]
+                claims = [fresh(c.saved.generation, c.saved.steps, known=max(c.known, c.saved.generation)) if rank in reads else c
+                          for rank, c in enumerate(claims)]
+            self.assertEqual(readers(claims)[0], set())
+            highest = max(max(c.position, c.saved) for c in (first, second))
+            if highest != NONE:
+                plan = decide(claims, 1)
+                self.assertEqual(claims[plan.source].position, highest)
+                self.assertEqual(highest.steps, max(p.steps for c in (first, second) for p in (c.position, c.saved)))
+                self.assertGreater(plan.generation, max(highest.generation, first.known, second.known))
+
+
+if __name__ == "__main__":
+    unittest.main()
