@@ -191,7 +191,9 @@ absl::Status JobMembership::Enter(const channel::Assignment& given) {
   agent_->Enter(given.generation);
   agent_->ResetAbort();
   entered_ = given.generation;
-  lease_lapsed_ = leased_ != 0 && lease_is_over();
+  // A lapse counts until a generation has connected: those that break meanwhile have leases of their own.
+  lease_lapsed_ = (leased_ != 0 && lease_is_over()) || (!connected_ && lease_lapsed_);
+  connected_ = false;
   leased_ = entered_.id;
   assigned_at_ = MonotonicNow();
   agent_link_->OnBreak([this](const std::string& reason) { agent_->Abort(reason); });
@@ -230,6 +232,7 @@ absl::Status JobMembership::Enter(const channel::Assignment& given) {
   } else {
     waits_->Watch(entered_, nullptr);
   }
+  connected_ = true;
   agent_->Send(channel::Ready{given.generation}).IgnoreError();
   return absl::OkStatus();
 }

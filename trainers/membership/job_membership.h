@@ -89,7 +89,8 @@ class JobMembership final : public Membership {
   uint64_t generation_ = 1;
   channel::Generation entered_;
   std::atomic<uint64_t> leased_ = 0;  // its id
-  bool lease_lapsed_ = false;         // of the one before
+  bool lease_lapsed_ = false;         // of the last one that had connected
+  bool connected_ = false;            // the entered one has
   TimePoint assigned_at_, connected_at_;
   std::unique_ptr<AgentConnection> connection_;
   std::shared_ptr<AgentLink> agent_link_;  // of the connection, null without one; so is the next
