@@ -384,7 +384,8 @@ absl::StatusOr<bool> TrainLoop::StopWhileWaiting(const std::string& why) {
     return true;
   }
   outcome_.complete = false;
-  outcome_.stopped = absl::StrCat(why, ": left at step ", steps(), ", for the job's other nodes to continue");
+  outcome_.stopped = absl::StrCat(why, ": left at step ", steps(), "; the job continues on other nodes",
+                                  leaves_unsaved ? ", if there are any" : "");
   membership_.ReportLeaving(why);
   return true;
 }
