@@ -108,8 +108,15 @@ absl::StatusOr<bool> HasIntact(Files& files, const std::string& root, const Snap
   return false;
 }
 
+absl::StatusOr<RunState> StateOn(Files& files, const std::string& root, int64_t step) {
+  MT_ASSIGN_OR_RETURN(const std::string text,
+                      files.Read(absl::StrCat(root, "/", StepFolder(step), "/", kStateFile)));
+  return DecodeRunState(text);
+}
+
 std::optional<Position> PositionOn(Files& files, const std::string& root, int64_t step) {
-  return PositionOf(files.Read(absl::StrCat(root, "/", StepFolder(step), "/", kStateFile)).value_or(""));
+  const absl::StatusOr<RunState> state = StateOn(files, root, step);
+  return state.ok() ? std::optional(state->position) : std::nullopt;
 }
 
 /// Names a folder of `root` that does not exist yet.
@@ -259,10 +266,9 @@ absl::StatusOr<std::vector<SavedPosition>> CompletePositions(Files& files, const
   MT_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, CompleteSteps(files, root));
   std::vector<SavedPosition> saved;
   for (const int64_t step : steps) {
-    const std::string state = absl::StrCat(root, "/", StepFolder(step), "/", kStateFile);
-    const absl::StatusOr<RunState> decoded = DecodeRunState(files.Read(state).value_or(""));
-    saved.push_back(decoded.ok() ? SavedPosition{decoded->run, decoded->position}
-                                 : SavedPosition{0, {.generation = 0, .steps = step}});
+    const absl::StatusOr<RunState> state = StateOn(files, root, step);
+    saved.push_back(state.ok() ? SavedPosition{state->run, state->position}
+                               : SavedPosition{0, {.generation = 0, .steps = step}});
   }
   return saved;
 }
