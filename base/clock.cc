@@ -21,7 +21,7 @@ std::optional<TimePoint> Earlier(std::optional<TimePoint> a, std::optional<TimeP
   return std::min(*a, *b);
 }
 
-/// What a Duration cannot hold, 292 years either way, is its most; what is no number is none.
+/// Clamps to the range of Duration, 292 years either way; NaN becomes zero.
 Duration FromSeconds(double seconds) {
   constexpr double kBeyond = 0x1p63;  // the first number of nanoseconds that does not fit
   const double nanoseconds = seconds * 1e9;

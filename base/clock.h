@@ -1,5 +1,4 @@
-// Time as the pure cores see it: points on one machine's monotonic clock. Clocks of different nodes are never
-// compared.
+// Time in the pure cores: points on one machine's monotonic clock, never compared between nodes.
 #pragma once
 
 #include <chrono>
@@ -10,27 +9,26 @@
 namespace mtrun {
 
 using Duration = std::chrono::nanoseconds;
-/// A point of this machine's monotonic clock; also the time argument of every pure core (tests count from
-/// zero).
+/// A point on this machine's monotonic clock. Pure cores take it as an argument; tests count from zero.
 using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
 TimePoint MonotonicNow();
-/// Time since this machine booted, suspended or not (CLOCK_BOOTTIME): the same in all its processes.
+/// Returns the time since boot, suspended time included (CLOCK_BOOTTIME); the same in all processes.
 Duration BootNow();
 
-/// The earlier of two points of which either may be missing; nothing when both are.
+/// Returns the earlier of two optional points, or nothing if both are missing.
 std::optional<TimePoint> Earlier(std::optional<TimePoint> a, std::optional<TimePoint> b);
 
-/// Seconds, with fractions, as settings and messages carry them.
+/// Converts from seconds with fractions, the unit of settings and messages.
 Duration FromSeconds(double seconds);
 double ToSeconds(Duration duration);
 
-/// Nanoseconds since 1970: wall-clock time for people, logs and the blame only; no other decision reads it.
+/// Returns nanoseconds since 1970. Wall-clock time is for people, logs and the blame only.
 int64_t WallClockNs();
-/// "2026-11-21T14:37:44.123Z".
+/// Formats a time as "2026-11-21T14:37:44.123Z".
 std::string WallClockText(int64_t wall_clock_ns = WallClockNs());
 
-/// "850 ms", "12.3 s", "4 min 05 s", "2 h 03 min": for people.
+/// Formats a duration for people: "850 ms", "12.3 s", "4 min 05 s", "2 h 03 min".
 std::string HumanDuration(Duration duration);
 
 }  // namespace mtrun

@@ -21,7 +21,7 @@ std::vector<ControlGroup> ControlGroupsOf(std::string_view controller, const std
     const std::vector<std::string> controllers = absl::StrSplit(fields[1], ',');
     if (!version2 && std::find(controllers.begin(), controllers.end(), controller) == controllers.end())
       continue;
-    // A container's own group is mounted as the top one, where the path is the host's.
+    // A container's own group is mounted at the top, although the path is the host's.
     const std::string mount =
         absl::StrCat(root, version2 ? "/sys/fs/cgroup" : absl::StrCat("/sys/fs/cgroup/", View(controller)));
     for (std::string path = fields[2]; absl::StartsWith(path, "/") && path != "/";

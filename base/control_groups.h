@@ -1,5 +1,4 @@
-// The control groups of this process: where limits are that count for it. `root` reads files below it: "" for
-// this machine, a folder with proc/ and sys/ in tests.
+// The control groups that limit this process. Files are read below `root`, which tests replace.
 #pragma once
 
 #include <string>
@@ -9,13 +8,13 @@
 namespace mtrun {
 
 struct ControlGroup {
-  std::string folder;  // with the controller's files
+  std::string folder;  // contains the controller's files
   bool version2 = false;
   bool operator==(const ControlGroup&) const = default;
 };
 
-/// Its group and those above it, as far as `controller` ("cpu", "pids") manages them; both versions of
-/// control groups may be there. A container's own group is the top one.
+/// Returns this process's group and its ancestors, as far as `controller` ("cpu", "pids") manages them. Both
+/// versions of control groups can be present. Inside a container the container's own group is the topmost.
 std::vector<ControlGroup> ControlGroupsOf(std::string_view controller, const std::string& root = "");
 
 }  // namespace mtrun

@@ -1,4 +1,4 @@
-// Numbers of things, as people write them.
+// Counts of things, written for people.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace mtrun {
 
-/// "1 node", "3 nodes"; `noun` in the singular, its plural ends in s.
+/// Returns "1 node", "3 nodes". `noun` is singular and must form its plural with s.
 inline std::string Counted(int64_t count, std::string_view noun) {
   return absl::StrCat(count, " ", View(noun), count == 1 ? "" : "s");
 }

@@ -1,5 +1,5 @@
-// Secrets of data servers, derived from the cluster's token: whoever has them may read the data sets that are
-// served, and do nothing else. Pure but for FindDataKey.
+// Secrets of data servers, derived from the cluster's token. They permit reading the served data sets and
+// nothing else. Pure except for FindDataKey.
 #pragma once
 
 #include <string>
@@ -10,20 +10,20 @@
 
 namespace mtrun {
 
-/// mtrun gives it to its workers, which are not given the token.
+/// Environment variable in which mtrun passes the key to its workers, which do not get the token.
 inline constexpr char kDataKeyVariable[] = "MTRUN_DATA_KEY";
 
-/// 64 hexadecimal digits; the token cannot be had from it. The TLS identity of a data server is derived from
-/// it (DeriveIdentity).
+/// Returns 64 hexadecimal digits from which the token cannot be recovered. The TLS identity of a data server
+/// is derived from this key (DeriveIdentity).
 std::string DataKeyOf(std::string_view token);
-/// What a client shows in "Authorization: Bearer ...". Of a server without TLS, on loopback, another one:
-/// what may be read on the way there opens nothing elsewhere.
+/// Returns the credential that a client sends in "Authorization: Bearer ...". A plain-text server (loopback
+/// only) has a different one, so a credential read from that traffic is useless elsewhere.
 std::string BearerOf(std::string_view data_key, bool encrypted);
 
-/// What shows "Authorization: Bearer ..." to read a data server's /metrics, and no data.
+/// Returns the bearer credential that opens a data server's /metrics, but no data.
 std::string MetricsBearerOf(std::string_view data_key, bool encrypted);
 
-/// The variable, or what the cluster's token gives (LoadToken). kNotFound for none.
+/// Returns the key from the variable or from the cluster's token (LoadToken). kNotFound if neither exists.
 absl::StatusOr<std::string> FindDataKey(const EnvironmentMap& environment);
 
 }  // namespace mtrun

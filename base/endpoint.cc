@@ -26,7 +26,7 @@ bool IsInterfaceCharacter(char c) {
          absl::string_view("-_.~:").find(c) != absl::string_view::npos;
 }
 
-/// Of a network interface, too: "fe80::1%eth0".
+/// Accepts a zone too: "fe80::1%eth0".
 bool IsV6Address(absl::string_view host) {
   in6_addr address;
   const std::string text(host.substr(0, host.find('%')));
@@ -57,10 +57,10 @@ struct Parts {
 absl::StatusOr<Parts> Split(absl::string_view text) {
   if (absl::StartsWith(text, "[")) {
     const size_t close = text.find(']');
-    if (close == absl::string_view::npos) return Wrong(text, "the bracket is never closed");
+    if (close == absl::string_view::npos) return Wrong(text, "the '[' is never closed");
     const absl::string_view rest = text.substr(close + 1), host = text.substr(1, close - 1);
-    if (!rest.empty() && rest[0] != ':') return Wrong(text, "only :PORT may follow the bracket");
-    if (!IsV6Address(host)) return Wrong(text, "only an IPv6 address stands in brackets");
+    if (!rest.empty() && rest[0] != ':') return Wrong(text, "only :PORT may follow the ']'");
+    if (!IsV6Address(host)) return Wrong(text, "only an IPv6 address may be in brackets");
     return Parts{host, rest.empty() ? rest : rest.substr(1), !rest.empty()};
   }
   const size_t colon = text.find(':');
@@ -74,21 +74,27 @@ absl::StatusOr<Parts> Split(absl::string_view text) {
 
 }  // namespace
 
-absl::StatusOr<Endpoint> ParseEndpoint(std::string_view std_text) {
+absl::StatusOr<Endpoint> ParseEndpoint(std::string_view std_text, int port) {
   const absl::string_view text = View(std_text);
   const absl::StatusOr<Parts> parts = Split(text);
   if (!parts.ok()) return parts.status();
   if (parts->host.empty()) return Wrong(text, "the host is missing");
   for (const char c : parts->host) {
     if (absl::ascii_isspace(static_cast<unsigned char>(c)) || c == '/' || c == '@' || c == ',')
-      return Wrong(text, "a host has no blanks, slashes, commas or @");
+      return Wrong(text, "a host cannot contain spaces, slashes, commas or @");
   }
-  Endpoint endpoint{.host = std::string(parts->host)};
+  Endpoint endpoint{.host = std::string(parts->host), .port = port};
   if (parts->has_port &&
       (!absl::SimpleAtoi(parts->port, &endpoint.port) || endpoint.port < 0 || endpoint.port > 65535)) {
-    return Wrong(text, "the port is a number from 0 to 65535");
+    return Wrong(text, "the port must be a number from 0 to 65535");
   }
   return endpoint;
+}
+
+absl::StatusOr<Endpoint> ParseLocalEndpoint(std::string_view text, int port) {
+  const absl::string_view number = absl::StripPrefix(View(text), ":");
+  const bool port_alone = !number.empty() && std::all_of(number.begin(), number.end(), absl::ascii_isdigit);
+  return ParseEndpoint(port_alone ? absl::StrCat("127.0.0.1:", number) : std::string(text), port);
 }
 
 std::string ToText(const Endpoint& endpoint) {
@@ -98,9 +104,18 @@ std::string ToText(const Endpoint& endpoint) {
 }
 
 bool IsIpAddress(std::string_view host) {
-  if (host.find('\0') != std::string_view::npos) return false;  // inet_pton would read up to there
+  if (host.find('\0') != std::string_view::npos) return false;  // inet_pton would stop there
   in_addr v4;
   return inet_pton(AF_INET, std::string(host).c_str(), &v4) == 1 || IsV6Address(View(host));
+}
+
+bool IsEveryAddress(std::string_view host) {
+  const std::string text(host);
+  in_addr v4;
+  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return v4.s_addr == INADDR_ANY;
+  in6_addr v6;
+  if (inet_pton(AF_INET6, text.c_str(), &v6) != 1) return false;
+  return IN6_IS_ADDR_UNSPECIFIED(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr32[3] == INADDR_ANY);
 }
 
 std::vector<std::string> ResolveHost(const std::string& host) {

@@ -1,5 +1,5 @@
-// Where a service is, as people write it ("host", "host:port", "[v6 address]:port"), and whether other
-// machines can be there. Parsing is pure; only ResolveHost asks the system.
+// Service endpoints as people write them ("host", "host:port", "[v6 address]:port"), and whether other
+// machines can reach them. Parsing is pure; only ResolveHost asks the system.
 #pragma once
 
 #include <functional>
@@ -12,6 +12,7 @@
 namespace mtrun {
 
 inline constexpr int kDefaultEndpointPort = 29400;
+inline constexpr int kDefaultPagePort = 8080;
 
 struct Endpoint {
   std::string host;  // without brackets
@@ -19,27 +20,31 @@ struct Endpoint {
   bool operator==(const Endpoint&) const = default;
 };
 
-/// kInvalidArgument says what is wrong with `text`. Port 0 is allowed (any free port; only a loopback host
-/// can mean it).
-absl::StatusOr<Endpoint> ParseEndpoint(std::string_view text);
-/// "host:port"; an IPv6 address gets brackets.
+/// Parses `text`; kInvalidArgument says what is wrong with it. Port 0 means any free port and is only useful
+/// with a loopback host. `port`: if `text` has none.
+absl::StatusOr<Endpoint> ParseEndpoint(std::string_view text, int port = kDefaultEndpointPort);
+/// Likewise; "8080" and ":8080" are a port of 127.0.0.1.
+absl::StatusOr<Endpoint> ParseLocalEndpoint(std::string_view text, int port = kDefaultEndpointPort);
+/// Returns "host:port", with brackets around an IPv6 address.
 std::string ToText(const Endpoint& endpoint);
 bool IsIpAddress(std::string_view host);
+/// Returns whether `host` is 0.0.0.0 or ::, every address of a machine.
+bool IsEveryAddress(std::string_view host);
 
-/// The addresses that a host's name leads to, as numbers; none when it does not resolve.
+/// Returns the numeric addresses of a host name; none if it does not resolve.
 using Resolver = std::function<std::vector<std::string>(const std::string& host)>;
-/// The system's resolver, each address once. Blocks as long as the system's resolver does.
+/// Asks the system's resolver and returns each address once. Blocks as long as that resolver does.
 std::vector<std::string> ResolveHost(const std::string& host);
 
-/// Whether `host` never leaves this machine. Of addresses 127.0.0.0/8, also mapped into IPv6, and ::1. Of
-/// names only localhost and those below it (RFC 6761), in any case, when every address that they resolve to
-/// is such a one. No other name is, whatever it resolves to here: hosts files often give a node's own name
-/// 127.0.1.1 on that node alone, and the ends of a job must judge alike.
+/// Returns whether `host` always stays on this machine. Addresses: 127.0.0.0/8 (also mapped into IPv6) and
+/// ::1. Names: only localhost and names below it (RFC 6761), in any case, and only if all their addresses are
+/// loopback. Other names never count, whatever they resolve to here: a hosts file often maps a node's own
+/// name to 127.0.1.1 on that node alone, and both ends of a job must agree.
 bool IsLoopback(std::string_view host, const Resolver& resolve = ResolveHost);
-/// A resolver for who cannot wait, or must judge today as tomorrow: asks nobody, and takes names of loopback
-/// for what they say.
+/// A resolver that makes no queries, for callers that cannot block or need repeatable answers. It takes
+/// localhost names at face value and resolves no others.
 std::vector<std::string> NamesAsTheySay(const std::string& host);
-/// Whether every one of them is; an empty list is not.
+/// Returns whether all endpoints are loopback; false for an empty list.
 bool AreLoopback(const std::vector<Endpoint>& endpoints, const Resolver& resolve = ResolveHost);
 
 }  // namespace mtrun

@@ -19,7 +19,7 @@ std::string TextOf(const nlohmann::json& object, const char* key) {
 
 constexpr size_t kShownBytes = 1000;
 
-/// For people: without what would move their cursor.
+/// Returns the start of the text for people, without characters that move the cursor.
 std::string Beginning(const std::string& text) {
   std::string shown = text.substr(0, kShownBytes);
   std::replace_if(
@@ -31,13 +31,13 @@ std::string Beginning(const std::string& text) {
 }  // namespace
 
 absl::StatusOr<ErrorRecord> ParseErrorFile(std::string_view text) {
-  MT_ASSIGN_OR_RETURN(const nlohmann::json root, ParseJsonObject(text, kMostErrorFileBytes));
+  MT_ASSIGN_OR_RETURN(const nlohmann::json root, ParseJsonObject(text, kMaxErrorFileBytes));
   const auto message = root.find("message");
   if (message == root.end()) return absl::InvalidArgumentError("an error file needs the key \"message\"");
   if (message->is_string()) return ErrorRecord{message->get<std::string>(), "", TextOf(root, "timestamp")};
   if (!message->is_object() || !message->contains("message")) {
     return absl::InvalidArgumentError(
-        "\"message\" of an error file is a text, or an object with a \"message\"");
+        "\"message\" of an error file must be a string, or an object with a \"message\"");
   }
   ErrorRecord record{TextOf(*message, "message"), "", ""};
   if (const auto extra = message->find("extraInfo"); extra != message->end() && extra->is_object()) {
@@ -48,12 +48,12 @@ absl::StatusOr<ErrorRecord> ParseErrorFile(std::string_view text) {
 }
 
 absl::StatusOr<ErrorRecord> ReadErrorFile(const std::string& path) {
-  MT_ASSIGN_OR_RETURN(const std::string text, ReadFileStart(path, kMostErrorFileBytes + 1));
+  MT_ASSIGN_OR_RETURN(const std::string text, ReadFileStart(path, kMaxErrorFileBytes + 1));
   absl::StatusOr<ErrorRecord> record = ParseErrorFile(text);
   if (record.ok()) return record;
   const absl::Status why = Annotate(record.status(), path);
   if (text.empty()) return why;
-  return absl::Status(why.code(), absl::StrCat(why.message(), "; it begins: ", Beginning(text)));
+  return absl::Status(why.code(), absl::StrCat(why.message(), "; it begins with: ", Beginning(text)));
 }
 
 std::string ErrorFileText(std::string_view message, int64_t unix_seconds) {

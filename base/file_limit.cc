@@ -1,14 +1,18 @@
 #include "base/file_limit.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "base/posix.h"
 
 namespace mtrun {
 namespace {
+
+constexpr char kSizeLimit[] = "mtrun/size-limit";  // tells EFBIG from a full disk
 
 rlimit Ask() {
   rlimit limit = {1024, 1024};
@@ -18,8 +22,10 @@ rlimit Ask() {
 
 }  // namespace
 
-void RaiseFileLimit() {
+void RaiseFileLimit(size_t wanted) {
   rlimit limit = InheritedFileLimit();
+  const rlimit beyond = {wanted, wanted};
+  if (wanted > limit.rlim_max && setrlimit(RLIMIT_NOFILE, &beyond) == 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
 }
@@ -35,5 +41,22 @@ void MakeRoomForFiles(size_t count) {
 }
 
 size_t FileLimit() { return Ask().rlim_cur; }
+
+void SurviveSizeLimit() { signal(SIGXFSZ, SIG_IGN); }
+
+size_t SizeLimit() {
+  rlimit limit = {};
+  return getrlimit(RLIMIT_FSIZE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
+absl::Status AtSizeLimit(const std::string& text) {
+  const size_t limit = SizeLimit();
+  absl::Status status = absl::ResourceExhaustedError(
+      limit == RLIM_INFINITY ? text : absl::StrCat(text, " (ulimit -f allows ", limit, " bytes in a file)"));
+  status.SetPayload(kSizeLimit, absl::Cord());
+  return status;
+}
+
+bool IsAtSizeLimit(const absl::Status& status) { return status.GetPayload(kSizeLimit).has_value(); }
 
 }  // namespace mtrun

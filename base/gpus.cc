@@ -8,7 +8,7 @@
 namespace mtrun {
 namespace {
 
-// NVML API reference, "Device Queries": the few calls that are needed, by their stable names and layouts.
+// The few NVML calls needed, with stable names and layouts (NVML API reference, "Device Queries").
 using Device = void*;
 struct Utilization {
   unsigned gpu, memory;  // percent of the last sample period
@@ -18,7 +18,7 @@ struct Memory {
 };
 constexpr int kSuccess = 0;
 constexpr int kDieTemperature = 0;  // NVML_TEMPERATURE_GPU
-constexpr unsigned kMostGpus = 256;
+constexpr unsigned kMaxGpus = 256;
 
 class Nvml final : public Gpus {
  public:
@@ -47,7 +47,7 @@ class Nvml final : public Gpus {
     unsigned count = 0;
     std::vector<GpuReading> gpus;
     if (count_(&count) != kSuccess) return gpus;
-    for (unsigned i = 0; i < std::min(count, kMostGpus); ++i) {
+    for (unsigned i = 0; i < std::min(count, kMaxGpus); ++i) {
       Device device = nullptr;
       GpuReading& gpu = gpus.emplace_back();
       if (handle_(i, &device) == kSuccess) Fill(device, &gpu);

@@ -1,5 +1,5 @@
-// The GPUs of this machine, through NVIDIA's management library (NVML), which is loaded while the program
-// runs: where it is not there, there are none to show. Blocking; one thread at a time.
+// The GPUs of this machine, read through NVIDIA's management library (NVML). The library is loaded at run
+// time; if it is missing, there are no GPUs to show. Blocking; one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace mtrun {
 
-/// What a GPU does not tell is -1 or 0.
+/// One GPU's reading; values that the GPU does not report are -1 or 0.
 struct GpuReading {
   std::string name;
   int busy_percent = -1;
-  int64_t memory = 0, memory_total = 0;  // bytes, in use and in all
+  int64_t memory = 0, memory_total = 0;  // bytes, used and total
   int temperature = -1;                  // degrees Celsius
   bool operator==(const GpuReading&) const = default;
 };
@@ -23,13 +23,13 @@ class Gpus {
  public:
   static constexpr char kLibrary[] = "libnvidia-ml.so.1";
 
-  /// Null where the library is not there or finds no driver.
+  /// Loads the library; null if it is missing or finds no driver.
   static std::unique_ptr<Gpus> Load(const std::string& library = kLibrary);
   virtual ~Gpus() = default;
-  /// By index.
+  /// Reads all GPUs, ordered by index.
   virtual std::vector<GpuReading> Read() = 0;
-  /// The one at that address on the bus ("00000000:17:00.0"), whatever indexes this process knows the GPUs
-  /// by; nothing: there is none.
+  /// Reads the GPU at this bus address ("00000000:17:00.0"), independent of the indexes that this process
+  /// sees. Nothing if there is no such GPU.
   virtual std::optional<GpuReading> ReadAt(const std::string& pci_address) = 0;
 };
 

@@ -35,7 +35,7 @@ void JsonFields::ReadOrNull(const char* name, double& value) {
 void JsonFields::Read(const char* name, std::string& value) {
   const json* const found = Find(name);
   if (found == nullptr) return;
-  if (!found->is_string()) return Complain(name, "is not text");
+  if (!found->is_string()) return Complain(name, "is not a string");
   value = found->get<std::string>();
 }
 
@@ -44,7 +44,7 @@ void JsonFields::Read(const char* name, std::vector<std::string>& value) {
   if (list == nullptr) return;
   std::vector<std::string> texts;
   for (const json& item : *list) {
-    if (!item.is_string()) return Complain(name, "is not a list of texts");
+    if (!item.is_string()) return Complain(name, "is not a list of strings");
     texts.push_back(item.get<std::string>());
   }
   value = std::move(texts);

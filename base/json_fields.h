@@ -1,5 +1,5 @@
-// Fields of a JSON object, one at a time: the first one that is missing or of another kind becomes one
-// sentence.
+// Reads the fields of a JSON object one by one; the first missing or mistyped field becomes a one-sentence
+// error.
 #pragma once
 
 #include <concepts>
@@ -15,13 +15,13 @@
 
 namespace mtrun {
 
-/// Not thread-safe. `object` must outlive it; one that is no object lacks every field.
+/// Not thread-safe. `object` must outlive the reader; if it is not a JSON object, every field is missing.
 class JsonFields {
  public:
-  /// `where` begins the sentence: "hello".
+  /// Starts every complaint with `where`, for example "hello".
   JsonFields(std::string where, const nlohmann::json& object) : where_(std::move(where)), object_(object) {}
 
-  /// What is wrong leaves the value as it was.
+  /// Reads a field; `value` keeps its old value on error.
   void Read(const char* name, bool& value);
   void Read(const char* name, double& value);
   void Read(const char* name, std::string& value);
@@ -35,19 +35,19 @@ class JsonFields {
       return Complain(name, found->is_number_integer() ? "is out of range" : "is not a whole number");
     value = *number;
   }
-  /// Null is what is not finite: JSON has no other word for it.
+  /// Reads a number or null; null means a non-finite value, which JSON cannot express.
   void ReadOrNull(const char* name, double& value);
 
   bool Has(const char* name) const { return object_.is_object() && object_.contains(name); }
-  /// The field, or null after a complaint that it is missing (or no list).
+  /// Returns the field, or null after a complaint that it is missing (or not a list).
   const nlohmann::json* Find(const char* name);
   const nlohmann::json* FindList(const char* name);
 
-  /// `what` completes 'hello: field "pid" '.
+  /// Records a complaint, 'hello: field "pid" <what>'.
   void Complain(const char* name, std::string_view what);
   void Complain(absl::Status status);
   const std::string& where() const { return where_; }
-  /// kInvalidArgument: the first complaint.
+  /// Returns the first complaint as kInvalidArgument.
   const absl::Status& status() const { return status_; }
 
  private:

@@ -8,7 +8,7 @@ absl::Status LineBuffer::Append(std::string_view bytes) {
   pending_.erase(0, start_);
   start_ = 0;
   pending_.append(bytes);
-  // Only the unfinished tail counts: complete lines wait for Next().
+  // Only the unfinished tail counts, because complete lines wait for Next().
   const size_t last = pending_.rfind('\n');
   const size_t tail = last == std::string::npos ? pending_.size() : pending_.size() - last - 1;
   if (tail > max_line_) {

@@ -1,5 +1,4 @@
-// Newline-framed messages over a byte stream: bytes in, whole lines out, with a bound on how long a line may
-// be.
+// Splits a byte stream into newline-terminated messages of bounded length.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +10,15 @@
 
 namespace mtrun {
 
-/// Collects bytes and hands out complete lines. Not thread-safe. A line over `max_line` bytes is an error
-/// that stays.
+/// Collects bytes and returns complete lines; one over `max_line` is a permanent error. Not thread-safe.
 class LineBuffer {
  public:
   static constexpr size_t kDefaultMaxLine = 16 << 20;
   explicit LineBuffer(size_t max_line = kDefaultMaxLine) : max_line_(max_line) {}
 
-  /// kInvalidArgument once a line grows beyond the bound; the connection should then be closed.
+  /// Adds bytes. kInvalidArgument if a line exceeds the bound; the connection should then be closed.
   absl::Status Append(std::string_view bytes);
-  /// Next complete line without its '\n', or nothing.
+  /// Returns the next complete line without its '\n', or nothing.
   std::optional<std::string> Next();
 
  private:

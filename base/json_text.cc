@@ -6,8 +6,8 @@
 namespace mtrun {
 namespace {
 
-/// Where the first bracket beyond `most_depth` levels stands; npos where there is none. Looks at brackets and
-/// strings alone: what else is wrong is for the parser to say.
+/// Returns the position of the first bracket beyond `most_depth` levels, npos if there is none. Looks only at
+/// brackets and strings; the parser reports all other errors.
 size_t FirstTooDeep(std::string_view text, int most_depth) {
   int depth = 0;
   bool in_string = false;
@@ -31,21 +31,20 @@ size_t FirstTooDeep(std::string_view text, int most_depth) {
 
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, size_t most_bytes, int most_depth) {
   if (text.size() > most_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("longer than ", most_bytes, " bytes, which is more than is read of it"));
+    return absl::InvalidArgumentError(absl::StrCat("longer than ", most_bytes, " bytes, the limit"));
   }
   if (const size_t at = FirstTooDeep(text, most_depth); at != std::string_view::npos) {
     return absl::InvalidArgumentError(
-        absl::StrCat("nested deeper than ", most_depth, " levels at byte ", at, ": write it flatter"));
+        absl::StrCat("nested deeper than ", most_depth, " levels at byte ", at, ": reduce the nesting"));
   }
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
-    // Its text may quote all that was read.
+    // The exception's own text can quote the whole input.
     return absl::InvalidArgumentError(
-        absl::StrCat("not valid JSON at byte ", error.byte, ": cut short, or no JSON"));
+        absl::StrCat("not valid JSON at byte ", error.byte, ": truncated or malformed"));
   } catch (const nlohmann::json::exception&) {
-    return absl::InvalidArgumentError("not valid JSON: a number in it is too large");
+    return absl::InvalidArgumentError("not valid JSON: it contains a number that is too large");
   }
 }
 

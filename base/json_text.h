@@ -1,5 +1,5 @@
-// JSON that others wrote: files, messages, headers. Every parse of it goes through here, so that its size and
-// its depth are bounded and no exception escapes. Pure.
+// Parses JSON from outside: files, messages, headers. Every such parse goes through here, so that size and
+// depth are bounded and no exception escapes. Pure.
 #pragma once
 
 #include <concepts>
@@ -13,19 +13,19 @@
 
 namespace mtrun {
 
-/// Levels of [ and { that are read where the caller knows no bound of its own. Copying and printing a value
-/// recurses into each of them, so deeper text could exhaust the stack.
-inline constexpr int kMostJsonDepth = 64;
+/// Default bound on nested [ and {. Copying and printing a value recurses into each level, so deeper text
+/// could exhaust the stack.
+inline constexpr int kMaxJsonDepth = 64;
 
-/// The value that `text` is. kInvalidArgument says what is wrong with it and where: it is longer than
-/// `most_bytes`, nested deeper than `most_depth`, or not JSON.
+/// Parses `text`. kInvalidArgument says what is wrong and where: longer than `most_bytes`, nested deeper than
+/// `most_depth`, or not JSON.
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, size_t most_bytes,
-                                         int most_depth = kMostJsonDepth);
+                                         int most_depth = kMaxJsonDepth);
 
-/// The same for what must be an object.
+/// Parses `text`, which must be an object.
 absl::StatusOr<nlohmann::json> ParseJsonObject(std::string_view text, size_t most_bytes);
 
-/// The whole number that `value` is; nothing where it is none or an Int cannot hold it.
+/// Returns `value` as a whole number; nothing if it is not one or an Int cannot hold it.
 template <std::integral Int>
 std::optional<Int> WholeNumber(const nlohmann::json& value) {
   const auto fitting = [](auto number) {

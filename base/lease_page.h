@@ -1,8 +1,8 @@
-// The leases of a node's workers, in a page of memory that they share with their agent: until when they may
-// commit what they compute in a generation. The agent moves the deadline on, its workers look at it before
-// each commit. A generation has a lease of its own: one that was away too long does not get it back with the
-// next one's, and workers that still end their last step in the old one keep theirs meanwhile. Thread-safe
-// for one who sets and any who look, but for moves.
+// The leases of a node's workers, in a page of memory shared with their agent. A lease says until when
+// workers may commit results of a generation; the agent extends it, workers check it before each commit. Each
+// generation has its own: a worker that was away too long does not regain it through the next generation's,
+// and workers still finishing a step in the old one keep theirs. Thread-safe for one writer and any readers,
+// except for moves.
 #pragma once
 
 #include <cstdint>
@@ -18,27 +18,27 @@ namespace mtrun {
 
 class LeasePage {
  public:
-  /// A new page without a deadline; programs that are started later inherit its descriptor.
+  /// Makes a new page without a deadline; programs started later inherit its descriptor.
   static absl::StatusOr<LeasePage> Make();
-  /// The page of an inherited descriptor, to be read; the descriptor stays open, and nobody's.
-  /// kInvalidArgument names one that is no such page.
+  /// Maps the page of an inherited descriptor for reading. The descriptor stays open and is not owned.
+  /// kInvalidArgument if `fd` is not a lease page.
   static absl::StatusOr<LeasePage> Map(int fd);
 
-  /// `generation`: its id. `deadline`: time since boot, as BootNow() counts it; nothing: none, the lease is
-  /// always valid. Those of the seven generations before stay as they are, older ones are over.
-  /// REQUIRES: made here, not mapped.
+  /// Sets the lease of generation id `generation`. `deadline` is a time since boot, as BootNow() counts it;
+  /// if it is missing, the lease never ends. The previous seven generations keep their leases, older ones
+  /// end. REQUIRES: made here, not mapped.
   void Set(uint64_t generation, std::optional<Duration> deadline);
-  /// The lease of workers that have left that generation, and in which no other one has followed it. It
-  /// leaves that generation's own as it is: who still ends a step there has until that one's end.
-  /// REQUIRES: made here, not mapped.
+  /// Sets the lease of workers that have left generation `left`, provided that no other generation has
+  /// followed it there. The generation's own lease does not change: workers still finishing a step in it keep
+  /// that deadline. REQUIRES: made here, not mapped.
   void SetOutside(uint64_t left, Duration deadline);
-  /// Of the newest generation.
+  /// Returns the deadline of the newest generation; nothing if it never ends.
   std::optional<Duration> deadline() const;
-  /// `now`: time since boot. The lease of a worker that is in no generation (0) is the newest one's.
+  /// Returns whether the lease is over at `now` (time since boot). Generation 0 (none) uses the newest lease.
   bool Over(uint64_t generation, Duration now) const;
-  /// Both the generation's and that of workers that have left it.
+  /// Returns whether both the generation's lease and that of workers that have left it are over.
   bool OverOutside(uint64_t left, Duration now) const;
-  /// The descriptor to inherit; -1 of a page that was mapped.
+  /// Returns the descriptor to inherit; -1 for a mapped page.
   int fd() const { return fd_.get(); }
 
  private:

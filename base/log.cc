@@ -30,7 +30,7 @@ spdlog::level::level_enum ToSpdlog(Level level) {
   return spdlog::level::info;
 }
 
-/// Standard error, or what SetSink says.
+/// Writes to standard error, or to the sink that SetSink gives.
 class Door : public spdlog::sinks::base_sink<std::mutex> {
  public:
   void LeadTo(std::function<void(std::string)> place) {
@@ -50,10 +50,10 @@ class Door : public spdlog::sinks::base_sink<std::mutex> {
   }
   void flush_() override { std::fflush(stderr); }
 
-  std::function<void(std::string)> place_;  // guarded by the base class's mutex_, which bears no annotation
+  std::function<void(std::string)> place_;  // guarded by the base class's mutex_, which has no annotation
 };
 
-// Never destroyed: threads may still log while the program ends.
+// Never destroyed, because threads may still log while the program exits.
 const std::shared_ptr<Door>& TheDoor() {
   static auto* door = new std::shared_ptr<Door>(std::make_shared<Door>());
   return *door;

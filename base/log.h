@@ -1,4 +1,4 @@
-// The program's own log, on standard error. Plain declarations: files that include LibTorch's headers may
+// The program's own log, on standard error. Plain declarations, so that files with LibTorch's headers can
 // include this (spdlog must not meet LibTorch's fmt). Thread-safe. Lines look like `14:37:44.123 mtrun I
 // node0: text`.
 #pragma once
@@ -13,15 +13,15 @@ namespace mtrun::log {
 
 enum class Level { kDebug, kInfo, kWarning, kError };
 
-/// Names the program in each line and sets the lowest level that is shown (default: "mtrun", kInfo).
+/// Sets the program's name in each line and the lowest level shown (default: "mtrun", kInfo).
 void SetUp(std::string_view program, Level lowest);
-/// "debug" "info" "warning"/"warn" "error" in any case; nullptr-free: returns false and leaves `level` when
+/// Parses "debug" "info" "warning"/"warn" "error" in any case. Returns false and leaves `level` unchanged if
 /// unknown.
 bool ParseLevel(std::string_view text, Level* level);
-/// Where lines go from now on, each with its end; an empty function means standard error again. Called under
-/// the log's lock: it must neither log nor wait for long.
+/// Sends future lines, each with its end, to `sink`; an empty function restores standard error. The sink runs
+/// under the log's lock: it must neither log nor block for long.
 void SetSink(std::function<void(std::string line)> sink);
-/// True when a line of this level would be shown.
+/// Returns whether a line of this level would be shown.
 bool Shows(Level level);
 void Write(Level level, std::string_view text);
 

@@ -1,5 +1,5 @@
-// std::mutex and std::condition_variable with the annotations that Clang's thread-safety analysis checks. Not
-// absl::Mutex: that of a system's binary is invisible to ThreadSanitizer.
+// std::mutex and std::condition_variable with annotations for Clang's thread-safety analysis. Not
+// absl::Mutex, because ThreadSanitizer cannot see the one in a system's binary.
 #pragma once
 
 #include <condition_variable>
@@ -32,7 +32,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex& mu_;
 };
 
-/// Every wait may end early, so callers wait in a loop around the condition itself.
+/// A condition variable. Waits can wake up early, so callers loop around the condition itself.
 class Condition {
  public:
   void NotifyAll() { changed_.notify_all(); }
@@ -41,7 +41,7 @@ class Condition {
     changed_.wait(lock);
     lock.release();
   }
-  /// False when `deadline` has passed.
+  /// Returns false if `deadline` has passed.
   bool WaitUntil(Mutex& mu, TimePoint deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
     const std::cv_status status = changed_.wait_until(lock, deadline);

@@ -32,7 +32,7 @@ std::string NearestName(std::string_view name, const std::vector<std::string>& c
 }
 
 std::vector<std::string> RelatedNames(std::string_view name, const std::vector<std::string>& candidates) {
-  constexpr size_t kWord = 4;  // shorter ones ("per", "no") say nothing
+  constexpr size_t kWord = 4;  // shorter words ("per", "no") carry no meaning
   const auto akin = [](absl::string_view a, absl::string_view b) {
     const size_t shorter = std::min(a.size(), b.size());
     return shorter >= kWord && a.substr(0, shorter) == b.substr(0, shorter);

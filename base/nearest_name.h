@@ -1,4 +1,4 @@
-// What a mistyped name may have meant. Pure.
+// Guesses what a mistyped name may have meant. Pure.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace mtrun {
 
-/// Up to three candidates that share a word with `name` ("nprocs": "nproc_per_node"; words stand between
-/// underscores).
+/// Returns up to three candidates that share a word with `name` ("nprocs": "nproc_per_node"); underscores
+/// separate words.
 std::vector<std::string> RelatedNames(std::string_view name, const std::vector<std::string>& candidates);
 
-/// The candidate with the smallest edit distance to `name`, "" when none is near.
+/// Returns the candidate with the smallest edit distance to `name`, "" if none is near.
 std::string NearestName(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace mtrun

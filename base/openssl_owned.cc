@@ -9,9 +9,8 @@
 namespace mtrun {
 namespace {
 
-/// By itself OpenSSL frees its state in exit(), where gRPC's threads may still be closing their connections
-/// with it. Its first use decides, so this comes before main, in each program that links what this file
-/// defines.
+/// Disables OpenSSL's atexit cleanup: gRPC's threads may still be closing their connections with OpenSSL
+/// then. The first use decides, so this runs before main in every program that links this file.
 [[maybe_unused]] const int kept_until_the_end = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 
 }  // namespace

@@ -1,5 +1,5 @@
-// OpenSSL's objects with their owner: Owned<X509, X509_free>; and what it says of its last failure. A program
-// that links this keeps OpenSSL's state until it is gone (openssl_owned.cc).
+// Owners for OpenSSL's objects (Owned<X509, X509_free>), and its last error as text. Keeps OpenSSL's state
+// until the process is gone (openssl_owned.cc).
 #pragma once
 
 #include <openssl/err.h>
@@ -21,7 +21,7 @@ struct Freer {
 template <typename T, auto Free>
 using Owned = std::unique_ptr<T, Freer<Free>>;
 
-/// "<what>: error:0A00...": the oldest failure of this thread that nobody has taken.
+/// Returns "<what>: error:0A00..." for this thread's oldest pending failure and takes it off the queue.
 std::string SslReason(absl::string_view what);
 
 }  // namespace mtrun

@@ -26,9 +26,9 @@ absl::StatusOr<PortRange> ParsePortRange(std::string_view text) {
   const bool one = text.find('-') == std::string_view::npos;
   if (!ReadPort(ends.first, &range.low) || !ReadPort(one ? ends.first : ends.second, &range.high) ||
       range.high < range.low) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", View(text),
-                                                   "\" is no range of ports: LOW-HIGH, both from 1 to ",
-                                                   kMaxPort, ", for example 29500-29600"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", View(text), "\" is not a range of ports: give LOW-HIGH, both from 1 to ", kMaxPort,
+                     ", for example 29500-29600"));
   }
   return range;
 }

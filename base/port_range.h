@@ -1,5 +1,4 @@
-// The ports on which a job may listen, where a firewall lets few through: mtrun's --port_range, which its
-// workers get as MTRUN_PORT_RANGE. A value.
+// The ports on which a job may listen behind a firewall: --port_range, MTRUN_PORT_RANGE for workers. A value.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 
 namespace mtrun {
 
-/// From low to high, both included. {0, 0}: any port that the kernel gives out.
+/// Ports from low to high, inclusive. {0, 0} means any port that the kernel assigns.
 struct PortRange {
   int low = 0, high = 0;
   bool any() const { return low == 0; }
@@ -23,13 +22,13 @@ struct PortRange {
 
 constexpr char kPortRangeVariable[] = "MTRUN_PORT_RANGE";
 
-/// "29500-29600" or one port; "" is any. kInvalidArgument says what is wrong with another text.
+/// Parses "29500-29600" or one port; "" means any. kInvalidArgument says what is wrong with the text.
 absl::StatusOr<PortRange> ParsePortRange(std::string_view text);
-/// What ParsePortRange reads.
+/// Returns the text that ParsePortRange reads.
 std::string ToText(const PortRange& range);
 
-/// The first socket that `open(port)` makes. Begins anywhere in the range, so that programs which start
-/// together seldom ask for the same port. The error of the last port, and the range, when there is none.
+/// Returns the first socket that `open(port)` makes. Starts at a random port of the range, so that programs
+/// started together seldom collide. If no port works, returns the error of the last one, with the range.
 template <typename Open>
 auto OpenWithin(const PortRange& range, uint64_t random, Open open) -> decltype(open(0)) {
   if (range.any()) return open(0);

@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "base/file_limit.h"
 #include "base/status_macros.h"
 #include "base/string_view.h"
 
@@ -36,7 +37,7 @@ absl::Status SyncOpened(const std::string& path, int flags) {
 
 constexpr char kReadOnly[] = "mtrun/read-only";  // tells EROFS from other refusals
 
-/// Leaves in `bytes` what was not written.
+/// Writes bytes; the unwritten rest stays in `bytes`.
 absl::Status WriteRest(int fd, std::string_view* bytes) {
   while (!bytes->empty()) {
     const ssize_t n = write(fd, bytes->data(), bytes->size());
@@ -57,7 +58,7 @@ absl::Status WriteNewFile(const std::string& path, std::string_view contents) {
 
 absl::StatusOr<UniqueFd> LockFileOf(const std::string& folder, int how) {
   const std::string path = absl::StrCat(folder, "/", kFolderLockFile);
-  // NFS locks only what may be written.
+  // NFS only locks files that are open for writing.
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open ", path));
   while (flock(fd.get(), how) != 0) {
@@ -88,6 +89,8 @@ absl::Status ErrnoStatus(int error_number, std::string_view what) {
       read_only.SetPayload(kReadOnly, absl::Cord());
       return read_only;
     }
+    case EFBIG:
+      return AtSizeLimit(text);
     case ENOSPC:
     case EDQUOT:
     case EMFILE:
@@ -147,7 +150,7 @@ absl::StatusOr<std::string> ReadFileStart(const std::string& path, size_t most) 
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open ", path));
   struct stat about = {};
-  if (fstat(fd.get(), &about) != 0) return ErrnoStatus(errno, absl::StrCat("look at ", path));
+  if (fstat(fd.get(), &about) != 0) return ErrnoStatus(errno, absl::StrCat("stat ", path));
   if (!S_ISREG(about.st_mode))
     return absl::InvalidArgumentError(absl::StrCat(path, " is not an ordinary file"));
   return ReadUpTo(fd.get(), path, most);
@@ -179,7 +182,7 @@ absl::Status WriteFront(int fd, std::string& bytes) {
 }
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view contents) {
-  static std::atomic<uint64_t> count = 0;  // threads may write one path at a time
+  static std::atomic<uint64_t> count = 0;  // several threads may write one path at a time
   const std::string beside = absl::StrCat(path, ".", getpid(), "-", count++, ".new");
   if (absl::Status written = WriteNewFile(beside, contents); !written.ok()) {
     unlink(beside.c_str());
@@ -196,7 +199,7 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
 absl::Status MakeFolders(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  if (error) return ErrnoStatus(error.value(), absl::StrCat("make folder ", path));
+  if (error) return ErrnoStatus(error.value(), absl::StrCat("create folder ", path));
   if (!std::filesystem::is_directory(path, error)) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is a file, not a folder"));
   }
@@ -206,7 +209,7 @@ absl::Status MakeFolders(const std::string& path) {
 absl::Status CheckWritable(const std::string& folder) {
   MT_RETURN_IF_ERROR(MakeFolders(folder));
   const std::string probe = absl::StrCat(folder, "/.writable-", getpid());
-  // A byte, not an empty file: a full disk still makes empty ones.
+  // Writes one byte: a full disk can still create empty files.
   absl::Status written = WriteNewFile(probe, "x");
   unlink(probe.c_str());
   return Annotate(written, absl::StrCat("folder ", folder, " cannot be written"));
@@ -216,14 +219,14 @@ absl::StatusOr<std::string> MakeTemporaryFolder(std::string_view prefix) {
   const char* base = std::getenv("TMPDIR");
   std::string pattern =
       absl::StrCat(base != nullptr && *base != '\0' ? base : "/tmp", "/", View(prefix), "XXXXXX");
-  if (mkdtemp(pattern.data()) == nullptr) return ErrnoStatus(errno, absl::StrCat("make folder ", pattern));
+  if (mkdtemp(pattern.data()) == nullptr) return ErrnoStatus(errno, absl::StrCat("create folder ", pattern));
   return pattern;
 }
 
 absl::StatusOr<int64_t> FreeDiskBytes(const std::string& path) {
   struct statvfs info {};
   if (statvfs(path.c_str(), &info) != 0)
-    return ErrnoStatus(errno, absl::StrCat("ask for free space of ", path));
+    return ErrnoStatus(errno, absl::StrCat("read the free space of ", path));
   return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
 }
 

@@ -1,4 +1,4 @@
-// The operating system's files and descriptors with owners in the type and errors as absl::Status.
+// The operating system's files and descriptors, with owning types and errors as absl::Status.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace mtrun {
 
-/// The one place where errno becomes a Status. `what` names the act and its object: "open /data/index.json".
+/// Converts errno to a Status. The action and its object are in `what`: "open /data/index.json".
 absl::Status ErrnoStatus(int error_number, std::string_view what);
-/// Whether the disk takes no bytes now but may later: it is full (kResourceExhausted), or it has become
+/// Returns whether a failed write may succeed later: the disk is full (kResourceExhausted) or has become
 /// read-only.
 bool MayTakeBytesLater(const absl::Status& status);
 
-/// Owns one file descriptor. Movable, closes on destruction.
+/// Owns one file descriptor and closes it on destruction. Movable.
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -35,47 +35,46 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-/// What comes from `fd`, until it ends or `most` bytes are there. Errors name `path`.
+/// Reads from `fd` until its end or up to `most` bytes. Errors name `path`.
 absl::StatusOr<std::string> ReadUpTo(int fd, const std::string& path, size_t most);
 /// Reads a whole file. Errors name the path.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
-/// The first `most` bytes of a file that others write, or all of a shorter one. kInvalidArgument for what is
-/// not an ordinary file: a named pipe would keep its reader waiting.
+/// Returns at most the first `most` bytes of a file that other programs write. kInvalidArgument if it is not
+/// an ordinary file, because a named pipe would block its reader.
 absl::StatusOr<std::string> ReadFileStart(const std::string& path, size_t most);
 /// Writes beside the target, fsyncs file and folder, renames: readers see the old or the new text, never a
 /// part.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view contents);
-/// What was written to the file, or which entries the folder has, is on the disk when this returns OK.
+/// Flushes a file's contents, or a folder's entries, to the disk.
 absl::Status SyncFile(const std::string& path);
 absl::Status SyncFolder(const std::string& path);
-/// The file in a folder by which it is held: over NFS the lock of a file holds between machines, that of a
-/// folder does not.
+/// The file in a folder that is locked to hold the folder. Over NFS, locks on files work between machines,
+/// locks on folders do not.
 inline constexpr const char* kFolderLockFile = ".lock";
-/// Waits until nobody else holds the folder, and holds it until the descriptor is closed (flock on its
-/// kFolderLockFile, which is made and stays: the death of the holder frees it).
+/// Blocks until no other process holds the folder, then holds it until the descriptor is closed (flock on its
+/// kFolderLockFile, which is created and kept; the lock ends if its holder dies).
 absl::StatusOr<UniqueFd> LockFolder(const std::string& path);
-/// The same, but kUnavailable where somebody holds it.
+/// Like LockFolder, but returns kUnavailable if another process holds the folder.
 absl::StatusOr<UniqueFd> TryLockFolder(const std::string& path);
-/// The open file is the one at `path` still: nobody has removed it, or put another one in its place.
+/// Returns whether the open file is still the one at `path`, neither removed nor replaced.
 bool IsFileAt(const std::string& path, int fd);
-/// Writes all bytes to a descriptor, going on after short writes and EINTR.
+/// Writes all bytes to a descriptor, across short writes and EINTR.
 absl::Status WriteAll(int fd, std::string_view bytes);
-/// The same; what could be written is taken off the front of `bytes`, so that the rest can follow later.
+/// Like WriteAll, but removes what was written from the front of `bytes`, so that the rest can follow later.
 absl::Status WriteFront(int fd, std::string& bytes);
-/// Makes the folder and its parents; fine when it exists.
+/// Makes the folder and its parents; succeeds if it already exists.
 absl::Status MakeFolders(const std::string& path);
-/// Proves that files can be made in `folder` by making and removing one; makes the folder when it is not
-/// there.
+/// Checks that `folder`, made if missing, is writable by creating and removing a file in it.
 absl::Status CheckWritable(const std::string& folder);
-/// A new private (0700) folder `<TMPDIR or /tmp>/<prefix>XXXXXX`.
+/// Makes a new private (0700) folder `<TMPDIR or /tmp>/<prefix>XXXXXX`.
 absl::StatusOr<std::string> MakeTemporaryFolder(std::string_view prefix);
-/// Free bytes for this user on the file system that holds `path`.
+/// Returns the free bytes for this user on the file system that holds `path`.
 absl::StatusOr<int64_t> FreeDiskBytes(const std::string& path);
-/// This machine's host name ("node2"), "localhost" when the kernel gives none.
+/// Returns this machine's host name ("node2"), or "localhost" if the kernel gives none.
 std::string HostName();
-/// Folder that holds the running executable, symbolic links resolved.
+/// Returns the folder of the running executable, with symbolic links resolved.
 absl::StatusOr<std::string> ExecutableFolder();
-/// 64 random bits of the kernel. For identities and secrets, never inside a pure core.
+/// Returns 64 random bits from the kernel, for identities and secrets; never called inside a pure core.
 uint64_t RandomBits();
 
 }  // namespace mtrun

@@ -1,4 +1,4 @@
-// What a node's presence port says to whoever connects: see docs/protocol.md. Pure.
+// The greeting that a node's presence port sends to every client: see docs/protocol.md. Pure.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace mtrun {
 
 inline constexpr size_t kPresenceGreetingSize = 16;
 
-/// 8 bytes that name the protocol, then the id of the node, big endian.
+/// Returns 8 bytes that name the protocol, then the id of the node, big endian.
 std::string PresenceGreeting(uint64_t id);
 
 }  // namespace mtrun

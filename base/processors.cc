@@ -23,7 +23,7 @@ std::string Text(const std::string& path) {
   return text.str();
 }
 
-/// Of two texts of microseconds; nothing where they name no limit ("max", -1, a missing file).
+/// Returns the ratio of two texts in microseconds; nothing if they set no limit ("max", -1, a missing file).
 std::optional<double> Quotient(absl::string_view quota, absl::string_view period) {
   int64_t allowed = 0, each = 0;
   if (!absl::SimpleAtoi(quota, &allowed) || !absl::SimpleAtoi(period, &each)) return std::nullopt;

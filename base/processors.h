@@ -1,6 +1,5 @@
-// How many processors this process may really use: those that it may run on, and no more than its control
-// group's quota of processor time comes to. `root` reads files below it: "" for this machine, a folder with
-// proc/ and sys/ in tests.
+// How many processors this process can really use: those in its affinity mask, capped by its control groups'
+// CPU quota. Files are read below `root`: "" for this machine, or a test folder that contains proc/ and sys/.
 #pragma once
 
 #include <optional>
@@ -8,11 +7,11 @@
 
 namespace mtrun {
 
-/// Processors' worth of time that the control groups of this process allow together (the smallest of its
-/// group and those above it; cpu.max of version 2, cpu.cfs_quota_us of version 1); nothing without a limit.
+/// Returns the CPU quota of this process in processors: the smallest of its control group and that group's
+/// ancestors (cpu.max in version 2, cpu.cfs_quota_us in version 1). Returns nothing if there is no limit.
 std::optional<double> ProcessorQuota(const std::string& root = "");
 
-/// At least 1; a part of a processor counts as one.
+/// Returns at least 1; a fraction of a processor counts as one.
 int UsableProcessors(const std::string& root = "");
 
 }  // namespace mtrun

@@ -23,16 +23,35 @@ bool IsChoice(const SettingSpec& spec, std::string_view text) {
   return std::find(spec.choices.begin(), spec.choices.end(), text) != spec.choices.end();
 }
 
-/// 1000000000 and not 1e+09.
+/// Prints 1000000000, not 1e+09.
 std::string Bound(double bound) {
-  constexpr double kMostExact = 0x1p53;
-  const bool whole = std::fabs(bound) <= kMostExact && bound == std::floor(bound);
+  constexpr double kMaxExact = 0x1p53;
+  const bool whole = std::fabs(bound) <= kMaxExact && bound == std::floor(bound);
   return whole ? absl::StrCat(static_cast<int64_t>(bound)) : absl::StrCat(bound);
 }
 
 }  // namespace
 
 std::string FlagOf(const SettingSpec& spec) { return absl::StrCat("--", spec.name); }
+
+std::string Spelling(const SettingSpec& spec) {
+  using Kind = SettingSpec::Kind;
+  const std::string choices = absl::StrJoin(spec.choices, "|");
+  const std::string letter = spec.letter == 0 ? "" : absl::StrCat("-", std::string(1, spec.letter), ", ");
+  const std::string flag = absl::StrCat(letter, FlagOf(spec));
+  if (!spec.value.empty()) return absl::StrCat(flag, " ", spec.value);
+  switch (spec.kind) {
+    case Kind::kBool:
+      return choices.empty() ? flag : absl::StrCat(flag, "[=true|false|", choices, "]");
+    case Kind::kInt:
+      return flag + " N";
+    case Kind::kDouble:
+      return flag + " X";
+    case Kind::kString:
+      return absl::StrCat(flag, " ", choices.empty() ? "TEXT" : choices);
+  }
+  return flag;
+}
 
 std::string Allowed(const SettingSpec& spec) {
   using Kind = SettingSpec::Kind;

@@ -1,4 +1,4 @@
-// What one setting is: its name, what it takes, its help. Pure values.
+// The specification of one setting: its name, its values, its help. Pure values.
 #pragma once
 
 #include <optional>
@@ -10,27 +10,32 @@ namespace mtrun {
 
 struct SettingSpec {
   enum class Kind { kString, kInt, kDouble, kBool };
-  std::string name;                // with underscores: "batch_size"
-  Kind kind = Kind::kString;       // kBool: `--shuffle`, `--shuffle=false`, `--no_shuffle`
-  std::string default_text = "";   // "" = not set
-  std::string help = "";           // one sentence for --help
-  std::string group = "";          // heading in --help
-  char letter = 0;                 // short form, 0 = none
+  std::string name;               // with underscores: "batch_size"
+  Kind kind = Kind::kString;      // kBool: `--shuffle`, `--shuffle=false`, `--no_shuffle`
+  std::string default_text = "";  // "": not set
+  std::string help = "";          // sentences for --help: "Seconds until SIGKILL."
+  std::string group = "";         // heading in --help
+  std::string value = "";      // form of the value in --help: "HOST:PORT"; "": derived from kind and choices
+  std::string otherwise = "";  // for --help: the value if it is not given; "": default_text
+  bool common = false;         // needed on the first day: listed first in --help
+  char letter = 0;             // short form, 0: none
   std::optional<double> min = {};  // numbers: inclusive bounds
   std::optional<double> max = {};
-  std::vector<std::string> choices = {};  // strings: what is allowed, empty = all; kBool: further values
-  std::vector<std::string> aliases = {};  // other names that are accepted
-  std::vector<std::string> hints = {};    // what other programs call it: only for "did you mean"
-  bool yields = false;  // an abbreviation that fits another setting, or its hints, does not mean this one
+  std::vector<std::string> choices = {};  // strings: allowed values, empty: all; kBool: further values
+  std::vector<std::string> aliases = {};  // other accepted names
+  std::vector<std::string> hints = {};    // names that other programs use for it: only for "did you mean"
+  bool yields = false;  // never chosen for an abbreviation that fits another setting or its hints
 };
 
-/// "--batch_size".
+/// Returns "--batch_size".
 std::string FlagOf(const SettingSpec& spec);
-/// What the setting takes, for people.
+/// Describes the allowed values for people.
 std::string Allowed(const SettingSpec& spec);
-/// Whether it takes this.
+/// Returns "-r, --redirects STREAMS", as --help lists it.
+std::string Spelling(const SettingSpec& spec);
+/// Returns whether the setting accepts `text`.
 bool Fits(const SettingSpec& spec, std::string_view text);
-/// "yes", "off" and the like; false for other words, and `value` is as it was.
+/// Parses "yes", "off" and the like. For other words returns false and leaves `value` unchanged.
 bool ParseBool(std::string_view text, bool* value);
 
 }  // namespace mtrun

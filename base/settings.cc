@@ -28,10 +28,10 @@ std::string Suggestion(std::string_view name, const std::vector<std::string>& ca
   return nearest.empty() ? "" : absl::StrCat("; did you mean ", View(before), nearest, "?");
 }
 
-constexpr size_t kHelpFlag = 26;  // columns of --help: the flag,
-constexpr size_t kHelpText = 50;  // and what it does
+constexpr size_t kHelpFlag = 26;  // columns of --help: the flag
+constexpr size_t kHelpText = 50;  // columns of --help: its description
 
-/// In lines that fit the right column of --help.
+/// Wraps a text into lines that fit the right column of --help.
 std::string Wrapped(std::string_view text) {
   std::string wrapped;
   size_t column = 0;
@@ -46,7 +46,19 @@ std::string Wrapped(std::string_view text) {
   return wrapped;
 }
 
-/// At most `room` bytes; of a path the end tells most.
+/// Returns the lines of --help about one setting, with its default in brackets at the end.
+std::string HelpLines(const SettingSpec& spec) {
+  const bool off = spec.kind == SettingSpec::Kind::kBool && spec.default_text == "false";
+  const std::string otherwise = !spec.otherwise.empty() ? spec.otherwise : off ? "" : spec.default_text;
+  const std::string flag = Spelling(spec);
+  const std::string text =
+      Wrapped(otherwise.empty() ? spec.help : absl::StrCat(spec.help, " [", otherwise, "]"));
+  if (flag.size() <= kHelpFlag)
+    return absl::StrFormat("  %-*s  %s\n", static_cast<int>(kHelpFlag), flag, text);
+  return absl::StrCat("  ", flag, "\n", std::string(kHelpFlag + 4, ' '), text, "\n");
+}
+
+/// Shortens to at most `room` bytes by dropping the middle; the end of a path is its most telling part.
 std::string WithoutMiddle(const std::string& text, size_t room) {
   constexpr size_t kBeginning = 8;
   if (text.size() <= room || room < 2 * kBeginning) return text;
@@ -58,7 +70,7 @@ absl::Status NotAllowed(const SettingSpec& spec, std::string_view where, std::st
       absl::StrCat(View(where), ": \"", View(text), "\" is not allowed; it takes ", Allowed(spec)));
 }
 
-/// In one section: a file that says two things means neither.
+/// Rejects a key that occurs twice in one section, because neither value can be trusted.
 absl::Status SetTwice(const FileSetting& second, const FileSetting& first) {
   return absl::InvalidArgumentError(
       absl::StrCat(second.where, ": \"", second.key, "\" is set on line ", first.line, " too",
@@ -137,12 +149,12 @@ std::string Settings::Hint(const std::string& name) const {
 
 absl::Status Settings::Assign(Entry& entry, std::string_view text, SettingSource source, std::string where) {
   if (!Fits(entry.spec, text)) {
-    // A flag's name says it all; a line of a file does not.
+    // A flag's name identifies the setting; a line of a file does not.
     const bool flag = source == SettingSource::kFlag;
     return NotAllowed(entry.spec, flag ? FlagOf(entry.spec) : absl::StrCat(where, " (", entry.spec.name, ")"),
                       text);
   }
-  // A source of lower rank never overrides one of higher rank, in whichever order they are applied.
+  // A source of lower rank never overrides one of higher rank, whatever the order in which they are applied.
   if (entry.value.set && source < entry.value.source) return absl::OkStatus();
   bool truth = false;
   if (entry.spec.kind == SettingSpec::Kind::kBool && ParseBool(text, &truth)) text = truth ? "true" : "false";
@@ -178,7 +190,7 @@ absl::StatusOr<size_t> Settings::ParseOne(const std::vector<std::string>& args, 
   }
   size_t used = 1;
   if (!value && entry->spec.kind == SettingSpec::Kind::kBool) {
-    // One that has choices takes what follows it, where that is a value; others never do.
+    // A boolean with choices takes the next argument if it is a valid value; other booleans never do.
     const bool follows =
         !negated && !entry->spec.choices.empty() && i + 1 < args.size() && Fits(entry->spec, args[i + 1]);
     used = follows ? 2 : 1;
@@ -238,7 +250,7 @@ absl::Status Settings::ApplyEnvironment(const EnvironmentMap& environment, std::
   return absl::OkStatus();
 }
 
-/// By its name or another that is accepted; null: there is none.
+/// Finds a setting by its name or an alias; null if there is none.
 Settings::Entry* Settings::Named(const std::string& name) {
   for (Entry& entry : entries_) {
     const std::vector<std::string>& aliases = entry.spec.aliases;
@@ -310,7 +322,7 @@ void Settings::Derive(std::string_view name, std::string_view text, std::string_
 }
 
 std::string Settings::Table(bool all, size_t columns) const {
-  constexpr size_t kValue = 40;  // a longer value takes the place of its reason
+  constexpr size_t kValue = 40;  // a longer value replaces its reason
   std::vector<const Entry*> rows;
   size_t name_width = 0, value_width = 0;
   for (const Entry& entry : entries_) {
@@ -342,30 +354,21 @@ std::string Settings::Yaml(std::string_view section) const {
 }
 
 std::string Settings::Help() const {
-  std::string help, group;
+  constexpr char kCommon[] = "Most used";
+  const auto group_of = [&](const Entry& entry) { return entry.spec.common ? kCommon : entry.spec.group; };
+  std::vector<std::string> groups;
+  const auto add = [&](const std::string& group) {
+    if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
+  };
   for (const Entry& entry : entries_) {
-    if (entry.spec.group != group) {
-      group = entry.spec.group;
-      absl::StrAppend(&help, "\n", group, ":\n");
-    }
-    std::string flag = entry.spec.letter != 0 ? absl::StrFormat("-%c, ", entry.spec.letter) : "";
-    absl::StrAppend(&flag, FlagOf(entry.spec));
-    if (entry.spec.kind == SettingSpec::Kind::kInt) absl::StrAppend(&flag, " N");
-    if (entry.spec.kind == SettingSpec::Kind::kDouble) absl::StrAppend(&flag, " X");
-    if (entry.spec.kind == SettingSpec::Kind::kBool && !entry.spec.choices.empty())
-      absl::StrAppend(&flag, "[=true|false|", absl::StrJoin(entry.spec.choices, "|"), "]");
-    if (entry.spec.kind == SettingSpec::Kind::kString) {
-      absl::StrAppend(&flag, " ",
-                      entry.spec.choices.empty() ? "TEXT" : absl::StrJoin(entry.spec.choices, "|"));
-    }
-    const bool off = entry.spec.kind == SettingSpec::Kind::kBool && entry.spec.default_text == "false";
-    const std::string default_text =
-        entry.spec.default_text.empty() || off ? "" : absl::StrCat(" [", entry.spec.default_text, "]");
-    const std::string text = Wrapped(entry.spec.help + default_text);
-    if (flag.size() <= kHelpFlag) {
-      absl::StrAppendFormat(&help, "  %-*s  %s\n", static_cast<int>(kHelpFlag), flag, text);
-    } else {
-      absl::StrAppend(&help, "  ", flag, "\n", std::string(kHelpFlag + 4, ' '), text, "\n");
+    if (entry.spec.common) add(kCommon);
+  }
+  for (const Entry& entry : entries_) add(group_of(entry));
+  std::string help;
+  for (const std::string& group : groups) {
+    absl::StrAppend(&help, "\n", group, ":\n");
+    for (const Entry& entry : entries_) {
+      if (group_of(entry) == group) help += HelpLines(entry.spec);
     }
   }
   return help;

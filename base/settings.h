@@ -1,7 +1,7 @@
-// Settings of a program: one table of specs; values from flags, environment and a YAML section, in that order
-// of rank, each remembering where it came from. Dashes and underscores are alike, unambiguous prefixes of a
-// name are accepted, `--a=b` and `--a b` both work. Used by every program, so that a wrong flag reads the
-// same everywhere. Not thread-safe.
+// Settings of a program: one table of specs. Values come from flags, environment and a YAML section, in that
+// order of precedence, and each remembers its source. Dashes and underscores are equivalent, unambiguous
+// prefixes of a name are accepted, `--a=b` and `--a b` both work. Every program uses this, so that a wrong
+// flag reads the same everywhere. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace mtrun {
 
-/// What a settings file without the section that is looked for means.
+/// How to treat a settings file that lacks the requested section.
 enum class MissingSection { kWarn, kFineUnlessMisspelt, kFine };
 
 enum class SettingSource { kDefault, kFile, kEnvironment, kFlag };
@@ -28,40 +28,40 @@ class Settings {
  public:
   Settings(std::string program, std::vector<SettingSpec> specs);
 
-  /// Takes flags from `args` up to the first positional argument (or "--"); returns the rest, positional
-  /// first. With `positionals_allowed` false a positional is an error. kInvalidArgument names flag, value,
-  /// what is allowed and, for an unknown flag, what may have been meant. A flag given twice: the last one
-  /// counts.
+  /// Takes flags from `args` up to the first positional argument (or "--") and returns the rest, positional
+  /// first. If `positionals_allowed` is false, a positional is an error. If a flag is repeated, the last one
+  /// counts. kInvalidArgument names flag, value, what is allowed and, for an unknown flag, a likely
+  /// alternative.
   absl::StatusOr<std::vector<std::string>> ParseFlags(const std::vector<std::string>& args,
                                                       bool positionals_allowed);
-  /// What is wrong with `rest`, which ParseFlags left where no positional is allowed: a value that the flag
-  /// before it does not take, or no flag at all.
+  /// Returns the error for `rest`, which ParseFlags left although no positional is allowed: either the
+  /// preceding flag does not take this value, or it is not a flag at all.
   absl::Status NotAFlag(const std::vector<std::string>& rest) const;
-  /// Reads `<prefix><NAME>` for every spec: ApplyEnvironment(env, "PET_") reads PET_NNODES. Set but empty
+  /// Reads `<prefix><NAME>` for every spec: ApplyEnvironment(env, "PET_") reads PET_NNODES. An empty variable
   /// counts as not set.
   absl::Status ApplyEnvironment(const EnvironmentMap& environment, std::string_view prefix);
   /// Reads one section of a file (settings_file.h). An unknown key is an error with its line and the nearest
-  /// valid name; a file without the section is warned of.
+  /// valid name. Warns if the file lacks the section.
   absl::Status ApplyYaml(const std::string& path, std::string_view section,
                          MissingSection missing = MissingSection::kWarn);
 
-  bool IsSet(std::string_view name) const;  // given anywhere, or with a default
+  bool IsSet(std::string_view name) const;  // given in any source, or has a default
   SettingSource SourceOf(std::string_view name) const;
   bool IsDerived(std::string_view name) const;  // by Derive
   std::string Text(std::string_view name) const;
   int64_t Int(std::string_view name) const;
   double Double(std::string_view name) const;
   bool Bool(std::string_view name) const;
-  /// For values that a program derives; shown with the reason as source: Set("global_batch", "64",
+  /// Sets a value that the program derives; the reason is shown as its source: Derive("global_batch", "64",
   /// "batch_size x workers").
   void Derive(std::string_view name, std::string_view text, std::string_view reason);
 
-  /// Aligned columns name, value, where the value came from, of what differs from the default (or of `all`).
-  /// `columns` > 0: long values lose their middle, and reasons their end, so that no line is longer.
+  /// Returns aligned columns name, value and source for all settings, or only for non-default ones if `all`
+  /// is false. If `columns` > 0, long values lose their middle and reasons their end, so that each line fits.
   std::string Table(bool all = true, size_t columns = 0) const;
-  /// `section:\n  name: value` lines that ApplyYaml reads back.
+  /// Returns `section:\n  name: value` lines that ApplyYaml reads back.
   std::string Yaml(std::string_view section) const;
-  /// Grouped --help text of all settings (no usage line).
+  /// Returns the grouped --help text of all settings (no usage line).
   std::string Help() const;
 
  private:
@@ -79,7 +79,7 @@ class Settings {
 
   absl::StatusOr<Entry*> Find(std::string_view flag);
   Entry* Named(const std::string& name);
-  /// Whether other programs call another setting so.
+  /// Returns whether other programs use this name for a setting other than `than`.
   bool MeansAnother(const std::string& name, const Entry& than) const;
   std::string Hint(const std::string& name) const;
   const Entry& Get(std::string_view name) const;
@@ -88,7 +88,7 @@ class Settings {
 
   std::string program_;
   std::vector<Entry> entries_;
-  std::string open_;  // the last flag of all, where it has choices and was given none; by name
+  std::string open_;  // name of the last flag, if it has choices and got no value
 };
 
 }  // namespace mtrun

@@ -13,7 +13,7 @@
 namespace mtrun {
 namespace {
 
-/// `key: value` where value is a scalar or a list of scalars, as text.
+/// Returns the text of `key: value`, where the value is a scalar or a list of scalars.
 absl::StatusOr<std::string> ScalarText(const YAML::Node& node, const std::string& where) {
   if (node.IsScalar()) return node.Scalar();
   if (node.IsNull()) return std::string();
@@ -25,11 +25,10 @@ absl::StatusOr<std::string> ScalarText(const YAML::Node& node, const std::string
     }
     if (parts.size() == node.size()) return absl::StrJoin(parts, ",");
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(where, ": a single value or a list of values is needed here"));
+  return absl::InvalidArgumentError(absl::StrCat(where, ": expected a single value or a list of values"));
 }
 
-/// "path:line" of a node.
+/// Returns "path:line" of a node.
 std::string LineOf(const std::string& path, const YAML::Node& node) {
   return absl::StrCat(path, ":", node.Mark().line + 1);
 }
@@ -41,12 +40,12 @@ absl::StatusOr<YAML::Node> LoadYaml(const std::string& path) {
     if (documents.size() > 1) {
       return absl::InvalidArgumentError(
           absl::StrCat(LineOf(path, documents[1]),
-                       ": a second document (behind \"---\"): all sections must stand in one"));
+                       ": a second YAML document begins here (after \"---\"): put all sections into one"));
     }
     const YAML::Node root = documents.empty() ? YAML::Node() : documents.front();
     if (!root.IsMap() && !root.IsNull()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(path, ": the file must hold sections (\"name:\" and indented keys)"));
+          absl::StrCat(path, ": the file must contain sections (\"name:\" and indented keys)"));
     }
     return root;
   } catch (const YAML::Exception& error) {
@@ -66,9 +65,9 @@ absl::StatusOr<std::vector<FileSetting>> ReadKeys(const YAML::Node& section, con
 
 absl::Status NoSection(const std::string& where, const std::string& key, std::string_view section) {
   if (key == section)
-    return absl::InvalidArgumentError(absl::StrCat(where, ": section \"", key, "\" holds no keys"));
+    return absl::InvalidArgumentError(absl::StrCat(where, ": section \"", key, "\" has no keys"));
   return absl::InvalidArgumentError(absl::StrCat(
-      where, ": \"", key, "\" stands in no section; put it indented below \"", View(section), ":\""));
+      where, ": \"", key, "\" is outside any section; indent it under \"", View(section), ":\""));
 }
 
 }  // namespace
@@ -76,9 +75,9 @@ absl::Status NoSection(const std::string& where, const std::string& key, std::st
 absl::StatusOr<std::vector<FileSetting>> ReadSettingsFile(const std::string& path, std::string_view section,
                                                           MissingSectionNote& note) {
   MT_ASSIGN_OR_RETURN(const YAML::Node root, LoadYaml(path));
-  std::string near;  // where a section stands whose name is almost this one's
+  std::string near;  // location of a section with almost this name
   std::vector<std::string> others;
-  std::map<std::string, int> lines;  // of the sections that have been seen
+  std::map<std::string, int> lines;  // sections seen so far
   std::vector<FileSetting> settings;
   bool found = false;
   for (const auto& item : root) {
@@ -86,8 +85,8 @@ absl::StatusOr<std::vector<FileSetting>> ReadSettingsFile(const std::string& pat
     const std::string where = LineOf(path, item.first);
     others.push_back(key);
     if (const auto [first, is_new] = lines.emplace(key, item.first.Mark().line + 1); !is_new) {
-      return absl::InvalidArgumentError(absl::StrCat(where, ": section \"", key, "\" stands on line ",
-                                                     first->second, " too; make them one"));
+      return absl::InvalidArgumentError(absl::StrCat(where, ": section \"", key, "\" is already on line ",
+                                                     first->second, "; merge the two"));
     }
     if (!item.second.IsMap() && !item.second.IsNull()) return NoSection(where, key, section);
     if (key == section) {
@@ -102,9 +101,9 @@ absl::StatusOr<std::vector<FileSetting>> ReadSettingsFile(const std::string& pat
   note.misspelt = !near.empty();
   note.text = note.misspelt
                   ? near
-                  : absl::StrCat(path, ": there is no section \"", View(section), "\", and ",
-                                 others.empty() ? "no other one"
-                                                : "others are not read: " + absl::StrJoin(others, ", "));
+                  : absl::StrCat(path, ": section \"", View(section), "\" is missing, and ",
+                                 others.empty() ? "no other section either"
+                                                : "the others are not read: " + absl::StrJoin(others, ", "));
   return settings;
 }
 

@@ -1,4 +1,4 @@
-// A file with the settings of several programs: YAML, a section (top-level key) for each.
+// A YAML file with the settings of several programs: one section (top-level key) for each.
 #pragma once
 
 #include <string>
@@ -10,23 +10,23 @@
 namespace mtrun {
 
 struct FileSetting {
-  std::string key;    // as it stands there
+  std::string key;    // as in the file
   std::string text;   // lists comma-joined, "" for no value
   std::string where;  // "path:line"
-  int line = 0;       // the same
+  int line = 0;       // the line number alone
   bool operator==(const FileSetting&) const = default;
 };
 
-/// "" where the section is there.
+/// Says that a section is missing; `text` is "" if it exists.
 struct MissingSectionNote {
   std::string text;
-  bool misspelt = false;  // one stands there whose name is almost the same
+  bool misspelt = false;  // the file has a section with almost the same name
 };
 
-/// What the section holds, in its order; nothing where it is missing, with a `note` that says so. Other
-/// sections belong to other programs. Errors of the file, and kInvalidArgument with the line for values that
-/// stand in no section or are neither single nor a list, for a section that stands twice, and for a second
-/// document.
+/// Returns the settings of a section in order. If it is missing, returns none and says so in `note`. Other
+/// sections belong to other programs and are ignored. Errors: those of reading the file, and kInvalidArgument
+/// with the line for a value outside any section, a value that is neither a scalar nor a list, a repeated
+/// section, or a second document.
 absl::StatusOr<std::vector<FileSetting>> ReadSettingsFile(const std::string& path, std::string_view section,
                                                           MissingSectionNote& note);
 

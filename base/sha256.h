@@ -9,13 +9,13 @@
 
 namespace mtrun {
 
-/// Feeds bytes in pieces.
+/// Hashes bytes that arrive in pieces.
 class Sha256 {
  public:
   Sha256();
   ~Sha256();
   void Update(std::string_view bytes);
-  /// 64 hexadecimal digits. Call once.
+  /// Returns 64 hexadecimal digits. Call once.
   std::string Hex();
 
  private:
@@ -25,9 +25,9 @@ class Sha256 {
 
 std::string Sha256Hex(std::string_view bytes);
 absl::StatusOr<std::string> Sha256OfFile(const std::string& path);
-/// HMAC-SHA256 (RFC 2104), 32 raw bytes.
+/// Returns the HMAC-SHA256 (RFC 2104), 32 raw bytes.
 std::string HmacSha256(std::string_view key, std::string_view message);
-/// Compares without telling by its time where two strings differ.
+/// Compares two strings in time independent of where they differ.
 bool ConstantTimeEqual(std::string_view a, std::string_view b);
 
 }  // namespace mtrun

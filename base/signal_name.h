@@ -1,4 +1,4 @@
-// A signal's name for people. Pure.
+// Signal names for people. Pure.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace mtrun {
 
-/// "SIGTERM"; "signal 99" for a number without a name.
+/// Returns "SIGTERM", or "signal 99" for a number without a name.
 std::string SignalName(int signal);
 
 }  // namespace mtrun

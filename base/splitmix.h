@@ -1,5 +1,4 @@
-// Counter-based random numbers that any language can repeat: splitmix64 (Steele, Lea, Flood 2014) over FNV-1a
-// names.
+// Reproducible counter-based random numbers: splitmix64 (Steele, Lea, Flood 2014) keyed by FNV-1a of a name.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +26,11 @@ class NamedStream {
  public:
   constexpr NamedStream(uint64_t seed, std::string_view name) : key_(Fnv1a(name) ^ SplitMix64(seed)) {}
   constexpr uint64_t At(uint64_t i) const { return SplitMix64(key_ + i); }
-  /// [0, 1): the top 53 bits.
+  /// Returns a number in [0, 1), from the top 53 bits.
   constexpr double Uniform(uint64_t i) const { return static_cast<double>(At(i) >> 11) * 0x1.0p-53; }
-  /// [-1, 1).
+  /// Returns a number in [-1, 1).
   constexpr double Signed(uint64_t i) const { return 2.0 * Uniform(i) - 1.0; }
-  /// Standard normal by Box-Muller over uniforms 2i and 2i+1.
+  /// Returns a standard normal number, by Box-Muller over uniforms 2i and 2i+1.
   double Normal(uint64_t i) const;
 
  private:

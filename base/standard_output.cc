@@ -13,7 +13,7 @@ absl::Status PrintOut(std::string_view text) {
   std::cout.flush();
   const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (whole && std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return absl::OkStatus();
-  // Of a stream that failed earlier nobody knows the reason any more.
+  // errno is 0 if the stream failed earlier and the reason is lost.
   return ErrnoStatus(errno != 0 ? errno : EIO, "write to standard output");
 }
 

@@ -1,4 +1,4 @@
-// What a program answers on its standard output: whether all of it has gone out.
+// Prints a program's answer on standard output and checks that all of it was written.
 #pragma once
 
 #include <string_view>
@@ -7,9 +7,9 @@
 
 namespace mtrun {
 
-/// Writes `text` behind what std::cout and stdout hold back, and all of that out: a disk may be full, and a
-/// file that ends early must not pass for the answer. "write to standard output: No space left on device".
-/// Of questions only: a console that takes nothing ends no job.
+/// Writes `text` after the buffered output of std::cout and stdout and flushes everything. Returns an error
+/// such as "write to standard output: No space left on device", so that a truncated file is not taken for the
+/// answer. Use it for query commands only: a blocked console must not end a job.
 absl::Status PrintOut(std::string_view text);
 
 }  // namespace mtrun

@@ -1,5 +1,5 @@
-// Threads where the system may have none left: std::thread throws then, which would end a program that can do
-// without for a while.
+// Starts threads without exceptions: std::thread throws if the system has none left, which would end a
+// program that can work without the thread for a while.
 #pragma once
 
 #include <system_error>
@@ -8,7 +8,7 @@
 
 namespace mtrun {
 
-/// Runs `run` on a thread of its own; false, and nothing has happened, where the system has none left.
+/// Runs `run` on a new thread. Returns false, without any effect, if the system has no threads left.
 /// REQUIRES: `thread` is joined, or was never started.
 template <typename Run>
 bool StartThread(std::thread* thread, Run&& run) {

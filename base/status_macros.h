@@ -1,4 +1,4 @@
-// Early returns for absl::Status and a check for invariants that is on in every build.
+// Early returns for absl::Status, and a check for invariants that is enabled in every build.
 #pragma once
 
 #include <cstdlib>
@@ -12,7 +12,7 @@
 
 namespace mtrun {
 
-/// Adds the noun that a layer knows in front of an error: "join 10.0.0.2:29400: connection refused". OK stays
+/// Prefixes an error with context of the calling layer: "join 10.0.0.2:29400: connection refused". OK stays
 /// OK.
 inline absl::Status Annotate(const absl::Status& status, absl::string_view noun) {
   if (status.ok()) return status;
@@ -57,7 +57,7 @@ class CheckFailure {
 #define MT_CONCAT_INNER(a, b) a##b
 #define MT_CONCAT(a, b) MT_CONCAT_INNER(a, b)
 
-/// Returns the status of `expr` from the enclosing function unless it is OK.
+/// Returns the status of `expr` from the enclosing function if it is not OK.
 #define MT_RETURN_IF_ERROR(expr)                                                                       \
   do {                                                                                                 \
     if (absl::Status mt_status = ::mtrun::internal::AsStatus(expr); !mt_status.ok()) return mt_status; \
@@ -70,8 +70,8 @@ class CheckFailure {
   if (!result.ok()) return result.status();         \
   lhs = *std::move(result)
 
-/// Stops the program with file, line, condition and whatever is streamed after it: `MT_CHECK(rank < world) <<
-/// Describe();`
+/// Aborts the program with file, line, condition and everything streamed after it, if `condition` is false:
+/// `MT_CHECK(rank < world) << Describe();`
 #define MT_CHECK(condition) \
   if (condition)            \
     [[likely]];             \

@@ -1,4 +1,4 @@
-// Debian's Abseil has a string_view of its own beside the standard one.
+// Conversion to Abseil's string_view, which in Debian's build is a type of its own.
 #pragma once
 
 #include <string_view>

@@ -13,8 +13,8 @@ namespace {
 
 constexpr char kEscape = '\x1b';
 
-/// Length of the escape sequence that `text` begins with, 0: with none. CSI sequences end with a letter or
-/// one of @[\]^_`{|}~; others are two bytes long.
+/// Returns the length of the escape sequence at the start of `text`, 0 if there is none. CSI sequences end
+/// with a letter or one of @[\]^_`{|}~; others are two bytes long.
 size_t EscapeLength(std::string_view text) {
   if (text.empty() || text[0] != kEscape) return 0;
   if (text.size() < 2 || text[1] != '[') return text.size() < 2 ? 1 : 2;
@@ -24,10 +24,10 @@ size_t EscapeLength(std::string_view text) {
   return text.size();
 }
 
-/// UTF-8: the second and further bytes of a character.
+/// Returns whether this is the second or a later byte of a UTF-8 character.
 bool Continues(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; }
 
-/// Calls `escape` with each sequence and `other` with each byte between them.
+/// Calls `escape` with each escape sequence and `other` with each byte between them.
 template <typename Escape, typename Other>
 void Walk(std::string_view text, Escape escape, Other other) {
   while (!text.empty()) {
@@ -44,7 +44,7 @@ void Walk(std::string_view text, Escape escape, Other other) {
 }  // namespace
 
 TerminalSize TerminalSize::Of(int fd) {
-  constexpr int kColumns = 80, kRows = 24;  // where the terminal does not say
+  constexpr int kColumns = 80, kRows = 24;  // if the terminal does not report a size
   winsize size = {};
   if (isatty(fd) != 1) return {};
   if (ioctl(fd, TIOCGWINSZ, &size) != 0) return {kColumns, kRows};
@@ -85,7 +85,7 @@ std::string ClipColumns(std::string_view line, size_t columns) {
 std::string WrapColumns(std::string_view line, size_t columns, size_t indent) {
   std::string wrapped;
   size_t column = 0;
-  bool first = true;  // of the words of this line
+  bool first = true;  // the next word is the first of its line
   while (!line.empty()) {
     const size_t blanks = std::min(line.find_first_not_of(' '), line.size());
     const std::string_view word = line.substr(blanks, line.find(' ', blanks) - blanks);

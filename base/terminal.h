@@ -1,4 +1,4 @@
-// What a terminal shows of a text: columns, colours, width. Pure but for TerminalSize.
+// Text on a terminal: columns, colours, width. Pure except for TerminalSize.
 #pragma once
 
 #include <string>
@@ -8,34 +8,34 @@
 
 namespace mtrun {
 
-/// Of a worker whose standard output mtrun shows on a terminal: columns that a line of its may have. Not set:
-/// nobody sees a line being rewritten.
+/// Environment variable with the maximum columns of a worker's lines, set if mtrun shows its standard output
+/// on a terminal. If it is not set, a worker should not rewrite lines.
 inline constexpr char kColumnsVariable[] = "MTRUN_COLUMNS";
 
 struct TerminalSize {
-  int columns = 0, rows = 0;  // 0: `fd` is no terminal
+  int columns = 0, rows = 0;  // 0: `fd` is not a terminal
   static TerminalSize Of(int fd);
   bool operator==(const TerminalSize&) const = default;
 };
 
-/// Whether people want colours: not with a NO_COLOR that is not empty (no-color.org), nor on a dumb terminal.
+/// Returns whether to use colours: not if NO_COLOR is non-empty (no-color.org), nor on a dumb terminal.
 bool WantsColours(const EnvironmentMap& environment);
 
-/// `text` in a colour: "1" bold, "31" red, as in ECMA-48's SGR. As it is where `colours` is false or `colour`
-/// "".
+/// Wraps `text` in a colour: "1" bold, "31" red, as in ECMA-48's SGR. Returns it unchanged if `colours` is
+/// false or `colour` is "".
 std::string Coloured(std::string_view text, std::string_view colour, bool colours);
 
-/// Columns of one line of UTF-8: escape sequences have none, every other character has one.
+/// Returns the columns of one UTF-8 line: escape sequences take none, every other character takes one.
 size_t ColumnsOf(std::string_view line);
-/// The first `columns` columns of a line; escape sequences behind them stay, so that colours end.
+/// Returns the first `columns` columns of a line. Later escape sequences are kept, so that colours end.
 std::string ClipColumns(std::string_view line, size_t columns);
-/// A line broken at blanks into lines of at most `columns`, all but the first begun with `indent` of them. A
-/// word that is longer stays whole: paths and commands can be copied.
+/// Breaks a line at blanks into lines of at most `columns`; all but the first start with `indent` blanks. A
+/// longer word stays whole, so that paths and commands can be copied.
 std::string WrapColumns(std::string_view line, size_t columns, size_t indent);
-/// The same for a terminal of so many columns, which would break it within a word. As it is for a very narrow
-/// one, and for 0: whatever is no terminal gets it whole.
+/// Wraps a line for a terminal of `columns`, which would otherwise break it within a word. Returns it
+/// unchanged if the terminal is very narrow or `columns` is 0 (not a terminal).
 std::string BreakForPeople(const std::string& line, int columns);
-/// Without escape sequences, for a file.
+/// Removes escape sequences, for a file.
 std::string WithoutEscapes(std::string_view text);
 
 }  // namespace mtrun

@@ -42,7 +42,7 @@ absl::StatusOr<std::array<unsigned char, 48>> Hkdf(std::string_view token, std::
   return out;
 }
 
-/// 48 derived bytes reduced to 1..n-1: a scalar without measurable bias (FIPS 186-5, A.2.1).
+/// Reduces 48 derived bytes to 1..n-1: a scalar without measurable bias (FIPS 186-5, A.2.1).
 absl::StatusOr<Key> DeriveKey(std::string_view token, std::string_view purpose) {
   MT_ASSIGN_OR_RETURN(const auto bytes, Hkdf(token, purpose));
   const Owned<EC_GROUP, EC_GROUP_free> group(EC_GROUP_new_by_curve_name(NID_X9_62_prime256v1));
@@ -91,8 +91,8 @@ struct Extension {
   std::string value;
 };
 
-/// A certificate for `key` under the name `name`, signed by `issuer_key`. Its times mean nothing: no node's
-/// clock is trusted.
+/// Makes a certificate for `key` with the subject `name`, signed by `issuer_key`. Its validity period is
+/// meaningless, because no node's clock is trusted.
 absl::StatusOr<Certificate> MakeCertificate(EVP_PKEY* key, const std::string& name, X509* issuer,
                                             EVP_PKEY* issuer_key, long serial,
                                             const std::vector<Extension>& extensions) {
@@ -140,7 +140,7 @@ absl::StatusOr<TlsIdentity> DeriveIdentity(std::string_view token) {
   if (token.empty()) return absl::InvalidArgumentError("no token to derive keys from");
   MT_ASSIGN_OR_RETURN(const Key ca_key, DeriveKey(token, "certificate authority"));
   MT_ASSIGN_OR_RETURN(const Key leaf_key, DeriveKey(token, "leaf"));
-  // Another token, another issuer: the handshake then fails with "unknown issuer", not in the midst of a
+  // The issuer's name depends on the token, so a wrong token fails with "unknown issuer", not with a bad
   // signature.
   MT_ASSIGN_OR_RETURN(const auto name, Hkdf(token, "name of the authority"));
   const std::string ca_name =

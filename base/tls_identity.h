@@ -1,5 +1,5 @@
-// Keys and certificates of mutual TLS, derived from the cluster's token: both ends derive the same P-256 keys
-// by HKDF (RFC 5869), so nothing but the token is ever stored or sent. Free functions, any thread.
+// Keys and certificates of mutual TLS, derived from the cluster's token. Both ends derive the same P-256 keys
+// by HKDF (RFC 5869), so only the token is ever stored or sent. Free functions, any thread.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace mtrun {
 
-/// Name in every leaf certificate; clients give it as the target name, because endpoints' names and addresses
-/// do not matter.
+/// The name in every leaf certificate. Clients use it as the target name, because the endpoints' own names
+/// and addresses do not matter.
 inline constexpr char kTlsName[] = "rendezvous.mtrun.internal";
 
-/// PEM texts.
+/// Certificates and key as PEM texts.
 struct TlsIdentity {
   std::string ca_certificate;  // the only root that either end trusts
   std::string certificate;     // leaf, for server and client alike
-  std::string private_key;     // the leaf's
+  std::string private_key;     // of the leaf
 };
-/// Two tokens that agree give the same. Whoever sees the certificate can try tokens against it, so the token
-/// has to be one that cannot be guessed (CheckToken). kInvalidArgument for an empty one.
+/// Derives the identity; equal tokens give equal identities. Anyone with the certificate can test guesses of
+/// the token, so it must be unguessable (CheckToken). kInvalidArgument if it is empty.
 absl::StatusOr<TlsIdentity> DeriveIdentity(std::string_view token);
 
 }  // namespace mtrun

@@ -21,11 +21,11 @@ namespace {
 
 constexpr char kMark[] = "mtrun1-";
 constexpr size_t kDigits = 64;          // 256 bits
-constexpr size_t kWeakCharacters = 32;  // 128 bits, where they are random digits
+constexpr size_t kWeakCharacters = 32;  // 128 bits, if they are random hexadecimal digits
 constexpr Duration kWriterPatience = std::chrono::seconds(2);
 
-/// A Secret in a pod's volume belongs to root and, where the pod has an fsGroup, to that group as well (mode
-/// 0440, whatever its manifest says): whoever may read it was named by root.
+/// Returns whether other users may read the file. A Secret in a pod's volume belongs to root and, if the pod
+/// has an fsGroup, also to that group (mode 0440, whatever its manifest says): root has chosen those readers.
 bool OthersMayRead(const struct stat& status) {
   const mode_t refused = status.st_uid == 0 ? 037 : 077;
   return (status.st_mode & refused) != 0;
@@ -40,26 +40,26 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
   }
   if (OthersMayRead(status)) {
     return absl::PermissionDeniedError(
-        absl::StrFormat("token file %s may be read by others (mode %03o): run `chmod 600 %s`", path,
+        absl::StrFormat("token file %s can be read by other users (mode %03o): run `chmod 600 %s`", path,
                         status.st_mode & 0777, path));
   }
   MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   return std::string(absl::StripAsciiWhitespace(text));
 }
 
-/// For file systems without hard links (vfat, and several in user space): made where it is to be, by the
-/// first that comes. Others may see the file before they see its text.
+/// Creates the file in place, for file systems without hard links (vfat, and several in user space); the
+/// first process wins. Others can see the file before its text is written.
 absl::Status WriteInPlace(const std::string& path, const std::string& text) {
   const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd.valid() && errno == EEXIST) return absl::OkStatus();
-  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("make token file ", path));
+  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("create token file ", path));
   absl::Status written = WriteAll(fd.get(), text);
   if (written.ok() && fsync(fd.get()) != 0) written = ErrnoStatus(errno, absl::StrCat("fsync ", path));
   if (!written.ok()) unlink(path.c_str());
   return written;
 }
 
-/// The text of the file that is there or is just being made.
+/// Reads the token file, and waits if another process is still writing it.
 absl::StatusOr<std::string> AwaitToken(const std::string& path) {
   const TimePoint deadline = MonotonicNow() + kWriterPatience;
   while (true) {
@@ -67,14 +67,14 @@ absl::StatusOr<std::string> AwaitToken(const std::string& path) {
     if (!token.ok() || !token->empty()) return token;
     if (MonotonicNow() >= deadline) {
       return absl::InvalidArgumentError(
-          absl::StrCat("token file ", path, " is empty: remove it, and a token is made"));
+          absl::StrCat("token file ", path, " is empty: remove it, and a new token is created"));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
 
-/// Written beside and linked into place: of agents that start at the same moment on a shared home one wins,
-/// the others read its token.
+/// Writes a temporary file and links it into place. If several agents start at once on a shared home, one
+/// wins and the others read its token.
 absl::StatusOr<std::string> MakeTokenFile(const std::string& path) {
   const std::string folder = path.substr(0, path.rfind('/'));
   MT_RETURN_IF_ERROR(MakeFolders(folder));
@@ -82,7 +82,7 @@ absl::StatusOr<std::string> MakeTokenFile(const std::string& path) {
   const std::string token = MakeToken();
   const std::string draft = absl::StrFormat("%s.%016x", path, RandomBits());
   const UniqueFd fd(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("make token file ", draft));
+  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("create token file ", draft));
   absl::Status written = WriteAll(fd.get(), token + "\n");
   if (written.ok() && link(draft.c_str(), path.c_str()) != 0 && errno != EEXIST)
     written = WriteInPlace(path, token + "\n");
@@ -97,7 +97,7 @@ absl::Status NoToken(const std::string& why) {
   return absl::NotFoundError(
       absl::StrCat("no token: ", why,
                    "; set MTRUN_TOKEN or give --token_file FILE, the same on every node "
-                   "(`mtrun --new_token` makes one)"));
+                   "(`mtrun --new_token` creates one)"));
 }
 
 bool IsSet(const EnvironmentMap& environment, const char* name) {
@@ -105,22 +105,21 @@ bool IsSet(const EnvironmentMap& environment, const char* name) {
   return found != environment.end() && !found->second.empty();
 }
 
-/// Kubernetes sets it in every container.
+/// Kubernetes sets this variable in every container.
 bool IsInPod(const EnvironmentMap& environment) { return IsSet(environment, "KUBERNETES_SERVICE_HOST"); }
 
-/// Kubeflow's operator writes torchrun's settings into the containers of a PyTorchJob.
+/// Kubeflow's operator sets torchrun's variables in the containers of a PyTorchJob.
 bool IsKubeflows(const EnvironmentMap& environment) {
   return IsSet(environment, "PET_NNODES") || IsSet(environment, "PET_MASTER_ADDR") ||
          IsSet(environment, "PET_RDZV_ENDPOINT") || IsSet(environment, "MASTER_ADDR");
 }
 
-/// What a manifest lacks, to be copied as it stands.
+/// Returns the error with the missing lines of the manifest, ready to be copied.
 absl::Status NoTokenInPod(const std::string& path, const EnvironmentMap& environment) {
   return absl::NotFoundError(absl::StrCat(
       "no token: there is no ", path,
-      ", and a token that this pod made would be unknown to the others. Make a Secret in the job's "
-      "namespace, "
-      "once:\n"
+      ", and a token created by this pod would be unknown to the others. Create a Secret in the job's "
+      "namespace, once:\n"
       "  kubectl create secret generic mtrun-token --from-literal=token=\"$(mtrun --new_token)\"\n"
       "and add three lines to the manifest, ",
       IsKubeflows(environment)
@@ -142,7 +141,7 @@ absl::StatusOr<std::string> LoadDefault(const std::string& path, MissingToken mi
     if (missing == MissingToken::kMakeForNodes && IsInPod(environment))
       return NoTokenInPod(path, environment);
     token = MakeTokenFile(path);
-    // A home that cannot be written, as containers have them for users who are not root.
+    // The home is not writable, as in containers for users other than root.
     if (!token.ok()) return NoToken(std::string(token.status().message()));
   }
   const bool has_file =
@@ -171,12 +170,12 @@ absl::Status CheckToken(std::string_view token, bool weak) {
                     token.find_first_not_of("0123456789abcdef", mark.size()) == std::string_view::npos;
   if (made || (weak && token.size() >= kWeakCharacters)) return absl::OkStatus();
   if (weak) {
-    return absl::InvalidArgumentError(absl::StrCat("the token has ", token.size(), " characters, at least ",
+    return absl::InvalidArgumentError(absl::StrCat("the token has ", token.size(), " characters; at least ",
                                                    kWeakCharacters, " are needed"));
   }
   return absl::InvalidArgumentError(
-      "this token was not made by mtrun, and may be one that can be guessed: make one with `mtrun "
-      "--new_token` (or take it all the same, with --rdzv_conf weak_token=1, or mtrdzv --weak_token)");
+      "this token was not created by mtrun and may be easy to guess: create one with `mtrun "
+      "--new_token` (or accept it with --rdzv_conf weak_token=1, or mtrdzv --weak_token)");
 }
 
 absl::StatusOr<std::string> LoadToken(const TokenSource& source, MissingToken missing,

@@ -1,5 +1,5 @@
-// The secret that agents and services of one cluster share. Whoever has it may join, read and stop its jobs,
-// whoever has not may not, on this machine as on others. Free functions, any thread.
+// The secret shared by the agents and services of one cluster. Its holders may join, read and stop the
+// cluster's jobs; others may not, even on the same machine. Free functions, any thread.
 #pragma once
 
 #include <string>
@@ -13,14 +13,14 @@ namespace mtrun {
 
 inline constexpr char kTokenVariable[] = "MTRUN_TOKEN";
 
-/// "mtrun1-" and 256 random bits in hexadecimal.
+/// Returns "mtrun1-" and 256 random bits in hexadecimal.
 std::string MakeToken();
 
-/// kInvalidArgument for one that MakeToken has not made: whoever sees a certificate derived from it can try
-/// as many guesses as he likes. With `weak` any 32 characters will do.
+/// Checks that MakeToken made the token, and returns kInvalidArgument if not: a client that sees a derived
+/// certificate can test unlimited guesses. If `weak`, any 32 characters are accepted.
 absl::Status CheckToken(std::string_view token, bool weak = false);
 
-/// ~/.mtrun/token of this user.
+/// Returns ~/.mtrun/token of this user.
 std::string DefaultTokenPath(const EnvironmentMap& environment);
 
 struct TokenSource {
@@ -28,14 +28,15 @@ struct TokenSource {
   bool weak = false;      // see CheckToken
 };
 enum class MissingToken {
-  kMake,          // in ~/.mtrun/token, for its owner only
-  kMakeForNodes,  // the same where others are to find it; in a pod, whose home no other pod has, as kRefuse
-  kRefuse,        // for who only asks: a fresh one would open nothing
+  kMake,          // make one in ~/.mtrun/token, readable by its owner only
+  kMakeForNodes,  // likewise, for other nodes to find; in a pod like kRefuse, because no other pod shares its
+                  // home
+  kRefuse,        // for clients that only query: a new token would open nothing
 };
 
-/// The cluster's token; surrounding white space does not count. A file that was given must exist.
-/// kInvalidArgument as CheckToken, kPermissionDenied for a file that others may read (one of root's may be
-/// read by its group), kNotFound for none: each says what to do, in a pod with the lines of the manifest.
+/// Returns the cluster's token without surrounding white space. An explicitly given file must exist.
+/// kInvalidArgument as in CheckToken; kPermissionDenied if others may read the file (group-readable is fine
+/// for root's file); kNotFound if no token exists. Each error says what to do, in a pod with manifest lines.
 absl::StatusOr<std::string> LoadToken(const TokenSource& source, MissingToken missing,
                                       const EnvironmentMap& environment = CurrentEnvironment());
 

@@ -13,11 +13,11 @@ absl::StatusOr<UnixAddress> ParseUnixAddress(const std::string& text) {
   UnixAddress result;
   result.address.sun_family = AF_UNIX;
   if (text.empty() || text.size() >= sizeof result.address.sun_path)
-    return absl::InvalidArgumentError(absl::StrCat("not a name that a Unix socket can have: \"", text, "\""));
+    return absl::InvalidArgumentError(absl::StrCat("not a valid name of a Unix socket: \"", text, "\""));
   std::memcpy(result.address.sun_path, text.data(), text.size());
   const bool abstract = text.front() == '@';
   if (abstract) result.address.sun_path[0] = '\0';
-  // A path ends with its zero; an abstract name is all bytes that there are.
+  // A path includes its terminating zero; an abstract name does not.
   result.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + text.size() + (abstract ? 0 : 1));
   return result;
 }

@@ -1,5 +1,5 @@
-// Addresses of Unix sockets as people write them: a path, or "@name" in Linux's abstract namespace, which no
-// file system holds and which is gone with the socket, however its process ended.
+// Addresses of Unix sockets as people write them: a path, or "@name" in Linux's abstract namespace. An
+// abstract name is in no file system and disappears with its socket, however the process ended.
 #pragma once
 
 #include <sys/socket.h>
@@ -17,11 +17,10 @@ struct UnixAddress {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
 };
 
-/// kInvalidArgument for one that is longer than a socket's name may be, or empty.
+/// Parses an address; kInvalidArgument if it is empty or longer than a socket name can be.
 absl::StatusOr<UnixAddress> ParseUnixAddress(const std::string& text);
 
-/// Whether the process at the other end belongs to this user, or to root: names in the abstract namespace
-/// have no owner.
+/// Returns whether the peer is this user's process, or root's. Names in the abstract namespace have no owner.
 bool IsOfThisUser(int socket);
 
 }  // namespace mtrun

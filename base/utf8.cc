@@ -8,28 +8,28 @@
 namespace mtrun {
 namespace {
 
-/// What the first byte says; 0 for one that begins no character.
+/// Returns the length given by the first byte; 0 if it cannot begin a character.
 size_t LengthSaid(uint8_t first) {
   if (first < 0x80) return 1;
-  if (first < 0xC2) return 0;  // a further byte, or a longer form of what takes one
+  if (first < 0xC2) return 0;  // a continuation byte, or an overlong form
   if (first < 0xE0) return 2;
   if (first < 0xF0) return 3;
   return first < 0xF5 ? 4 : 0;
 }
 
-/// Longer forms than needed, surrogates and what is beyond U+10FFFF show in the second byte.
+/// The second byte reveals overlong forms, surrogates and values beyond U+10FFFF.
 bool SecondFits(uint8_t first, uint8_t second) {
   const uint8_t low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
   const uint8_t high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
   return second >= low && second <= high;
 }
 
-/// Bytes of the character that begins there; 0 where none does, or a control character.
+/// Returns the length of the character at `at`; 0 if it is invalid or a control character.
 size_t PlainLength(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[at + i]); };
   const size_t length = CharacterLength(text, at);
   if (length == 0 || byte(0) < 0x20 || byte(0) == 0x7F) return 0;
-  return byte(0) == 0xC2 && byte(1) < 0xA0 ? 0 : length;  // U+0080 to U+009F are controls of terminals too
+  return byte(0) == 0xC2 && byte(1) < 0xA0 ? 0 : length;  // terminals treat U+0080 to U+009F as controls too
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Text from outside as UTF-8 (RFC 3629).
+// Checks and escapes untrusted text as UTF-8 (RFC 3629).
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace mtrun {
 
-/// Bytes of the character that begins there, 1 to 4; 0 where none does: what follows is not UTF-8.
+/// Returns the length in bytes (1 to 4) of the character at `at`; 0 if it is not valid UTF-8.
 size_t CharacterLength(std::string_view text, size_t at);
-/// UTF-8 without control characters, which a terminal may show as it is.
+/// Returns whether the text is UTF-8 without control characters, so that a terminal can show it unchanged.
 bool IsPlainText(std::string_view text);
-/// The same text for a terminal: what is no character or a control character is written as in C, "\n" and
+/// Makes a text safe for a terminal: invalid bytes and control characters are escaped as in C, "\n" and
 /// "\x1b".
 std::string AsPlainText(std::string_view text);
 

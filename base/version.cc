@@ -4,8 +4,8 @@ namespace mtrun {
 
 std::string Version() { return MTRUN_VERSION; }
 
-// Weak: a program brings its own (tools/cmake/MtCommit.cmake), so that a commit links programs again and no
-// test.
+// Weak: each program supplies its own (tools/cmake/MtCommit.cmake), so that a new commit relinks programs but
+// no tests.
 __attribute__((weak)) const char* Commit() { return "unknown"; }
 
 std::string VersionLine(std::string_view program, std::string_view libraries) {

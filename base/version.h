@@ -1,4 +1,4 @@
-// The version of this build: that of the CMake project.
+// The version of this build, from the CMake project.
 #pragma once
 
 #include <string>
@@ -6,13 +6,13 @@
 
 namespace mtrun {
 
-/// "0.1.0". Members of one job must have the same.
+/// Returns "0.2.0". All members of one job must have the same version.
 std::string Version();
 
-/// The commit that the program was built from: eight digits, or "unknown".
+/// Returns the commit that the program was built from: eight digits, or "unknown".
 const char* Commit();
 
-/// What a program says for --version: "mtrun 0.1.0 (commit 01234567, gRPC 1.51.1)". `libraries`: those whose
+/// Returns the --version line: "mtrun 0.2.0 (commit 01234567, gRPC 1.51.1)". `libraries` lists those whose
 /// version matters, "" for none.
 std::string VersionLine(std::string_view program, std::string_view libraries = "");
 

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 using ByteMap = std::map<std::string, std::string>;
 
-// ---- the messages: type and fields of each, for both directions (v is a Writer, a Reader or a TypeOf)
+// ---- the messages: type and fields of each, in both directions (v is a Writer, a Reader or a TypeOf)
 
 template <typename V>
 void Visit(V& v, Hello& m) {
@@ -149,7 +149,7 @@ void Visit(V& v, StoreValues& m) {
 
 // ---- the visitors
 
-/// A message to JSON.
+/// Converts a message to JSON.
 class Writer {
  public:
   void Type(const char* name) { object_["type"] = name; }
@@ -167,7 +167,7 @@ class Writer {
     }
     object_[name] = std::move(list);
   }
-  /// Left out where it is the current one.
+  /// Omits the current generation.
   void Optional(const char* name, const Generation& value) {
     if (value.number != 0) Field(name, value);
   }
@@ -177,7 +177,7 @@ class Writer {
   void Optional(const char* name, const std::optional<int>& value) {
     if (value) Field(name, *value);
   }
-  /// JSON has no other numbers than finite ones.
+  /// Omits non-finite numbers, which JSON cannot express.
   void Optional(const char* name, const std::optional<double>& value) {
     if (value && std::isfinite(*value)) Field(name, *value);
   }
@@ -193,7 +193,7 @@ class Writer {
   json object_ = json::object();
 };
 
-/// JSON to a message: a missing field or a wrong type becomes one sentence.
+/// Converts JSON to a message; a missing or mistyped field becomes a one-sentence error.
 class Reader {
  public:
   Reader(std::string type, const json& object) : fields_(std::move(type), object) {}
@@ -255,7 +255,7 @@ class Reader {
   JsonFields fields_;
 };
 
-/// The name of a message's type.
+/// Returns the name of a message's type.
 class TypeOf {
  public:
   void Type(const char* name) { name_ = name; }
@@ -272,11 +272,11 @@ template <typename Variant>
 std::string EncodeAny(Variant message) {
   Writer writer;
   std::visit([&](auto& m) { Visit(writer, m); }, message);
-  // A file name or reason may hold bytes that are not UTF-8; they must not end the connection.
+  // A file name or reason can contain bytes that are not UTF-8; these must not end the connection.
   return writer.object().dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-/// An empty message of each type.
+/// Returns an empty message of each type, by name.
 template <typename... Messages>
 std::map<std::string, std::variant<Messages...>> ByType(const std::variant<Messages...>&) {
   std::map<std::string, std::variant<Messages...>> empty;
@@ -289,7 +289,7 @@ std::map<std::string, std::variant<Messages...>> ByType(const std::variant<Messa
   return empty;
 }
 
-/// Reads the alternative that the field "type" names.
+/// Reads the alternative named by the field "type".
 template <typename Variant>
 absl::StatusOr<Variant> DecodeAny(std::string_view line) {
   static const auto& empty = *new std::map<std::string, Variant>(ByType(Variant()));

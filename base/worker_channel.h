@@ -1,5 +1,5 @@
-// Messages between an agent and its workers: one JSON object a line over the Unix socket MTRUN_SOCKET
-// (docs/protocol.md). Pure values and their codec; base/worker_client.h is the worker's end, launcher/ holds
+// Messages between an agent and its workers: one JSON object per line over the Unix socket MTRUN_SOCKET
+// (docs/protocol.md). Pure values and their codec; base/worker_client.h is the worker's end, launcher/ has
 // the agent's.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace mtrun::channel {
 
 inline constexpr int kProtocolVersion = 1;
 
-/// Identity of a generation: a number that grows and a random id. Text form "number.id" with the id in
+/// Identity of a generation: an increasing number and a random id. Text form: "number.id", with the id in
 /// hexadecimal.
 struct Generation {
   uint64_t number = 0;
@@ -28,19 +28,18 @@ struct Generation {
 std::string ToText(const Generation& generation);
 absl::StatusOr<Generation> ParseGeneration(std::string_view text);
 
-// ---- worker -> agent
-// ------------------------------------------------------------------------------------------
-/// First message. A worker that never says hello is an ordinary program.
+// ---- worker -> agent --------------------------------------------------------------------------------------
+/// The first message. A worker that never sends it is treated as an ordinary program.
 struct Hello {
   int protocol = kProtocolVersion;
   int64_t pid = 0;
   int local_rank = 0;
-  bool cooperative = false;  // stays alive over a dissolved generation and takes the next assignment
-  bool reports = false;      // knows Watch
+  bool cooperative = false;  // survives a dissolved generation and takes the next assignment
+  bool reports = false;      // understands Watch
   bool operator==(const Hello&) const = default;
 };
-/// Its group of `generation` is connected; number 0: it has prepared everything and waits for its first
-/// assignment.
+/// The worker's process group for `generation` is connected. Number 0: the worker has finished its
+/// preparation and waits for its first assignment.
 struct Ready {
   Generation generation = {};
   bool operator==(const Ready&) const = default;
@@ -48,45 +47,45 @@ struct Ready {
 struct Progress {
   int64_t epoch = 0;
   int64_t step = 0;     // finished steps
-  int64_t samples = 0;  // consumed samples in all
+  int64_t samples = 0;  // total consumed samples
   bool operator==(const Progress&) const = default;
 };
-/// Where the time of a step goes and what comes of it, on average since it was said the last time: while
-/// somebody watches, every two seconds at most.
+/// Breakdown of the step time and training values, averaged since the previous message. Sent at most every
+/// two seconds, and only while a client watches.
 struct StepTimes {
   int64_t step = 0;
-  double data_seconds = 0;      // of a step, waiting for input
-  double exchange_seconds = 0;  // of a step, waiting for other workers
-  // Where it has them: its training's loss, likewise, and its learning rate now.
+  double data_seconds = 0;      // per step, waiting for input
+  double exchange_seconds = 0;  // per step, waiting for other workers
+  // The training loss, averaged likewise, and the current learning rate, if the worker has them.
   std::optional<double> loss = {};
   std::optional<double> learning_rate = {};
   bool operator==(const StepTimes&) const = default;
 };
-/// Key-value space of a generation: the one named, or (number 0) whichever is current when the agent reads
-/// this. Values are bytes. What belongs to a generation that is over is dropped.
+/// Sets a key of a generation's key-value space: the named generation, or (number 0) the one that is current
+/// when the agent reads this. Values are bytes. Messages for a finished generation are dropped.
 struct StoreSet {
   std::string key, value;
   Generation generation = {};
   bool operator==(const StoreSet&) const = default;
 };
-/// The space has at most so many keys, and a question may name so many: whoever has more asks several times.
+/// Maximum keys in a space, and in one request; a client that needs more sends several requests.
 inline constexpr size_t kMaxStoreEntries = 4096, kMaxStoreKeys = 1024;
-/// Answered by StoreValues with the same id at once (missing keys, or a generation that is over, give an
-/// error) ...
+/// Requests values. Answered at once by StoreValues with the same id; missing keys or a finished generation
+/// are an error.
 struct StoreGet {
   int64_t id = 0;
   std::vector<std::string> keys;
   Generation generation = {};
   bool operator==(const StoreGet&) const = default;
 };
-/// ... or when all keys are there.
+/// Like StoreGet, but answered when all keys exist.
 struct StoreWait {
   int64_t id = 0;
   std::vector<std::string> keys;
   Generation generation = {};
   bool operator==(const StoreWait&) const = default;
 };
-/// The results of the whole run are safe, by all members of `generation` (0.0: of the one that runs).
+/// All members of `generation` (0.0: the current one) have saved the results of the whole run.
 struct Done {
   int64_t step = 0;
   Generation generation = {};
@@ -97,15 +96,15 @@ struct Leaving {
   bool operator==(const Leaving&) const = default;
 };
 
-/// Said again and again while a collective of `generation` (or the way to it) waits for other workers, so
-/// that one that hangs can be told from those who wait for it.
+/// Sent repeatedly while a collective of `generation` (or its setup) waits for other workers, so that the
+/// agent can tell a hanging worker from those that wait for it.
 struct Waiting {
   Generation generation;
   double seconds = 0;                 // so far
-  std::optional<int> unreached = {};  // a rank of another node that does not answer; said once
+  std::optional<int> unreached = {};  // a rank on another node that does not respond; sent once
   bool operator==(const Waiting&) const = default;
 };
-/// The collectives of `generation` failed although nobody seems dead: everybody is to regroup.
+/// The collectives of `generation` failed although no worker seems dead: all members must regroup.
 struct Broken {
   Generation generation;
   std::string why;
@@ -115,8 +114,7 @@ struct Broken {
 using WorkerMessage = std::variant<Hello, Ready, Progress, StoreSet, StoreGet, StoreWait, Done, Leaving,
                                    Waiting, Broken, StepTimes>;
 
-// ---- agent -> worker
-// ------------------------------------------------------------------------------------------
+// ---- agent -> worker --------------------------------------------------------------------------------------
 struct Peer {  // one node
   std::string host, address;
   int first_rank = 0, workers = 0;
@@ -132,7 +130,7 @@ struct Assignment {
 struct Dissolved {
   Generation generation;
   std::string why;
-  bool graceful = false;  // no member is lost: leave it together, behind a step, not in the middle of one
+  bool graceful = false;  // no member was lost: leave together after a step, not in the middle of one
   bool operator==(const Dissolved&) const = default;
 };
 struct Drain {
@@ -142,18 +140,18 @@ struct Drain {
 };
 struct Stop {
   std::string why;
-  bool complete = false;  // the job has ended, and its work is done: nobody needs what a worker still holds
-  bool others_continue = false;  // the job runs on other nodes, without this one, which was told to go
+  bool complete = false;         // the job has ended successfully: the worker's remaining state is not needed
+  bool others_continue = false;  // the job continues on other nodes; this one was told to leave
   bool operator==(const Stop&) const = default;
 };
 struct StoreValues {
   int64_t id = 0;
   std::map<std::string, std::string> values;
-  std::string error;  // "" when all keys are there
+  std::string error;  // "" if all keys exist
   bool operator==(const StoreValues&) const = default;
 };
 
-/// To workers that know it: somebody watches for the next `seconds`.
+/// Sent to workers that understand it: a client watches for the next `seconds`.
 struct Watch {
   double seconds = 0;
   bool operator==(const Watch&) const = default;
@@ -161,11 +159,11 @@ struct Watch {
 
 using AgentMessage = std::variant<Assignment, Dissolved, Drain, Stop, StoreValues, Watch>;
 
-/// One line with its '\n'.
+/// Returns one line with its '\n'.
 std::string Encode(const WorkerMessage& message);
 std::string Encode(const AgentMessage& message);
-/// A line without '\n'. kInvalidArgument says which field of which message is missing or of the wrong type;
-/// an unknown type is an error too, unknown extra fields are ignored (a newer peer may send them).
+/// Parses a line without '\n'. kInvalidArgument says which field of which message is missing or mistyped. An
+/// unknown type is an error too; unknown extra fields are ignored, because a newer peer may send them.
 absl::StatusOr<WorkerMessage> DecodeWorkerMessage(std::string_view line);
 absl::StatusOr<AgentMessage> DecodeAgentMessage(std::string_view line);
 

@@ -25,11 +25,12 @@ absl::StatusOr<UniqueFd> ConnectUnix(const std::string& name) {
   absl::StatusOr<UnixAddress> address = ParseUnixAddress(name);
   MT_RETURN_IF_ERROR(Annotate(address.status(), "MTRUN_SOCKET"));
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) return ErrnoStatus(errno, "make a socket");
+  if (!fd.valid()) return ErrnoStatus(errno, "create a socket");
   if (connect(fd.get(), address->get(), address->size) != 0)
-    return ErrnoStatus(errno, absl::StrCat("connect to the agent at ", name));
+    return ErrnoStatus(errno, absl::StrCat("connect to the agent at ", name,
+                                           " (if no mtrun started this program, unset MTRUN_SOCKET)"));
   if (!IsOfThisUser(fd.get()))
-    return absl::PermissionDeniedError(absl::StrCat("another user's program listens at ", name));
+    return absl::PermissionDeniedError(absl::StrCat("a program of another user is listening at ", name));
   return fd;
 }
 
@@ -53,7 +54,7 @@ class WorkerClient::Impl {
     const MutexLock lock(send_mu_);
     std::string_view rest = line;
     while (!rest.empty()) {
-      // MSG_NOSIGNAL: an agent that went away is an error to return, not a SIGPIPE.
+      // MSG_NOSIGNAL: if the agent is gone, return an error instead of raising SIGPIPE.
       const ssize_t n = send(fd_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return ErrnoStatus(errno, "send to the agent");
@@ -110,7 +111,7 @@ class WorkerClient::Impl {
   }
 
  private:
-  /// One question. `aborts`: those before the wait that it is part of.
+  /// Sends one request and waits for its reply. `aborts` is the abort count before the enclosing wait began.
   absl::StatusOr<std::map<std::string, std::string>> WaitForSome(const std::vector<std::string>& keys,
                                                                  const channel::Generation& generation,
                                                                  int64_t aborts) {
@@ -131,7 +132,7 @@ class WorkerClient::Impl {
     while (!replies_[id].has_value() && !closed_ && aborts_ == aborts) changed_.Wait(mu_);
     std::optional<channel::StoreValues> reply = std::move(replies_[id]);
     replies_.erase(id);
-    // ResetAbort may have come before this thread woke up: the abort that ended this wait still counts.
+    // ResetAbort may have run before this thread woke up; the abort that ended this wait still counts.
     if (!reply.has_value()) return stopped_.ok() ? last_abort_ : stopped_;
     if (!reply->error.empty()) return absl::AbortedError(reply->error);
     return std::move(reply->values);
@@ -167,7 +168,7 @@ class WorkerClient::Impl {
   void Deliver(const channel::AgentMessage& message) {
     if (const auto* reply = std::get_if<channel::StoreValues>(&message)) {
       const MutexLock lock(mu_);
-      // A reply whose Wait was aborted finds no entry any more.
+      // The reply is dropped if its Wait was aborted.
       if (const auto found = replies_.find(reply->id); found != replies_.end()) found->second = *reply;
       changed_.NotifyAll();
       return;
@@ -186,7 +187,7 @@ class WorkerClient::Impl {
   std::map<int64_t, std::optional<channel::StoreValues>> replies_ ABSL_GUARDED_BY(mu_);
   int64_t aborts_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Status last_abort_ ABSL_GUARDED_BY(mu_);
-  absl::Status stopped_ ABSL_GUARDED_BY(mu_);  // why no wait may begin
+  absl::Status stopped_ ABSL_GUARDED_BY(mu_);  // why new waits fail at once
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   channel::Generation generation_ ABSL_GUARDED_BY(mu_);
 };

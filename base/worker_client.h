@@ -1,5 +1,5 @@
-// The worker's end of the channel. A reader thread of its own delivers messages; every public method may be
-// called from any thread.
+// The worker's end of the channel. Its reader thread delivers messages; every public method can be called
+// from any thread.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@ namespace mtrun {
 
 class WorkerClient {
  public:
-  /// Called on the reader thread for everything but store replies; `Closed` when the agent went away. Must
-  /// not block.
+  /// Callbacks on the reader thread, for all messages except store replies; `closed` is called if the agent
+  /// goes away. Must not block.
   struct Handler {
     std::function<void(const channel::AgentMessage&)> message = [](const channel::AgentMessage&) {};
     std::function<void(absl::Status)> closed = [](absl::Status) {};
@@ -31,14 +31,14 @@ class WorkerClient {
 
   absl::Status Send(const channel::WorkerMessage& message);
 
-  /// The key-value space of `generation` is meant from here on, so that what is said late reaches no other
-  /// one. Before the first call: whichever is current at the agent.
+  /// Directs later store calls to the key-value space of `generation`, so that late calls reach no other one.
+  /// Before the first Enter, calls go to the space that is current at the agent.
   void Enter(const channel::Generation& generation);
   absl::Status Set(std::string_view key, std::string_view value);
-  /// Waits until all keys, however many, are there; kAborted after Abort() or when the generation is over,
-  /// kUnavailable when the agent goes away.
+  /// Blocks until all keys exist, however many, and returns their values. kAborted after Abort() or if the
+  /// generation is over, kUnavailable if the agent goes away.
   absl::StatusOr<std::map<std::string, std::string>> Wait(const std::vector<std::string>& keys);
-  /// Ends every blocked Wait, from any thread. Waits that begin later work again after ResetAbort().
+  /// Ends every blocked Wait, from any thread. Later waits fail too until ResetAbort().
   void Abort(std::string_view why);
   void ResetAbort();
 

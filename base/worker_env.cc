@@ -11,7 +11,7 @@ extern char** environ;
 namespace mtrun {
 namespace {
 
-/// Reads variables into fields and remembers the first complaint.
+/// Reads variables into fields and keeps the first error.
 class EnvironmentReader {
  public:
   explicit EnvironmentReader(const EnvironmentMap& environment) : environment_(environment) {}
@@ -45,8 +45,8 @@ class EnvironmentReader {
   absl::Status status_;
 };
 
-constexpr int kMany = 1 << 24;  // more workers than any machine room holds, more descriptors than a process
-constexpr int kManyRestarts = 1'000'000'000;  // as many as a job may be allowed
+constexpr int kMany = 1 << 24;  // more workers than any cluster has, more descriptors than a process can open
+constexpr int kManyRestarts = 1'000'000'000;  // upper bound on a job's restarts
 
 }  // namespace
 
@@ -103,7 +103,7 @@ absl::StatusOr<WorkerEnv> ParseWorkerEnv(const EnvironmentMap& environment) {
   reader.Text("MTRUN_GENERATION", &w.generation);
   reader.Number("MTRUN_LEASE", 0, kMany, false, &w.lease);
   if (w.world_size > 1 && w.master_addr.empty())
-    reader.Complain("MASTER_ADDR is empty; it names the host of rank 0");
+    reader.Complain("MASTER_ADDR is empty; it must name the host of rank 0");
   MT_RETURN_IF_ERROR(reader.status());
   return w;
 }

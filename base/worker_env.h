@@ -1,6 +1,6 @@
-// The environment that tells a worker who it is: torchrun's variables and MTRUN_SOCKET, MTRUN_GENERATION,
-// MTRUN_LEASE. docs/protocol.md lists every variable. Values only: nothing here reads or changes the
-// process's own environment except CurrentEnvironment().
+// The environment that tells a worker its place in the job: torchrun's variables and MTRUN_SOCKET,
+// MTRUN_GENERATION, MTRUN_LEASE. docs/protocol.md lists every variable. Values only: except for
+// CurrentEnvironment() nothing here reads or changes the process's own environment.
 #pragma once
 
 #include <cstdint>
@@ -30,21 +30,21 @@ struct WorkerEnv {
   int max_restarts = 0;                   // TORCHELASTIC_MAX_RESTARTS
   std::string run_id = "none";            // TORCHELASTIC_RUN_ID
   std::string error_file;                 // TORCHELASTIC_ERROR_FILE, "" for none
-  std::string socket;                     // MTRUN_SOCKET, "" when not started by mtrun
-  std::string generation;                 // MTRUN_GENERATION, "number.id", "" when not started by mtrun
+  std::string socket;                     // MTRUN_SOCKET, "" if not started by mtrun
+  std::string generation;                 // MTRUN_GENERATION, "number.id", "" if not started by mtrun
   int lease = -1;                         // MTRUN_LEASE, descriptor of the lease's page; -1: no lease
 
   bool operator==(const WorkerEnv&) const = default;
 };
 
-/// The variables of one worker, TORCHELASTIC_USE_AGENT_STORE=False included; they overlay the parent's
+/// Returns the variables of one worker, including TORCHELASTIC_USE_AGENT_STORE=False, to overlay the parent's
 /// environment.
 EnvironmentMap ToEnvironment(const WorkerEnv& worker);
 
-/// True when the variables of a launcher (RANK and WORLD_SIZE) are there.
+/// Returns whether a launcher's variables (RANK and WORLD_SIZE) are set.
 bool IsLaunched(const EnvironmentMap& environment);
 
-/// Reads what ToEnvironment writes; also what torchrun or a person sets by hand (then only RANK, WORLD_SIZE,
+/// Reads the output of ToEnvironment, or variables set by torchrun or by hand (then only RANK, WORLD_SIZE,
 /// MASTER_ADDR and MASTER_PORT are needed). kInvalidArgument names the variable, its value and what is
 /// allowed.
 absl::StatusOr<WorkerEnv> ParseWorkerEnv(const EnvironmentMap& environment);

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_join.h"
 #include "base/lease_page.h"
+#include "base/link_zone.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/posix.h"
@@ -44,7 +45,9 @@ AgentConfig CoreConfig(const Options& options, const rendezvous::Offer& offer, c
           options.warm_up,
           options.hang_notice,
           options.hang_timeout,
-          options.warm_up && isatty(STDERR_FILENO) == 1};
+          options.warm_up && isatty(STDERR_FILENO) == 1,
+          options.nodes_from_slurm,
+          LinkZone()};
 }
 
 class Agent {
@@ -53,7 +56,7 @@ class Agent {
         const LeaseAlarm& alarm, RendezvousAccess access, std::shared_ptr<StoreDoor> door)
       : options_(options),
         program_(program),
-        log_folder_(log_files.folder()),
+        log_folder_(options.keeps_logs ? log_files.folder() : ""),
         access_(std::move(access)),
         alarm_(alarm),
         presence_(presence.fd()),
@@ -70,8 +73,7 @@ class Agent {
                        return core_.assignment() ? core_.assignment()->generation : rendezvous::Generation{};
                      },
                      [this](int local_rank) { return core_.RankOf(local_rank); }}) {
-    // From here on mtrun's own lines queue up with the workers': a terminal that is blocked holds up no
-    // decision.
+    // mtrun's own log lines share the workers' queue from here on: a blocked terminal delays no decision.
     log::SetSink([console = supervisor_.console()](std::string line) { console->Say(std::move(line)); });
   }
 
@@ -84,9 +86,9 @@ class Agent {
     io_.run();
     page_.reset();
     succession_.reset();
-    session_.reset();  // before the service, so that nothing reconnects
+    session_.reset();  // before the service, so that it does not reconnect
     if (access_.hosting && outcome_) access_.hosting->NoteEnd(run_, *outcome_);
-    AwaitTold();
+    WaitForAcks();
     return exit_code_;
   }
 
@@ -108,7 +110,7 @@ class Agent {
     return absl::OkStatus();
   }
 
-  /// Of the services that may have the job; more of them are known with each generation.
+  /// Serves the page of the services that may have the job; each generation may add some.
   absl::Status ServePage() {
     if (options_.http.empty()) return absl::OkStatus();
     page::PageOptions page{options_.http, PlacesOfServices(nullptr), access_.insecure, access_.token,
@@ -128,7 +130,7 @@ class Agent {
     return places;
   }
 
-  /// A node alone is the whole job: nobody forms a generation without it.
+  /// Opens the lease unless this node is the whole job: no generation can form without it then.
   absl::Status OpenLease() {
     if (options_.standalone || options_.job.fence_timeout == Duration::zero()) return absl::OkStatus();
     MT_ASSIGN_OR_RETURN(lease_, LeasePage::Make());
@@ -167,13 +169,13 @@ class Agent {
       return supervisor_.Perform(SignalWorkers{signal});
     }
     if (AsksForStacks(signal)) {
-      log::Info("received ", SignalName(signal), ": writing down the stacks of all workers here");
+      log::Info("received ", SignalName(signal), ": writing the stacks of all workers of this node");
       return supervisor_.DumpStacks();
     }
     Feed(SignalReceived{signal});
   }
 
-  /// The session's handlers come on a thread of its own.
+  /// Opens the session. Its handlers run on its own thread.
   void StartSession() {
     const auto post = [this](Event event) {
       asio::post(io_, [this, event = std::move(event)] { Feed(event); });
@@ -181,20 +183,20 @@ class Agent {
     rendezvous::SessionClient::Handler handler;
     handler.event = [this](const auto& event) { asio::post(io_, [this, event] { OnServiceEvent(event); }); };
     handler.connected = [this](const rendezvous::ServiceHost& host) {
-      if (access_.hosting) access_.hosting->Rest(host);
+      if (access_.hosting) access_.hosting->PauseHosting(host);
       if (succession_) succession_->OnConnected(host);
       asio::post(io_, [this] { OnConnected(); });
     };
     handler.disconnected = [this, post](const std::string& why, Duration silent_for) {
-      if (access_.hosting) access_.hosting->Seek();
+      if (access_.hosting) access_.hosting->StartHosting();
       if (succession_) succession_->OnDisconnected(silent_for);
       post(SessionDisconnected{why});
     };
-    // The workers see it at once, whatever this loop does.
+    // Written here, so that the workers see it at once even if this loop is busy.
     handler.leased = [this, post](const rendezvous::Generation& generation, Duration from) {
       if (!lease_) return;
       const Duration ends = from + options_.job.fence_timeout;
-      // First of all: workers that have held may be done before this thread goes on.
+      // Must be first: workers on hold may finish before this thread continues.
       post(LeaseRenewed{MonotonicNow() + (ends - BootNow())});
       lease_->Set(generation.id, ends);
       const MutexLock lock(alarm_mutex_);
@@ -204,31 +206,32 @@ class Agent {
       if (lease_) lease_->SetOutside(left.id, from + options_.job.fence_timeout);
     };
     handler.failed = [post](absl::Status status) { post(SessionFailed{std::string(status.message())}); };
-    if (access_.hosting) access_.hosting->Seek();
+    if (access_.hosting) access_.hosting->StartHosting();
     if (access_.hosting && options_.job.endpoints.size() < 2) {
       succession_.emplace(HostWatch(options_.job.takeover_majority, options_.job.LostAfter()),
-                          *access_.hosting,
+                          Succession::Self{offer_.presence_id, access_.insecure}, *access_.hosting,
                           [this](const std::vector<std::string>& services) { session_->TryToo(services); });
     }
     session_ = OpenSession(options_, access_, offer_.node_id, handler);
     Stamp();
   }
 
-  /// Where this node hosts: members that were cut off while the job ended may come back and hear of it, for
-  /// so long as the service waits for them, and unless somebody wants this to end.
-  void AwaitTold() {
+  /// If this node hosts: waits for members that were cut off when the job ended, so that they learn the
+  /// outcome. The wait ends after the service's limit, or on a stop signal.
+  void WaitForAcks() {
     if (!access_.hosting || !job_ended_) return;
     bool said = false;
-    for (auto untold = access_.hosting->Untold(); !untold.empty(); untold = access_.hosting->Untold()) {
+    for (auto untold = access_.hosting->NodesWithoutOutcome(); !untold.empty();
+         untold = access_.hosting->NodesWithoutOutcome()) {
       if (!std::exchange(said, true))
         log::Info("still hosting the rendezvous for a moment: ", absl::StrJoin(untold, ", "),
-                  untold.size() == 1 ? " has" : " have", " not heard yet that the job has ended");
+                  untold.size() == 1 ? " has" : " have", " not acknowledged the end of the job yet");
       if (const int signal = StopSignalWithin(kToldPause); signal != 0)
-        return void(kill(getpid(), signal));  // whoever waits behind this one sees it as well
+        return void(kill(getpid(), signal));  // for the parent processes, too
     }
   }
 
-  /// Tells the heartbeats that this loop is alive.
+  /// Marks this loop as alive for the heartbeats.
   void Stamp() {
     session_->StampMainLoop();
     stamp_.expires_after(options_.job.heartbeat_interval / 2);
@@ -255,7 +258,7 @@ class Agent {
     if (const auto* question = std::get_if<rendezvous::UseAsked>(&event))
       return supervisor_.Answer(*question);
     if (const auto* call = std::get_if<rendezvous::ControlCall>(&event);
-        call != nullptr && call->call == rendezvous::ControlCall::kStacks)
+        call != nullptr && std::holds_alternative<rendezvous::StacksCall>(call->what))
       supervisor_.DumpStacks();
     if (const auto* mine = std::get_if<rendezvous::Assigned>(&event)) OnMembership(mine->assignment());
     if (const auto* others = std::get_if<rendezvous::Membership>(&event))
@@ -275,7 +278,7 @@ class Agent {
     watching_.events.Write(event);
     const Effects effects = core_.Step(event, MonotonicNow());
     BeginGeneration();
-    SetAlarm();  // before the workers are there: this process may be stopped at any moment
+    SetAlarm();  // before the workers start: this process may be suspended at any time
     for (const Effect& effect : effects) {
       watching_.events.Write(effect);
       std::visit([this](const auto& e) { Perform(e); }, effect);
@@ -283,7 +286,7 @@ class Agent {
     ArmDeadline();
   }
 
-  /// Before its workers start.
+  /// Prepares a new generation before its workers start.
   void BeginGeneration() {
     const std::optional<rendezvous::Assignment>& now = core_.assignment();
     if (!now || now->generation == begun_) return;
@@ -292,10 +295,10 @@ class Agent {
     if (!served.ok()) log::Error("no store for the workers: ", served.message());
   }
 
-  /// While there are workers that cannot hold.
+  /// Sets the alarm while there are workers that cannot hold.
   void SetAlarm() {
     const bool wanted = lease_ && core_.workers_die_with_lease();
-    const MutexLock lock(alarm_mutex_);  // what the session's thread sets must not outlive it
+    const MutexLock lock(alarm_mutex_);  // an alarm set by the session's thread must not remain
     if (std::exchange(alarmed_, wanted) != wanted) alarm_.Set(wanted ? lease_->deadline() : std::nullopt);
   }
 
@@ -308,7 +311,7 @@ class Agent {
     });
   }
 
-  /// What concerns the workers.
+  /// Performs an effect on the workers.
   template <typename OfWorkers>
   void Perform(const OfWorkers& effect) {
     supervisor_.Perform(effect);
@@ -321,12 +324,13 @@ class Agent {
 
   void Perform(const SendOffer& effect) {
     const absl::Status held = effect.fresh ? supervisor_.HoldFreshPort() : absl::OkStatus();
-    // After the other effects: what they start is to be stopped, too.
+    // After the other effects, because the failure must also stop what they start.
     if (!held.ok())
       return asio::post(io_, [this, why = std::string(held.message())] { Feed(SessionFailed{why}); });
     rendezvous::Offer offer = effect.offer;
-    offer.master_port = supervisor_.held_port();
-    session_->Send(rendezvous::OfferSent{offer});
+    offer.master_port =
+        options_.MasterPort(access_.hosting ? access_.hosting->port() : 0, supervisor_.held_port());
+    session_->Send(rendezvous::OfferSent{offer, effect.seen});
   }
 
   void Perform(const SendToService& effect) { session_->Send(effect.event); }
@@ -354,7 +358,7 @@ class Agent {
   const int presence_;  // its descriptor
   const rendezvous::Offer offer_;
 
-  // Set before the session starts, whose thread renews it and the alarm.
+  // Set before the session starts, because its thread renews the lease and sets the alarm.
   std::optional<LeasePage> lease_;
   Mutex alarm_mutex_;
   bool alarmed_ ABSL_GUARDED_BY(alarm_mutex_) = false;
@@ -363,7 +367,7 @@ class Agent {
   asio::io_context io_;
   AgentCore core_;
   Watching watching_;
-  std::string error_file_;  // TORCHELASTIC_ERROR_FILE of mtrun itself
+  std::string error_file_;  // mtrun's own TORCHELASTIC_ERROR_FILE
   asio::posix::stream_descriptor signals_;
   asio::steady_timer deadline_, stamp_;
   PreemptFile preemption_;
@@ -374,8 +378,8 @@ class Agent {
   int exit_code_ = 1;
   bool job_ended_ = false;
   rendezvous::Generation begun_;
-  rendezvous::EndedRun run_;                       // that it knows of; incarnation 0: it has heard of none
-  std::optional<rendezvous::JobOutcome> outcome_;  // as the service has told it
+  rendezvous::EndedRun run_;                       // latest known run; incarnation 0: none
+  std::optional<rendezvous::JobOutcome> outcome_;  // as reported by the service
 };
 
 }  // namespace
@@ -390,9 +394,7 @@ int RunAgent(const Options& options, const Program& program, LogFiles& log_files
     return 1;
   }
   if (!access->has_value()) return 128 + signal;
-  Options settled = options;
-  settled.local_interface = (*access)->interface;
-  const int code = Agent(settled, program, log_files, presence, alarm, **std::move(access), door).Run();
+  const int code = Agent(options, program, log_files, presence, alarm, **std::move(access), door).Run();
   log::SetSink({});
   return code;
 }

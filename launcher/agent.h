@@ -1,5 +1,4 @@
-// One node's agent at work: posts what happens to AgentCore and performs what it decides, on one io_context
-// thread.
+// One node's agent at run time: feeds events to AgentCore and performs its effects, on one io_context thread.
 #pragma once
 
 #include "launcher/cli/options.h"
@@ -11,7 +10,7 @@
 namespace mtrun::launcher {
 
 /// Joins the job's rendezvous, runs the workers and returns mtrun's exit status. Call on the main thread,
-/// after BecomeGuarded, which knows `alarm`; the other nodes are told of `presence`.
+/// after BecomeGuarded, with the same `alarm`. The other nodes learn the address of `presence`.
 int RunAgent(const Options& options, const Program& program, LogFiles& log_files,
              const PresencePort& presence, const LeaseAlarm& alarm);
 

@@ -13,6 +13,8 @@
 namespace mtrun::launcher {
 namespace {
 
+constexpr Duration kWaitForNodeZero = std::chrono::seconds(30);
+
 bool IsOnThisMachine(const std::string& text) {
   const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(text);
   if (!endpoint.ok()) return false;
@@ -21,11 +23,19 @@ bool IsOnThisMachine(const std::string& text) {
   return std::any_of(addresses.begin(), addresses.end(), rendezvous::IsOwn);
 }
 
+/// Returns until when this node leaves it to node 0 to host: a static job's endpoint is node 0's, and its
+/// store has that port only there. Node 0 may be gone for good, so not forever.
+TimePoint HostsNotBefore(const Options& options) {
+  const bool follows = options.meets_at_master_port && options.node_rank.value_or(0) > 0;
+  return follows && options.is_host != true ? MonotonicNow() + kWaitForNodeZero : TimePoint();
+}
+
 }  // namespace
 
 Hosting::Hosting(const Options& options, rendezvous::HostOptions credentials)
     : options_(options),
       credentials_(std::move(credentials)),
+      not_before_(HostsNotBefore(options)),
       endpoints_(options.job.endpoints.empty() ? std::vector{options.endpoint} : options.job.endpoints) {}
 
 Hosting::~Hosting() {
@@ -38,6 +48,7 @@ Hosting::~Hosting() {
 }
 
 absl::Status Hosting::Begin() {
+  if (MonotonicNow() < not_before_) return absl::OkStatus();
   MT_ASSIGN_OR_RETURN(std::unique_ptr<rendezvous::Host> host, Try(/*elsewhere=*/false, /*begins=*/true));
   if (host) Take(std::move(host));
   return absl::OkStatus();
@@ -45,15 +56,12 @@ absl::Status Hosting::Begin() {
 
 absl::Status Hosting::StandBy(const std::string& address) {
   if (options_.is_host == false) return absl::OkStatus();
-  const std::string own = endpoint();
-  if (!own.empty()) {
-    MT_ASSIGN_OR_RETURN(const Endpoint at, ParseEndpoint(own));
-    service_port_ = at.port;
-    return absl::OkStatus();
-  }
+  service_port_ = port();
+  if (service_port_ != 0) return absl::OkStatus();
   rendezvous::HostOptions options = credentials_;
   options.endpoint = options_.endpoint;
   options.ports = options_.port_range;
+  options.all_addresses = options_.serves_all;
   options.evict_host = [this](const std::string& job_id, const std::string& node) {
     return EvictHost(job_id, node);
   };
@@ -72,11 +80,11 @@ absl::StatusOr<rendezvous::Eviction> Hosting::EvictHost(const std::string& job_i
   const MutexLock lock(evict_mu_);
   const std::string& own = options_.job.job_id;
   if (!evict_host_ || (!job_id.empty() && job_id != own))
-    return absl::NotFoundError(absl::StrCat("this node does not take part in job \"", job_id, "\""));
+    return absl::NotFoundError(absl::StrCat("this node is not in job \"", job_id, "\""));
   return evict_host_(own, node);
 }
 
-void Hosting::Seek() {
+void Hosting::StartHosting() {
   const MutexLock lock(mu_);
   if (host_ || stand_alone_) return;
   seeking_ = true;
@@ -85,7 +93,7 @@ void Hosting::Seek() {
   changed_.NotifyAll();
 }
 
-void Hosting::Rest(const rendezvous::ServiceHost& host) {
+void Hosting::PauseHosting(const rendezvous::ServiceHost& host) {
   const bool beside_endpoint = host.embedded && !host.service.empty() && endpoints_.size() == 1;
   const MutexLock lock(mu_);
   seeking_ = only_here_ = seeking_ && beside_endpoint;
@@ -102,18 +110,23 @@ std::string Hosting::endpoint() const {
   return host_ ? host_->endpoint() : "";
 }
 
-std::vector<std::string> Hosting::Untold() const {
+int Hosting::port() const {
+  const absl::StatusOr<Endpoint> own = ParseEndpoint(endpoint());
+  return own.ok() ? own->port : 0;
+}
+
+std::vector<std::string> Hosting::NodesWithoutOutcome() const {
   std::vector<std::string> untold;
-  if (standby_) untold = standby_->Untold();
+  if (standby_) untold = standby_->NodesWithoutOutcome();
   const MutexLock lock(mu_);
   if (!host_) return untold;
-  for (const std::string& node : host_->Untold()) untold.push_back(node);
+  for (const std::string& node : host_->NodesWithoutOutcome()) untold.push_back(node);
   return untold;
 }
 
 void Hosting::OnMembership(const rendezvous::Assignment& last) const {
   const MutexLock lock(mu_);
-  if (host_) host_->Learn(options_.job.job_id, last);
+  if (host_) host_->AdoptMembership(options_.job.job_id, last);
 }
 
 void Hosting::NoteEnd(rendezvous::EndedRun run, const rendezvous::JobOutcome& outcome) const {
@@ -133,6 +146,10 @@ void Hosting::Run() {
       continue;
     }
     const bool first = !connected_before_, only_here = only_here_;
+    if (first && MonotonicNow() < not_before_) {
+      changed_.WaitUntil(mu_, not_before_);
+      continue;
+    }
     mu_.Unlock();
     if (only_here && !IsAnyHere()) {
       mu_.Lock();
@@ -155,6 +172,7 @@ absl::StatusOr<std::unique_ptr<rendezvous::Host>> Hosting::Try(bool elsewhere, b
     rendezvous::HostOptions options = credentials_;
     options.endpoint = endpoint;
     options.is_host = options_.is_host;
+    options.all_addresses = options_.serves_all;
     if (begins) options.job_id = options_.job.job_id;
     MT_ASSIGN_OR_RETURN(std::unique_ptr<rendezvous::Host> host, rendezvous::StartIfHost(options));
     if (host) return host;
@@ -163,7 +181,8 @@ absl::StatusOr<std::unique_ptr<rendezvous::Host>> Hosting::Try(bool elsewhere, b
 }
 
 void Hosting::Take(std::unique_ptr<rendezvous::Host> host) {
-  log::Info("hosting the rendezvous at ", host->endpoint(), ": ", host->reason());
+  log::Info("hosting the rendezvous at ", host->endpoint());
+  log::Debug(host->reason());
   const MutexLock lock(mu_);
   host_ = std::move(host);
 }

@@ -1,6 +1,6 @@
-// Whether this node hosts the rendezvous service: where an endpoint is this node's, and nobody else serves
-// there. Tried at the start, and again for as long as no service answers: the one that was there may have
-// ended with its mtrun, which may have been another job's.
+// Hosts the rendezvous service on this node if one of the endpoints is this node's and no service is there
+// yet. It is tried at the start, and again while no service answers: the previous one may have ended with its
+// mtrun, which may have belonged to another job.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@
 #include "absl/status/status.h"
 #include "base/mutex.h"
 #include "launcher/cli/options.h"
-#include "rendezvous/events.h"
-#include "rendezvous/job_run.h"
 #include "rendezvous/service/host.h"
+#include "rendezvous/wire/events.h"
+#include "rendezvous/wire/job_run.h"
 
 namespace mtrun::launcher {
 
@@ -22,51 +22,55 @@ class Hosting {
  public:
   static constexpr Duration kPause = std::chrono::milliseconds(500);  // between two attempts
 
-  /// `options` must outlive it; `credentials` are those of every service here.
+  /// `options` must outlive it; `credentials` apply to every service here.
   Hosting(const Options& options, rendezvous::HostOptions credentials);
   /// Stops the service, if there is one.
   ~Hosting();
   Hosting(const Hosting&) = delete;
 
-  /// Hosts where an address of an endpoint is one of this machine's; an endpoint behind address translation
-  /// is found out by Seek. Blocks while names are looked up. Errors as StartIfHost.
+  /// Hosts if an endpoint has an address of this machine; the later nodes of a static job leave that to node
+  /// 0. Endpoints behind address translation are left to StartHosting. Blocks during name lookups. Errors as
+  /// StartIfHost.
   absl::Status Begin();
-  /// Where no service here is at the endpoint: one that takes the job over when its host is dead, unless this
-  /// node is not to host (is_host). `address`: where the other nodes reach this one.
+  /// If no service here is at the endpoint: starts a standby, which takes over the job if its host is dead,
+  /// unless this node must not host (is_host). `address`: this node's, for peers.
   absl::Status StandBy(const std::string& address);
-  /// Who hears, from now on, what an operator says of the job's host to the service that stands by; nullptr:
-  /// nobody. Any thread; nobody hears anything any more when it has returned.
+  /// Sets the receiver of evictions of the job's host that an operator sends to the standby; nullptr: none.
+  /// Any thread; after the return the previous receiver is not called.
   void SetEvictHost(rendezvous::EvictHost evict_host);
-  /// No service answers: tries to host, on a thread of its own, until it does or Rest is called. Any thread.
-  void Seek();
-  /// A service answers. A node on the machine of the job's one endpoint still tries to host there if it is
-  /// at another service (one that stands by): what that one waits for may be the file on this disk. One that
-  /// does not live in an mtrun is an operator's to start again: this node does not take its place. Any
+  /// Tries to host, on a separate thread, until it does or PauseHosting is called: no service answers. Any
   /// thread.
-  void Rest(const rendezvous::ServiceHost& host);
+  void StartHosting();
+  /// Ends the attempts because a service answers, with two exceptions. If it is a standby, a node on the
+  /// machine of the job's single endpoint continues: the standby may be waiting for the file on this disk. If
+  /// the service is outside any mtrun, this node never hosts: an operator must restart it. Any thread.
+  void PauseHosting(const rendezvous::ServiceHost& host);
 
-  /// The endpoint with its real port, where this node hosts; "" where it does not.
+  /// Returns the endpoint with its real port if this node hosts; otherwise "".
   std::string endpoint() const;
-  /// Of the service here that members may turn to; 0: none.
+  /// Returns the endpoint's port if this node hosts; otherwise 0.
+  int port() const;
+  /// Port of the service here for the members; 0: none.
   int service_port() const { return service_port_; }
-  /// This is the last generation of the job, which has one endpoint, at whichever service this node heard of
-  /// it. One at the endpoint here does not let another run begin beside it.
+  /// Records the last generation of the job, which has one endpoint, whichever service reported it. A service
+  /// at the endpoint here then lets no other run begin beside it.
   void OnMembership(const rendezvous::Assignment& last) const;
-  /// This run of the job has ended so, wherever its service was then. See rendezvous::NoteEnd.
+  /// Records the outcome of this run of the job, wherever its service was. See rendezvous::NoteEnd.
   void NoteEnd(rendezvous::EndedRun run, const rendezvous::JobOutcome& outcome) const;
-  /// Ids of nodes that have not heard how their job ended, see Service; none where this node does not host.
-  std::vector<std::string> Untold() const;
+  /// Returns the ids of nodes that have not learned their job's outcome, see Service; else empty.
+  std::vector<std::string> NodesWithoutOutcome() const;
 
  private:
   void Run();
   absl::StatusOr<rendezvous::Eviction> EvictHost(const std::string& job_id, const std::string& node);
-  /// Once around the endpoints; those that are not this machine's only with `elsewhere`.
+  /// Tries each endpoint once; those of other machines only if `elsewhere`.
   absl::StatusOr<std::unique_ptr<rendezvous::Host>> Try(bool elsewhere, bool begins) const;
   bool IsAnyHere() const;
   void Take(std::unique_ptr<rendezvous::Host> host);
 
   const Options& options_;
   const rendezvous::HostOptions credentials_;
+  const TimePoint not_before_;  // a first attempt to host
   const std::vector<std::string> endpoints_;
 
   Mutex evict_mu_;
@@ -78,11 +82,11 @@ class Hosting {
 
   mutable Mutex mu_;
   Condition changed_;
-  std::unique_ptr<rendezvous::Host> host_ ABSL_GUARDED_BY(mu_);  // stays once it is there
+  std::unique_ptr<rendezvous::Host> host_ ABSL_GUARDED_BY(mu_);  // never reset
   bool seeking_ ABSL_GUARDED_BY(mu_) = false;
-  bool only_here_ ABSL_GUARDED_BY(mu_) = false;         // seeks only if an endpoint is this machine's
-  bool connected_before_ ABSL_GUARDED_BY(mu_) = false;  // there has been a service
-  bool stand_alone_ ABSL_GUARDED_BY(mu_) = false;       // the last one was not in an mtrun
+  bool only_here_ ABSL_GUARDED_BY(mu_) = false;         // seek only if an endpoint is this machine's
+  bool connected_before_ ABSL_GUARDED_BY(mu_) = false;  // a service has answered before
+  bool stand_alone_ ABSL_GUARDED_BY(mu_) = false;       // the last service was outside any mtrun
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };

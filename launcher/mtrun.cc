@@ -11,9 +11,13 @@
 #include "absl/strings/str_format.h"
 #include "base/file_limit.h"
 #include "base/log.h"
+#include "base/log_level.h"
+#include "base/own_launch.h"
 #include "base/posix.h"
 #include "base/standard_output.h"
 #include "base/start_thread.h"
+#include "base/status_macros.h"
+#include "base/thread_limit.h"
 #include "base/token.h"
 #include "base/version.h"
 #include "launcher/agent.h"
@@ -35,15 +39,17 @@
 #include "launcher/workers/command_line.h"
 #include "launcher/workers/guardian.h"
 #include "launcher/workers/lease_alarm.h"
+#include "launcher/workers/open_files.h"
 #include "page/passwords.h"
+#include "rendezvous/client/transport.h"
 #include "rendezvous/service/state_folder.h"
-#include "rendezvous/transport.h"
 
 namespace mtrun::launcher {
 namespace {
 
+constexpr char kNoLogs[] = "/dev/null";
 constexpr int kFailed = 1, kUsageError = 2;
-// Pipes, log files, connections of a worker and what it is watched by; those of a node to a service here.
+// Per worker: pipes, log files and connections, more than most need. Per node: connections to a service here.
 constexpr size_t kFilesBesides = 256, kFilesAWorker = 16, kFilesANode = 2;
 
 int Complain(const absl::Status& status, int exit_status = kUsageError) {
@@ -51,39 +57,43 @@ int Complain(const absl::Status& status, int exit_status = kUsageError) {
   return exit_status;
 }
 
-/// What was asked for, on standard output; the exit status.
+/// Prints the answer to standard output; returns the exit status.
 int Say(const std::string& text) {
   const absl::Status told = PrintOut(text);
   return told.ok() ? 0 : Complain(told, kFailed);
 }
 
-/// A process that starts with one of the first three descriptors closed would hand its pipes to the workers
-/// under their numbers.
+/// Opens descriptors 0 to 2 if they are closed, so that pipes do not get these numbers in the workers.
 void OpenStandardDescriptors() {
   int fd = open("/dev/null", O_RDWR);
   while (fd >= 0 && fd <= STDERR_FILENO) fd = dup(fd);
   if (fd > STDERR_FILENO) close(fd);
 }
 
-void SetUpLog(const EnvironmentMap& environment) {
-  log::Level level = log::Level::kInfo;
-  const auto found = environment.find("LOGLEVEL");
-  const bool given = found != environment.end() && !found->second.empty();
-  const bool known = !given || log::ParseLevel(found->second, &level);
-  log::SetUp("mtrun", level);
-  if (!known)
-    log::Warning("LOGLEVEL: \"", found->second, "\" is not allowed; it takes debug, info, warning or error");
+/// Removes from this process's environment, for good, what an mtrun of another job or Slurm step has set:
+/// this mtrun is in no worker of it, and must not write its error file.
+EnvironmentMap OwnEnvironment() {
+  const EnvironmentMap given = CurrentEnvironment();
+  EnvironmentMap own = given;
+  const auto socket = given.find("MTRUN_SOCKET");
+  if (socket == given.end()) return own;
+  const SocketOwner owner = LookAtOwner(socket->second);
+  if (!IsBelowMtrun(given, owner)) RemoveOtherJobs(own, owner);
+  for (const auto& [name, value] : given)
+    if (!own.contains(name)) unsetenv(name.c_str());
+  return own;
 }
 
-/// None for a node alone: nobody asks about it.
+/// Opens no port for a single node, because no other node probes it.
 absl::StatusOr<PresencePort> OpenPresence(const Options& options) {
   if (options.standalone) return PresencePort();
-  // The nodes of a job on loopback know each other as 127.0.0.1, unless --local_addr says otherwise.
+  // The nodes of a job on loopback use 127.0.0.1 for each other, unless --local_addr is given.
   const bool is_told = !options.local_addr.empty() && options.local_addr != kAutoAddress;
-  return PresencePort::Open(/*on_loopback=*/!is_told && IsOnLoopback(options), options.port_range);
+  const bool on_loopback = !is_told && !options.serves_all && IsOnLoopback(options);
+  return PresencePort::Open(on_loopback, options.port_range);
 }
 
-/// What to log in with on the live page.
+/// Prints the logins of the live page.
 int SayPasswords(const Options& options) {
   const absl::StatusOr<std::string> token =
       LoadToken({options.token_file, options.weak_token}, MissingToken::kMake);
@@ -91,7 +101,7 @@ int SayPasswords(const Options& options) {
   return Say(page::PasswordTable(*token));
 }
 
-/// What needs no program of this node: its exit status.
+/// Handles the acts that run no program on this node; returns the exit status.
 int Answer(const Options& options, const std::vector<std::string>& args, const EnvironmentMap& environment) {
   switch (options.act) {
     case Options::Act::kHelp:
@@ -117,8 +127,8 @@ int Answer(const Options& options, const std::vector<std::string>& args, const E
   return asked.ok() ? 0 : Complain(asked, kFailed);
 }
 
-/// Removes the logs of old runs while this one goes on. What it does not come to is left to the next run, and
-/// all of it where the system has no thread left.
+/// Removes the logs of old runs during this one. The next run removes the rest, or everything if the system
+/// could start no thread.
 class LogCleaner {
  public:
   explicit LogCleaner(const LogFiles& files)
@@ -135,8 +145,32 @@ class LogCleaner {
   const bool runs_;
 };
 
+/// Checks that the limit on open files suffices for the workers. Leaves out their log files if they were not
+/// requested and do not fit.
+absl::Status FitOpenFiles(Options* options) {
+  const bool requested = !options->log_dir.empty() && options->log_dir != kNoLogs;
+  RaiseFileLimit(FilesOf(options->workers, /*with_logs=*/true));
+  MT_RETURN_IF_ERROR(CheckOpenFiles(options->workers, requested, FileLimit()));
+  options->keeps_logs = !options->log_dir.empty() || LogsFit(options->workers, FileLimit());
+  if (!options->keeps_logs) log::Warning(LogsLeftOut(options->workers, FileLimit()));
+  return absl::OkStatus();
+}
+
+/// Makes the folder for the workers' output. If none was requested and none can be made (a read-only file
+/// system), the job runs without.
+absl::StatusOr<LogFiles> MakeLogFiles(Options* options, const EnvironmentMap& environment) {
+  absl::StatusOr<LogFiles> made =
+      LogFiles::Make(options->log_dir, options->job.job_id, rendezvous::StateFolderOf(environment));
+  if (made.ok() || !options->log_dir.empty()) return made;
+  log::Warning(made.status().message(), ": no log files are written");
+  options->log_dir = kNoLogs;
+  return LogFiles::Make(options->log_dir, options->job.job_id, "");
+}
+
 int Main(std::vector<std::string> args) {
   OpenStandardDescriptors();
+  ExplainLackOfThreads("mtrun");
+  SurviveSizeLimit();
   RaiseFileLimit();
   std::vector<DerivedSetting> derived;
   if (IsHostEnd(args)) {
@@ -145,12 +179,13 @@ int Main(std::vector<std::string> args) {
     args = order->args;
     derived = order->settings;
   }
-  const EnvironmentMap environment = CurrentEnvironment();
-  SetUpLog(environment);
+  const EnvironmentMap environment = OwnEnvironment();
+  log::SetUpFromEnvironment("mtrun");
   const absl::StatusOr<std::string> folder = ExecutableFolder();
   if (!folder.ok()) return Complain(folder.status());
   absl::StatusOr<Options> options = ParseOptions(args, environment, LookAtMachine(environment), derived);
   if (!options.ok()) return Complain(options.status());
+  SettleEndpoints(&*options);
   if (options->act != Options::Act::kRun) return Answer(*options, args, environment);
   if (options->entry.trainer == "list") return Say(ListTrainers(environment, *folder));
   if (const absl::Status settled = SettleLocalAddress(&*options); !settled.ok()) return Complain(settled);
@@ -163,12 +198,13 @@ int Main(std::vector<std::string> args) {
   if (!options->run_id_given) options->job.program = ProgramIdentity(*program, options->entry);
   if ((options->standalone || options->endpoint == "127.0.0.1:0") && !options->run_id_given)
     options->job.job_id = absl::StrFormat("%016x", RandomBits());
-  absl::StatusOr<LogFiles> log_files =
-      LogFiles::Make(options->log_dir, options->job.job_id, rendezvous::StateFolderOf(environment));
+  if (const absl::Status fits = FitOpenFiles(&*options); !fits.ok()) return Complain(fits);
+  absl::StatusOr<LogFiles> log_files = MakeLogFiles(&*options, environment);
   if (!log_files.ok()) return Complain(log_files.status());
   for (const std::string& note : options->notes) log::Warning(note);
+  if (!program->note.empty()) log::Info(program->note);
   if (!options->derived.empty()) log::Info(options->derived);
-  // Of a step whose nodes Slurm told: where a service elsewhere is given, its token is too.
+  // In a Slurm step that set the nodes. A service given explicitly comes with its own token.
   if (!options->derived.empty() && !options->standalone && !options->insecure) {
     const absl::Status taken = TakeTokenOfStep({options->token_file, options->weak_token}, environment);
     if (!taken.ok()) return Complain(taken, kFailed);

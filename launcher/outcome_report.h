@@ -1,4 +1,4 @@
-// How mtrun reports a job that failed: the box on the console, and the error file for whoever started it.
+// Reports a failed job: the box on the console, and the error file for the parent process.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 
 #include "launcher/output/console.h"
 #include "launcher/output/failure_report.h"
-#include "rendezvous/types.h"
+#include "rendezvous/wire/types.h"
 
 namespace mtrun::launcher {
 
-/// `others`: workers of this node that failed too. `error_file`: TORCHELASTIC_ERROR_FILE of mtrun itself, ""
-/// for none; one that cannot be written is warned of.
+/// `others`: failed workers of this node. `error_file`: mtrun's own TORCHELASTIC_ERROR_FILE, "" for none; if
+/// it cannot be written a warning is logged.
 void ReportOutcome(const rendezvous::JobOutcome& outcome, const std::string& program,
                    const std::vector<OtherFailure>& others, const std::string& error_file, Console& console);
 

@@ -10,18 +10,18 @@
 #include "base/standard_output.h"
 #include "base/status_macros.h"
 #include "launcher/top.h"
-#include "rendezvous/control_client.h"
-#include "rendezvous/end_watch.h"
-#include "rendezvous/job_finder.h"
-#include "rendezvous/log_client.h"
-#include "rendezvous/status_client.h"
-#include "rendezvous/status_watch.h"
-#include "rendezvous/unary_call.h"
+#include "rendezvous/client/control_client.h"
+#include "rendezvous/client/end_watch.h"
+#include "rendezvous/client/job_finder.h"
+#include "rendezvous/client/log_client.h"
+#include "rendezvous/client/status_client.h"
+#include "rendezvous/client/status_watch.h"
+#include "rendezvous/client/unary_call.h"
 
 namespace mtrun::launcher {
 namespace {
 
-/// A weak token of another one's cluster is no fault of who asks.
+/// Accepts weak tokens: the client did not choose the cluster's token.
 rendezvous::Credentials CredentialsOf(const Options& options) {
   return {options.insecure, {options.token_file, /*weak=*/true}};
 }
@@ -37,14 +37,14 @@ absl::Status ShowStatus(const Options& options) {
   return PrintOut(options.json ? rendezvous::StatusJson(status) : rendezvous::StatusTable(status));
 }
 
-/// Of the terminal that standard output is, 0 for none.
+/// Returns the rows of the terminal on standard output; 0 if it is not a terminal.
 int RowsOfTerminal() {
   winsize size = {};
   if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
   return size.ws_row > 0 ? size.ws_row : 24;
 }
 
-/// Until the job ends; Ctrl-C ends this process.
+/// Prints until the job ends; Ctrl-C ends this process.
 absl::Status WatchStatus(const Options& options) {
   MT_ASSIGN_OR_RETURN(const std::string token, rendezvous::TokenOf(CredentialsOf(options)));
   rendezvous::StatusWatch watch(options.json, RowsOfTerminal());
@@ -65,7 +65,7 @@ absl::Status WatchStatus(const Options& options) {
   }
 }
 
-/// A log that is followed comes no more, which is `why`: OK where the job has ended.
+/// Returns the result if a followed log has ended for the reason `why`: OK if the job has ended.
 absl::Status EndOfLog(const rendezvous::LogFollower& log, const absl::Status& why,
                       rendezvous::JobFinder& job) {
   const absl::StatusOr<rendezvous::ServiceStatus> found = job.Find();
@@ -76,7 +76,7 @@ absl::Status EndOfLog(const rendezvous::LogFollower& log, const absl::Status& wh
   return absl::OkStatus();
 }
 
-/// The worker's standard output to this one's, its standard error likewise.
+/// Copies the worker's standard output to this process's, and its standard error likewise.
 absl::Status ShowLogs(const Options& options) {
   MT_ASSIGN_OR_RETURN(const std::string token, rendezvous::TokenOf(CredentialsOf(options)));
   rendezvous::LogFollower log(options.asked_rank, rendezvous::ThisProcess());
@@ -98,7 +98,7 @@ absl::Status ShowLogs(const Options& options) {
     } else if (!log.begun()) {
       return part.status();
     } else if (end.Ended()) {
-      const bool told = absl::IsFailedPrecondition(part.status());  // by the service, which is still there
+      const bool told = absl::IsFailedPrecondition(part.status());  // the service is still there and said so
       std::cerr << "mtrun: " << (told ? part.status().message() : "the job has ended") << std::endl;
       return absl::OkStatus();
     } else if (const absl::Status over = log.OnError(part.status(), MonotonicNow()); !over.ok()) {
@@ -109,13 +109,11 @@ absl::Status ShowLogs(const Options& options) {
 }
 
 absl::Status Control(const Options& options) {
-  rendezvous::ControlQuestion question{.call = rendezvous::ControlCall::kStop,
-                                       .job_id = options.job.job_id,
-                                       .node = options.asked_node,
-                                       .checkpoint = options.checkpoint,
-                                       .by = rendezvous::ThisProcess()};
-  if (options.act == Options::Act::kDrain) question.call = rendezvous::ControlCall::kDrain;
-  if (options.act == Options::Act::kEvict) question.call = rendezvous::ControlCall::kEvict;
+  rendezvous::ControlKind what = rendezvous::StopCall();
+  if (options.act == Options::Act::kDrain) what = rendezvous::DrainCall();
+  if (options.act == Options::Act::kEvict) what = rendezvous::EvictCall();
+  const rendezvous::ControlQuestion question{Filled(what, options.asked_node, options.checkpoint),
+                                             options.job.job_id, rendezvous::ThisProcess()};
   MT_ASSIGN_OR_RETURN(const std::string done,
                       rendezvous::AskToControl(options.asked, CredentialsOf(options), question));
   return PrintOut(done + "\n");

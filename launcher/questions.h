@@ -6,7 +6,7 @@
 
 namespace mtrun::launcher {
 
-/// REQUIRES: `options` asks a service. Blocks; the answer goes to standard output, the error is for people.
+/// REQUIRES: `options` asks a service. Blocks; prints the answer to standard output.
 absl::Status AskServices(const Options& options);
 
 }  // namespace mtrun::launcher

@@ -1,5 +1,4 @@
-// How this node takes part in the job's rendezvous: who hosts it, with which credentials, and the address at
-// which the other nodes reach this one.
+// How this node joins the job's rendezvous: host, credentials, and the address at which peers reach it.
 #pragma once
 
 #include <memory>
@@ -12,36 +11,41 @@
 #include "launcher/net/presence_port.h"
 #include "launcher/store/store_door.h"
 #include "rendezvous/session/session_client.h"
-#include "rendezvous/types.h"
+#include "rendezvous/wire/types.h"
 
 namespace mtrun::launcher {
 
-/// Makes an address or a name of what --local_addr says; "auto" waits for the endpoint to resolve.
-/// kInvalidArgument names the interfaces of this machine.
+/// Replaces this machine's own name by localhost in the endpoints to meet at or to ask, unless it resolves. A
+/// list of endpoints stays: it is the same text on all nodes. Sets the zone of this process (link_zone.h).
+void SettleEndpoints(Options* options);
+
+/// Resolves --local_addr to an address or a name; "auto" waits for the endpoint to resolve. Without it,
+/// decides whether Gloo needs the name of an interface. kInvalidArgument lists the interfaces of this
+/// machine.
 absl::Status SettleLocalAddress(Options* options);
 
 struct RendezvousAccess {
-  std::unique_ptr<Hosting> hosting;  // null for a node alone
-  std::string endpoint;              // with its real port
-  std::string address;               // this node's, for peers
-  std::string interface = {};        // with that address, where --local_addr was given; "" for none
+  std::unique_ptr<Hosting> hosting;   // null for a single node
+  std::string endpoint;               // with its real port
+  std::string address;                // of this node, for peers
+  std::string endpoint_address = {};  // see rendezvous::Offer
   bool insecure = false;
   std::string token;
 };
 
-/// Starts the service where it is this node's to host, and finds out this node's address: a name may appear
-/// in DNS only later, so that is tried until the job's join timeout. Nothing when a stop signal came first
-/// (`*signal`). `door`: for those who look for PyTorch's store at the endpoint of a static job.
-/// kFailedPrecondition where an etcd server answers.
+/// Starts the service if this node must host it, and determines this node's address. A name may appear in DNS
+/// only later, so the lookup is retried until the join timeout. Returns nullopt if a stop signal arrives
+/// first (`*signal`). `door`: for clients of PyTorch's store at the endpoint of a static job.
+/// kFailedPrecondition if an etcd server answers.
 absl::StatusOr<std::optional<RendezvousAccess>> OpenRendezvous(const Options& options,
                                                                const PresencePort& presence, int* signal,
                                                                std::shared_ptr<StoreDoor> door);
 
-/// What this node offers; a random part makes its id unique.
+/// Returns this node's offer; a random part makes its id unique.
 rendezvous::Offer MakeOffer(const Options& options, const RendezvousAccess& access,
                             const PresencePort& presence);
 
-/// A session with the service, or with one of its own for a node alone. Handlers as SessionClient's.
+/// Opens a session with the service; a single node gets a local service. Handlers as in SessionClient.
 std::unique_ptr<rendezvous::SessionClient> OpenSession(const Options& options, const RendezvousAccess& access,
                                                        const std::string& node_id,
                                                        rendezvous::SessionClient::Handler handler);

@@ -13,42 +13,44 @@
 #include "absl/strings/str_cat.h"
 #include "base/endpoint.h"
 #include "base/file_limit.h"
+#include "base/help_page.h"
+#include "base/link_zone.h"
 #include "base/log.h"
 #include "base/settings.h"
 #include "base/standard_output.h"
 #include "base/status_macros.h"
+#include "base/thread_limit.h"
 #include "base/token.h"
 #include "base/version.h"
 #include "base/worker_env.h"
+#include "launcher/net/interfaces.h"
 #include "launcher/output/console.h"
 #include "page/page.h"
 #include "page/passwords.h"
+#include "rendezvous/client/status_client.h"
+#include "rendezvous/client/transport.h"
 #include "rendezvous/service/service.h"
 #include "rendezvous/service/state_folder.h"
-#include "rendezvous/status_client.h"
-#include "rendezvous/transport.h"
 
 namespace mtrun::launcher {
 namespace {
 
-// Of the largest job; a table of so many takes 128 KiB.
+// For the largest job; a descriptor table of this size takes 128 KiB.
 constexpr size_t kFiles = 16384;
 
-constexpr char kUsage[] =
-    "mtrdzv: the rendezvous service of mtrun, stand-alone\n"
-    "\n"
-    "usage: mtrdzv [--port 29400] [--host ADDRESS]       serve until SIGTERM or SIGINT\n"
-    "       mtrdzv status HOST:PORT [--json]             show the jobs and nodes of a running service\n"
-    "       mtrdzv passwords                             print the passwords of the live page (--http)\n"
-    "\n"
-    "mtrun hosts the service itself on the node that --rdzv_endpoint names; a stand-alone one outlives any "
-    "node. Agents whose\n"
-    "service is away go on running and come back to the next one: start it again at the same endpoint at any "
-    "time.\n"
-    "Who is in its jobs it keeps in $XDG_STATE_HOME/mtrun, else ~/.local/state/mtrun, for that next one.\n"
-    "Agents and service must share one token: MTRUN_TOKEN, or the file ~/.mtrun/token that is made at first "
-    "use.\n"
-    "\n";
+HelpPage Help() {
+  return {
+      .purpose = "Serves the rendezvous of mtrun's jobs on its own, so that it outlives any of their nodes.",
+      .usage = {"mtrdzv [flags]                       serve until SIGTERM or SIGINT",
+                "mtrdzv status HOST:PORT [--json]     print the jobs and nodes of a service",
+                "mtrdzv passwords                     print the passwords of the live page"},
+      .examples = {{"serve on port 29400 of all interfaces", "mtrdzv"},
+                   {"the same, with a live page for this machine alone", "mtrdzv --http 127.0.0.1:8080"},
+                   {"the jobs and nodes of a service", "mtrdzv status node1:29400"}},
+      .notes =
+          "Without mtrdzv, mtrun serves on the node that --rdzv_endpoint names. While mtrdzv is\n"
+          "down its jobs continue; they connect again when it is started at the same endpoint.\n"};
+}
 
 std::vector<SettingSpec> SecuritySpecs() {
   using Kind = SettingSpec::Kind;
@@ -56,15 +58,17 @@ std::vector<SettingSpec> SecuritySpecs() {
       {.name = "insecure",
        .kind = Kind::kBool,
        .default_text = "false",
-       .help = "No TLS, no token: anybody who reaches the port can take part.",
+       .help = "Use neither token nor TLS: anyone who can reach the port can join, read and stop its jobs.",
        .group = "Security"},
       {.name = "token_file",
-       .help = "File with the cluster's token instead of MTRUN_TOKEN or ~/.mtrun/token.",
-       .group = "Security"},
+       .help = "File with the cluster's token, the same for service and nodes.",
+       .group = "Security",
+       .value = "FILE",
+       .otherwise = "$MTRUN_TOKEN, else ~/.mtrun/token, made at first use"},
       {.name = "weak_token",
        .kind = Kind::kBool,
        .default_text = "false",
-       .help = "Takes a token that mtrun has not made, of at least 32 characters.",
+       .help = "Accept a token that mtrun has not made, of at least 32 characters.",
        .group = "Security"},
   };
 }
@@ -73,42 +77,52 @@ std::vector<SettingSpec> ServiceSpecs() {
   using Kind = SettingSpec::Kind;
   return {
       {.name = "endpoint",
-       .help = "Where to listen as host:port, instead of --host and --port.",
-       .group = "Service"},
+       .help = "Address to listen on, instead of --host and --port.",
+       .group = "Service",
+       .value = "HOST:PORT"},
       {.name = "host",
        .default_text = "::",
-       .help = "Address to listen on; :: is every interface.",
-       .group = "Service"},
+       .help = "Address to listen on; :: for all interfaces.",
+       .group = "Service",
+       .value = "ADDRESS",
+       .common = true},
       {.name = "port",
        .kind = Kind::kInt,
        .default_text = "29400",
-       .help = "Port to listen on; 0 takes any free one.",
+       .help = "Port to listen on; 0 for any free one.",
        .group = "Service",
+       .value = "PORT",
+       .common = true,
        .min = 0,
        .max = 65535},
       {.name = "recovery_window",
        .kind = Kind::kDouble,
        .default_text = "3",
-       .help = "Seconds that a new service waits for nodes that still run.",
+       .help = "Time for which a new service waits for nodes that still run.",
        .group = "Service",
+       .value = "SECONDS",
        .min = 0,
        .max = 3600},
       {.name = "state_folder",
-       .help = "Folder where the service writes down who is in its jobs, so that the next one at this port "
-               "knows whom to wait for; \"\" for none.",
-       .group = "Service"},
+       .help = "Folder in which the service saves the members of its jobs, so that its next start at this "
+               "port knows for which nodes to wait; \"\" for none.",
+       .group = "Service",
+       .value = "FOLDER",
+       .otherwise = "$XDG_STATE_HOME/mtrun, else ~/.local/state/mtrun"},
       {.name = "http",
-       .help = "HOST:PORT: serves a live page of the jobs there; 127.0.0.1:8080 for this machine alone.",
-       .group = "Service"},
+       .help = "Address at which to serve a live page of the jobs; a PORT alone (8080) is one of 127.0.0.1.",
+       .group = "Service",
+       .value = "HOST:PORT",
+       .common = true},
       {.name = "log_level",
        .default_text = "info",
-       .help = "Lowest level that is shown.",
+       .help = "Lowest level that is logged.",
        .group = "Service",
        .choices = {"debug", "info", "warning", "error"}},
       {.name = "json",
        .kind = Kind::kBool,
        .default_text = "false",
-       .help = "With status: JSON for programs instead of a table.",
+       .help = "With status: print JSON.",
        .group = "Service"},
   };
 }
@@ -121,13 +135,14 @@ std::vector<SettingSpec> Specs() {
   specs.push_back({.name = "version",
                    .kind = Kind::kBool,
                    .default_text = "false",
-                   .help = "Show the version.",
+                   .help = "Print the version.",
                    .group = "Service"});
   specs.push_back({.name = "help",
                    .kind = Kind::kBool,
                    .default_text = "false",
-                   .help = "Show this text.",
+                   .help = "Print this text.",
                    .group = "Service",
+                   .common = true,
                    .letter = 'h'});
   return specs;
 }
@@ -143,7 +158,7 @@ TokenSource SourceOf(const Settings& settings) {
 
 absl::StatusOr<std::unique_ptr<page::Page>> ServePage(const Settings& settings, Endpoint service,
                                                       const std::string& token) {
-  // All addresses of this machine: one of them is enough.
+  // The service listens on all addresses; one of them is enough.
   if (service.host == "::" || service.host == "0.0.0.0" || service.host.empty())
     service.host = service.host == "0.0.0.0" ? "127.0.0.1" : "localhost";
   page::PageOptions page{settings.Text("http"), {ToText(service)}, settings.Bool("insecure"), token, token};
@@ -158,15 +173,15 @@ absl::Status ShowPasswords(const Settings& settings) {
   return PrintOut(page::PasswordTable(token));
 }
 
-/// While it lives the log's lines queue up for standard error: a reader that hangs, or is gone, holds up
-/// no decision and ends no service.
+/// During its lifetime log lines are queued for standard error: a reader that hangs or is gone delays no
+/// decision and does not end the service.
 class QueuedLog {
  public:
   QueuedLog() : console_(std::make_shared<Console>(STDOUT_FILENO, STDERR_FILENO)) {
     signal(SIGPIPE, SIG_IGN);
     log::SetSink([console = console_](std::string line) { console->Say(std::move(line)); });
   }
-  /// Nobody logs any more; the console gives its reader a moment for what is still queued.
+  /// No other thread logs any more; the console gives its reader a moment to take the queued lines.
   ~QueuedLog() { log::SetSink({}); }
   QueuedLog(const QueuedLog&) = delete;
 
@@ -179,6 +194,11 @@ absl::Status Serve(const Settings& settings, const sigset_t& signals) {
   MakeRoomForFiles(kFiles);
   const QueuedLog queued;
   MT_ASSIGN_OR_RETURN(Endpoint endpoint, WhereToListen(settings));
+  MT_RETURN_IF_ERROR(CheckZone(endpoint));
+  SetLinkZone(ZoneOf(endpoint.host).empty() ? FirstZone(ListInterfaces()) : ZoneOf(endpoint.host));
+  if (settings.IsSet("http"))
+    MT_RETURN_IF_ERROR(
+        Annotate(ParseLocalEndpoint(settings.Text("http"), kDefaultPagePort).status(), "--http"));
   rendezvous::ServiceOptions options;
   options.listen = ToText(endpoint);
   options.insecure = settings.Bool("insecure");
@@ -188,17 +208,17 @@ absl::Status Serve(const Settings& settings, const sigset_t& signals) {
     MT_ASSIGN_OR_RETURN(options.token, LoadToken(SourceOf(settings), missing));
   }
   options.recovery_window = FromSeconds(settings.Double("recovery_window"));
-  // At a free port no other one follows.
+  // A service on an ephemeral port has no successor.
   if (endpoint.port != 0 && settings.IsSet("state_folder")) {
     options.state_folder = settings.Text("state_folder");
-  } else if (endpoint.port != 0) {  // in a home that other machines may share
+  } else if (endpoint.port != 0) {  // in a home that several machines may share
     options.state_folder = rendezvous::StateFolderOf(CurrentEnvironment());
     options.state_host = HostName();
   }
   MT_ASSIGN_OR_RETURN(const auto service, rendezvous::Service::Start(options));
   endpoint.port = service->port();
   log::Info("serving at ", ToText(endpoint),
-            options.insecure ? ", without TLS: ANYBODY who reaches the port can take part" : ", with TLS");
+            options.insecure ? ", without TLS: ANYONE who can reach the port may join" : ", with TLS");
   std::unique_ptr<page::Page> page;
   if (settings.IsSet("http")) {
     MT_ASSIGN_OR_RETURN(page, ServePage(settings, endpoint, options.token));
@@ -218,7 +238,7 @@ absl::Status ShowStatus(const Settings& settings, const std::vector<std::string>
   return PrintOut(settings.Bool("json") ? rendezvous::StatusJson(status) : rendezvous::StatusTable(status));
 }
 
-/// Flags may stand before and after `status ENDPOINT`.
+/// Parses flags before and after `status ENDPOINT`.
 absl::StatusOr<std::vector<std::string>> ParseAll(Settings& settings, std::vector<std::string> args) {
   std::vector<std::string> words;
   while (true) {
@@ -230,9 +250,11 @@ absl::StatusOr<std::vector<std::string>> ParseAll(Settings& settings, std::vecto
 }
 
 absl::Status RunService(int argc, char** argv, const sigset_t& signals) {
+  ExplainLackOfThreads("mtrdzv");
+  SurviveSizeLimit();
   Settings settings("mtrdzv", Specs());
   MT_ASSIGN_OR_RETURN(const auto words, ParseAll(settings, std::vector<std::string>(argv + 1, argv + argc)));
-  if (settings.Bool("help")) return PrintOut(kUsage + settings.Help());
+  if (settings.Bool("help")) return PrintOut(HelpText(Help(), settings.Help()));
   if (settings.Bool("version")) return PrintOut(VersionLine("mtrdzv", rendezvous::TransportName()) + "\n");
   log::Level level = log::Level::kInfo;
   log::ParseLevel(settings.Text("log_level"), &level);

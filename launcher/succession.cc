@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "launcher/core/host_eviction.h"
+#include "launcher/core/takeover_notice.h"
 #include "rendezvous/service/peer_prober.h"
 #include "rendezvous/service/presence_prober.h"
 
@@ -30,8 +31,9 @@ HostWatch::Found LookAt(const rendezvous::ServiceHost& host) {
 
 }  // namespace
 
-Succession::Succession(HostWatch watch, Hosting& hosting, TakeOver take_over)
-    : hosting_(hosting),
+Succession::Succession(HostWatch watch, Self self, Hosting& hosting, TakeOver take_over)
+    : self_(self),
+      hosting_(hosting),
       take_over_(std::move(take_over)),
       watch_(std::move(watch)),
       thread_([this] { Run(); }) {
@@ -51,6 +53,8 @@ Succession::~Succession() {
 
 void Succession::OnConnected(const rendezvous::ServiceHost& host) {
   const MutexLock lock(mu_);
+  const std::string news = DescribeTakeover(watch_.host(), host, self_.presence_id, self_.insecure);
+  if (!news.empty()) log::Info(news);
   watch_.OnConnected(host, MonotonicNow());
   changed_.NotifyAll();
 }
@@ -71,7 +75,7 @@ absl::StatusOr<rendezvous::Eviction> Succession::Evict(const std::string& job_id
   const MutexLock lock(mu_);
   if (!last_) {
     return absl::FailedPreconditionError(
-        absl::StrCat("this node has heard of no generation of ", rendezvous::QuotedJob(job_id)));
+        absl::StrCat("this node knows of no generation of ", rendezvous::QuotedJob(job_id)));
   }
   if (!watch_.away()) {
     return absl::FailedPreconditionError(
@@ -89,7 +93,7 @@ void Succession::Run() {
   while (!stopping_) {
     const TimePoint now = MonotonicNow();
     if (watch_.TakeOver(now)) {
-      // One that refuses costs nothing, one that is silent would be waited for.
+      // A service that refuses costs nothing; a silent one would cost a timeout.
       const bool refuses = watch_.proven_dead();
       std::vector<std::string> services;
       if (last_ && refuses) rendezvous::AppendServices(*last_, &services);

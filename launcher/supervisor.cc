@@ -19,7 +19,7 @@ namespace {
 
 constexpr Duration kOutputPatience = std::chrono::seconds(1);
 constexpr Duration kStopPatience = std::chrono::seconds(2);
-constexpr double kWatchSeconds = 6;  // over two questions that are lost
+constexpr double kWatchSeconds = 6;  // outlasts two lost requests
 
 }  // namespace
 
@@ -74,7 +74,7 @@ void Supervisor::StartWarmPython() {
   if (!added.ok()) log::Warning("--warm_python: ", added.message());
 }
 
-/// A worker whose interpreter is not warm yet does not wait for it.
+/// Starts a worker without waiting for the interpreter to be ready.
 absl::StatusOr<Process> Supervisor::StartProcess(const ProcessSpec& spec) {
   if (warm_python_ && warm_python_->IsReady()) {
     warm_was_ready_ = true;
@@ -87,13 +87,14 @@ absl::StatusOr<Process> Supervisor::StartProcess(const ProcessSpec& spec) {
 }
 
 absl::Status Supervisor::HoldFreshPort() {
-  if (options_.master_port != 0) ServeStore(nullptr);  // the one that has the port
+  if (options_.master_port != 0) ServeStore(nullptr);  // the old store has the port
   absl::StatusOr<HeldPort> fresh = HeldPort::Open(options_.master_port, options_.port_range);
-  if (!fresh.ok() && torch_store_) {  // a narrow --port_range: the last generation's is the one that is left
+  if (!fresh.ok() && torch_store_) {  // a narrow --port_range: only the last generation's port is left
     ServeStore(nullptr);
     fresh = HeldPort::Open(options_.master_port, options_.port_range);
   }
   MT_ASSIGN_OR_RETURN(held_port_, std::move(fresh));
+  door_->Hold();
   return options_.agent_store() ? held_port_.Listen() : absl::OkStatus();
 }
 
@@ -101,15 +102,16 @@ absl::Status Supervisor::BeginGeneration(const rendezvous::Assignment& assignmen
   StartWarmPython();
   failures_.clear();
   first_rank_ = assignment.members[member].first_rank;
+  master_port_ = assignment.master_port;
   const bool serve = member == 0 && options_.agent_store();
   if (member != 0 || !options_.hold_port) held_port_.Release();
   if (!serve) ServeStore(nullptr);
   if (!serve) return absl::OkStatus();
-  // Nothing is looked up: that may take a while.
+  // No name lookup, which can take long.
   const bool here = IsLoopback(assignment.master_address, NamesAsTheySay);
   const auto options = TcpStoreServer::OptionsFor(assignment.world_size, here);
   UniqueFd socket = held_port_.Take();
-  if (!socket.valid() && torch_store_) {  // the service has moved on by itself: the port is the last one's
+  if (!socket.valid() && torch_store_) {  // a new generation without a new offer: keep the port
     torch_store_->StartOver(options);
     return absl::OkStatus();
   }
@@ -147,10 +149,10 @@ void Supervisor::OnMessage(int64_t connection, int local_rank, const channel::Wo
 }
 
 void Supervisor::OnExited(const WorkerExited& event) {
-  channel_->ReadRest(event.local_rank);  // "done" and "leaving" say what the exit means
+  channel_->ReadRest(event.local_rank);  // "done" and "leaving" explain the exit
   WorkerExited told = event;
   if (options_.agent_store() && absl::StrContains(told.message, "ddress already in use"))
-    absl::StrAppend(&told.message, "\n(mtrun serves PyTorch's store on MASTER_PORT ", held_port(),
+    absl::StrAppend(&told.message, "\n(mtrun serves PyTorch's store on MASTER_PORT ", master_port_,
                     ", as torchrun does; a program whose rank 0 listens there itself needs --store rank0)");
   if (event.exit_code != 0 || event.signal != 0) failures_.push_back(told);
   handler_.event(told);
@@ -164,7 +166,7 @@ void Supervisor::Perform(const StartWorkers& effect) {
     reporting_.erase(local_rank);
     return made;
   };
-  if (!workers_->empty()) {  // the others live on
+  if (!workers_->empty()) {  // the other workers continue
     for (const int local_rank : effect.local_ranks) {
       channel_->Disconnect(local_rank);
       workers_->Replace(local_rank, launch(local_rank));
@@ -180,9 +182,9 @@ std::vector<OtherFailure> Supervisor::OtherFailures(const rendezvous::WorkerFail
   std::vector<OtherFailure> others;
   for (const WorkerExited& failed : failures_) {
     const bool same = failed.pid == cause.pid && failed.local_rank == cause.local_rank;
-    if (same || OnlyObeyed(failed)) continue;
+    if (same) continue;
     others.push_back({first_rank_ + failed.local_rank, failed.local_rank, failed.exit_code, failed.signal,
-                      failed.wall_time, failed.message});
+                      failed.wall_time, failed.message, failed.pid, OnlyObeyed(failed)});
   }
   return others;
 }
@@ -231,7 +233,7 @@ void Supervisor::Perform(const ReadLog& effect) {
 void Supervisor::Perform(const CleanUp& effect) {
   if (stopping_) *hurry_at_ = MonotonicNow() + kStopPatience;
   if (effect.leave) {
-    output_.LeaveBehind(kOutputPatience);
+    output_.HandOff(kOutputPatience);
     workers_->Leave();
   } else {
     output_.CloseAll(kOutputPatience);

@@ -1,6 +1,6 @@
-// This node's workers at work: their processes, output, channel and master port. Performs what AgentCore
-// decides about them and posts what happens. Lives on the io_context's thread, which must be the process's
-// main thread (see process.h); so do its handlers.
+// This node's workers at run time: their processes, output, channel and master port. Performs AgentCore's
+// effects on them and posts their events. Runs on the io_context's thread, which must be the process's main
+// thread (see process.h); the handlers run there too.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -33,42 +33,42 @@ class Supervisor {
  public:
   struct Handler {
     std::function<void(const Event&)> event;
-    /// A worker's request to the generation's key-value store, or an answer to somebody who reads its log.
+    /// Sends a worker's request to the generation's key-value store, or an answer to a reader of its log.
     std::function<void(const rendezvous::AgentEvent&)> ask_service;
-    /// The generation that runs here; {0, 0}: none does.
+    /// Returns the running generation; {0, 0}: none.
     std::function<rendezvous::Generation()> generation;
-    /// Of a worker in that generation by its local rank, -1: none.
+    /// Returns the rank in that generation for a local rank; -1: none.
     std::function<int(int)> rank_of;
   };
 
-  /// The references must outlive it.
+  /// The references must outlive this object.
   Supervisor(asio::io_context& io, const Options& options, const Program& program, LogFiles& log_files,
              std::shared_ptr<StoreDoor> door, Handler handler);
   ~Supervisor() { door_->LeadTo(nullptr); }
 
-  /// Opens the workers' channel. `timer_file`: TORCHELASTIC_TIMER_FILE for them, "" for none.
+  /// Opens the workers' channel. `timer_file`: their TORCHELASTIC_TIMER_FILE, "" for none.
   absl::Status Start(const std::string& timer_file, const KeptFiles& kept);
 
-  /// Holds another port for MASTER_PORT.
+  /// Reserves another port for MASTER_PORT. Clients of the store that come to the endpoint wait from now on.
   absl::Status HoldFreshPort();
   int held_port() const { return held_port_.port(); }
-  /// The generation that begins here. On its first node PyTorch's store is served at MASTER_PORT from now on
-  /// (the last generation's ends), or the port stays held for rank 0; elsewhere the port is given back.
+  /// Begins a generation. On its first node PyTorch's store is served at MASTER_PORT from now on (replacing
+  /// the last generation's), or the port stays reserved for rank 0; other nodes release the port.
   absl::Status BeginGeneration(const rendezvous::Assignment& assignment, size_t member);
   const std::shared_ptr<Console>& console() const { return output_.console(); }
 
-  /// After a reconnect: questions of the workers that are still open.
+  /// Returns the workers' unanswered requests, to repeat after a reconnect.
   std::vector<rendezvous::AgentEvent> OpenQuestions() const { return store_.Open(); }
   void Answer(const rendezvous::StoreReply& reply);
-  /// Somebody watches.
+  /// Answers a request for the workers' resource use.
   void Answer(const rendezvous::UseAsked& question);
-  /// Writes down what all workers do now, for people.
+  /// Writes the current stacks of all workers to files.
   void DumpStacks();
 
-  /// Of this node's workers of the newest generation, in order of their ends.
+  /// Returns the failed workers of the newest generation on this node, in order of their exits.
   std::vector<OtherFailure> OtherFailures(const rendezvous::WorkerFailure& cause) const;
 
-  /// Where somebody wants this mtrun to go its end waits for no slow console.
+  /// Notes that this mtrun was asked to stop: its exit then does not wait for a slow console.
   void NoteStop(const Event& event) {
     stopping_ |= std::holds_alternative<SignalReceived>(event);
     stopping_ |= std::holds_alternative<PreemptFileAppeared>(event);
@@ -89,7 +89,7 @@ class Supervisor {
   void OnExited(const WorkerExited& event);
   absl::StatusOr<Process> StartProcess(const ProcessSpec& spec);
   void ServeStore(std::unique_ptr<TcpStoreServer> store);
-  /// With --warm_python: unless one is there, or one has failed to import its modules.
+  /// For --warm_python: starts an interpreter unless one runs, or one has failed to import its modules.
   void StartWarmPython();
   std::map<int, int64_t> RunningPids() const;
 
@@ -97,26 +97,27 @@ class Supervisor {
   const Options& options_;
   const Program& program_;
   LogFiles& log_files_;
-  const std::shared_ptr<StoreDoor> door_;  // leads to torch_store_
+  const std::shared_ptr<StoreDoor> door_;  // forwards to torch_store_
   const Handler handler_;
   HeldPort held_port_;
-  std::unique_ptr<TcpStoreServer> torch_store_;  // of the newest generation that had its first node here
+  std::unique_ptr<TcpStoreServer> torch_store_;  // newest generation with its first node here
   StoreForwarder store_;
   bool stopping_ = false;
-  // From when on the output's end may wait no more. The console, which asks, may outlive this object.
+  // Time after which output must not wait any more. The console, which reads it, may outlive this object.
   const std::shared_ptr<std::optional<TimePoint>> hurry_at_;
   OutputMux output_;
   LogReader logs_;
   UseReport use_;
   StackDump stacks_;
-  std::set<int> reporting_;             // local ranks of workers that know Watch
-  std::vector<WorkerExited> failures_;  // of the newest generation
-  int first_rank_ = 0;                  // in it
-  std::map<int, WorkerFiles> files_;    // of the newest worker of each local rank
+  std::set<int> reporting_;             // local ranks of workers that support Watch
+  std::vector<WorkerExited> failures_;  // in the newest generation
+  int first_rank_ = 0;                  // in the newest generation
+  int master_port_ = 0;                 // of the newest generation
+  std::map<int, WorkerFiles> files_;    // newest worker by local rank
   std::unique_ptr<ChannelServer> channel_;
   std::optional<LaunchPlan> launches_;
   std::unique_ptr<WarmPython> warm_python_;
-  bool warm_was_ready_ = true;  // the last one
+  bool warm_was_ready_ = true;  // the last one became ready
   std::unique_ptr<WorkerGroup> workers_;
 };
 

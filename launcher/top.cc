@@ -17,7 +17,7 @@
 #include "base/status_macros.h"
 #include "base/worker_env.h"
 #include "launcher/top_screen.h"
-#include "rendezvous/job_finder.h"
+#include "rendezvous/client/job_finder.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -35,7 +35,7 @@ std::string TimeOfDay() {
   return text;
 }
 
-/// The terminal as this needs it, and as it was when this is gone.
+/// Switches the terminal to full-screen mode, and restores it on destruction.
 class FullScreen {
  public:
   FullScreen() {
@@ -57,12 +57,12 @@ class FullScreen {
 
 void Show(const TopScreen& screen) {
   const TerminalSize size = TerminalSize::Of(STDOUT_FILENO);
-  // Each line erases what was behind it; nothing flickers.
+  // Each line erases the rest of the old one, to avoid flicker.
   const std::string text = absl::StrReplaceAll(screen.Draw(size), {{"\n", "\x1b[K\r\n"}});
   FullScreen::Write(absl::StrCat("\x1b[H", text, "\x1b[K\x1b[J"));
 }
 
-/// Waits for a key, a signal or the time; true to end.
+/// Waits for a key, a signal or the timeout; returns true to quit.
 bool WaitForEnd(int signals) {
   pollfd fds[2] = {{STDIN_FILENO, POLLIN, 0}, {signals, POLLIN, 0}};
   if (poll(fds, 2, kPauseMs) <= 0) return false;
@@ -81,7 +81,7 @@ bool WaitForEnd(int signals) {
 
 absl::Status RunTop(const std::vector<std::string>& endpoints, const rendezvous::Credentials& credentials) {
   if (isatty(STDIN_FILENO) != 1 || isatty(STDOUT_FILENO) != 1)
-    return absl::FailedPreconditionError("--top needs a terminal; --status --watch prints elsewhere");
+    return absl::FailedPreconditionError("--top needs a terminal; without one, use --status --watch");
   sigset_t wanted;
   sigemptyset(&wanted);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) sigaddset(&wanted, signal);
@@ -96,7 +96,7 @@ absl::Status RunTop(const std::vector<std::string>& endpoints, const rendezvous:
   TopScreen screen(absl::StrJoin(endpoints, ","), WantsColours(CurrentEnvironment()));
   screen.OnAnswer(*status, TimeOfDay());
   const FullScreen terminal;
-  // A service that hangs must not hold up the keys.
+  // Asynchronous, so that a service that hangs does not block the keys.
   std::future<absl::StatusOr<rendezvous::ServiceStatus>> asked;
   while (true) {
     Show(screen);

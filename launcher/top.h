@@ -1,16 +1,16 @@
-// mtrun --top: draws until q, Ctrl-C or a signal that ends it.
+// mtrun --top: draws until q, Ctrl-C or a stop signal.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "rendezvous/credentials.h"
+#include "rendezvous/client/credentials.h"
 
 namespace mtrun::launcher {
 
-/// Of the service among `endpoints` that has the job. kFailedPrecondition where standard input or output is
-/// no terminal; an error where no service answers the first question.
+/// Shows the service among `endpoints` that has the job. kFailedPrecondition if standard input or output is
+/// not a terminal; an error if no service answers the first request.
 absl::Status RunTop(const std::vector<std::string>& endpoints, const rendezvous::Credentials& credentials);
 
 }  // namespace mtrun::launcher

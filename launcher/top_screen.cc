@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kBold[] = "1", kRed[] = "31", kGreen[] = "32", kYellow[] = "33", kReversed[] = "7";
 
-/// By what a line of the table says of a node.
+/// Returns the colour for a table line, by its node's state.
 std::string ColourOf(const std::string& line) {
   if (absl::StartsWith(line, "job ")) return kBold;
   if (absl::StrContains(line, " lost ") || absl::StrContains(line, "no progress for")) return kRed;
@@ -23,20 +23,20 @@ std::string ColourOf(const std::string& line) {
   return "";
 }
 
-constexpr size_t kIndent = 4, kMostLines = 3;  // of a text that is longer than a line
+constexpr size_t kIndent = 4, kMaxLines = 3;  // for texts longer than one line
 
-/// The heading of a table of nodes, or a node.
+/// Returns whether the line is a row of a node table, or its heading.
 bool IsRow(absl::string_view line) {
   if (absl::StartsWith(line, "  node ")) return true;
   return line.size() > 2 && line.substr(0, 2) == "  " && (absl::ascii_isdigit(line[2]) || line[2] == '-');
 }
 
-/// Rows of a table are clipped, so that their columns stand; texts go on in the next line.
+/// Clips table rows, so that their columns stay aligned, and wraps other texts.
 std::vector<std::string> Fitted(const std::string& line, size_t columns) {
   if (IsRow(line)) return {ClipColumns(line, columns)};
   std::vector<std::string> fitted = absl::StrSplit(WrapColumns(line, columns, kIndent), '\n');
-  if (fitted.size() > kMostLines) {
-    fitted.resize(kMostLines);
+  if (fitted.size() > kMaxLines) {
+    fitted.resize(kMaxLines);
     fitted.back() = ClipColumns(fitted.back(), columns - 4) + " ...";
   }
   for (std::string& part : fitted) part = ClipColumns(part, columns);
@@ -47,7 +47,7 @@ std::vector<std::string> Fitted(const std::string& line, size_t columns) {
 
 void TopScreen::AddChange(const std::string& time, const std::string& what) {
   changes_.push_back(absl::StrCat(time, "  ", what));
-  if (changes_.size() > kMostChanges) changes_.pop_front();
+  if (changes_.size() > kMaxChanges) changes_.pop_front();
 }
 
 void TopScreen::OnAnswer(const rendezvous::ServiceStatus& status, const std::string& time) {

@@ -20,7 +20,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/posix.h"
 #include "launcher/cli/option_table.h"
-#include "rendezvous/types.h"
+#include "rendezvous/wire/types.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kSummaryBytes = 4096;
 constexpr int kNotStarted = 127;
-constexpr char kExecutable[] = "trainer";  // of all that come with mtrun
+constexpr char kExecutable[] = "trainer";  // shared by all trainers of mtrun
 
 std::vector<char*> Pointers(std::vector<std::string>& argv) {
   std::vector<char*> pointers;
@@ -38,8 +38,8 @@ std::vector<char*> Pointers(std::vector<std::string>& argv) {
   return pointers;
 }
 
-/// A child that dies with this process, which nobody guards yet; -1: there is none. It prints into `output`,
-/// where that is a descriptor.
+/// Starts a child that dies with this process, which has no guardian yet; returns -1 on failure. The child's
+/// standard output is `output` unless that is -1.
 pid_t StartChild(const std::string& file, std::vector<std::string> argv, int output = -1) {
   const std::vector<char*> words = Pointers(argv);
   const pid_t parent = getpid(), child = fork();
@@ -50,7 +50,7 @@ pid_t StartChild(const std::string& file, std::vector<std::string> argv, int out
   _exit(kNotStarted);
 }
 
-/// Its exit status, -1 where it did not end by itself.
+/// Returns its exit status; -1 if it did not exit by itself.
 int Run(const std::string& file, const std::vector<std::string>& argv) {
   const pid_t pid = StartChild(file, argv);
   if (pid < 0) return -1;
@@ -59,7 +59,7 @@ int Run(const std::string& file, const std::vector<std::string>& argv) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// The first line that the trainer prints of itself, "" for none.
+/// Returns the first line of the trainer's own help, "" for none.
 std::string Summary(const std::string& file) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return "";
@@ -69,7 +69,7 @@ std::string Summary(const std::string& file) {
   if (pid < 0) return "";
   std::string text;
   char piece[kSummaryBytes];
-  // To the end: the trainer would complain of a reader that goes before.
+  // Reads to the end: the trainer would report an error if its reader left earlier.
   for (ssize_t got = 0; (got = read(read_end.get(), piece, sizeof piece)) > 0;) {
     if (text.size() < kSummaryBytes) text.append(piece, static_cast<size_t>(got));
   }
@@ -78,7 +78,7 @@ std::string Summary(const std::string& file) {
   return text.substr(0, text.find('\n'));
 }
 
-/// Of one that cannot say it, too (without LibTorch, for example), where it is.
+/// Returns its description; its path if it cannot run (without LibTorch, for example).
 std::string WhatItDoes(const Program& program, const std::string& executable_folder) {
   const bool ours = ComesWithMtrun(program.file, executable_folder);
   const std::string summary = ours ? Summary(program.file) : "";
@@ -130,7 +130,7 @@ int CheckTrainer(const Options& options, const Program& program, const std::stri
   argv.insert(argv.begin() + 1, alone ? "--check" : "--check_settings");
   setenv("MTRUN_CONFIGURED_WORLD", absl::StrCat(options.job.max_nodes * options.workers).c_str(), 1);
   const int status = Run(program.file, argv);
-  // Anything else comes again in the workers, where it is supervised.
+  // Other failures recur in the workers, under supervision.
   if (status != rendezvous::kWrongSettingsStatus) {
     setenv("MTRUN_CHECKED", "1", 1);
     return 0;

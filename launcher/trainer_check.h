@@ -1,5 +1,4 @@
-// What mtrun asks one of its own trainers before it starts any worker: for help, and whether its settings are
-// right.
+// Queries to mtrun's own trainers before any worker starts: for help, and to check their settings.
 #pragma once
 
 #include <string>
@@ -10,26 +9,25 @@
 
 namespace mtrun::launcher {
 
-/// Of the trainer's arguments those that are flags of mtrun, given behind the trainer's name:
-/// "--nproc_per_node".
+/// Returns the flags of mtrun that were misplaced after the trainer's name, as "--nproc_per_node".
 std::vector<std::string> MisplacedFlags(const std::vector<std::string>& words);
 
-/// Whether the arguments ask for help or the version alone; then the trainer answers, once.
+/// Returns whether the arguments only ask for help or the version; the trainer then answers once.
 bool AsksTrainer(const std::vector<std::string>& words);
 
-/// Whether a trainer's `file` came with the mtrun in `executable_folder` and understands --check. In a build
-/// tree all are links to one executable; where they are installed, copies of a script that starts it.
+/// Returns whether a trainer's `file` belongs to the mtrun in `executable_folder` and supports --check. Build
+/// trees have links to one executable; installations have copies of a script that starts it.
 bool ComesWithMtrun(const std::string& file, const std::string& executable_folder);
 
-/// Becomes the trainer. Returns where it cannot be started.
+/// Executes the trainer in this process. Returns only if it cannot be started.
 void BecomeTrainer(const Program& program);
 
-/// Runs the trainer with --check, or --check_settings where other nodes take part: data may be wrong on one
-/// of them alone, which the others must hear of. 0: all is well, or this trainer does not come with mtrun and
-/// cannot be asked; else its exit status: it has said what is wrong, and so has this.
+/// Runs the trainer with --check, or with --check_settings if the job has other nodes: data may be wrong on a
+/// single node, which the others must learn. Returns 0 if all is well, or if the trainer is not mtrun's own
+/// and cannot be checked. Otherwise returns its exit status, after error messages.
 int CheckTrainer(const Options& options, const Program& program, const std::string& executable_folder);
 
-/// A line for each trainer: its name and what it does; where it is, of one of others.
+/// Returns one line per trainer: its name and its description, or its path if it is not mtrun's own.
 std::string ListTrainers(const EnvironmentMap& environment, const std::string& executable_folder);
 
 }  // namespace mtrun::launcher

@@ -8,14 +8,16 @@ namespace mtrun::mtdata {
 namespace {
 
 std::vector<SettingSpec> BearerSpecs() {
-  const std::string group = "flags of bearer";
+  const std::string group = "Flags";
   return {{.name = "token_file",
-           .help = "File with the cluster's token instead of MTRUN_TOKEN or ~/.mtrun/token.",
-           .group = group},
+           .help = "File with the cluster's token.",
+           .group = group,
+           .value = "FILE",
+           .otherwise = "$MTRUN_TOKEN, else ~/.mtrun/token"},
           {.name = "plain",
            .kind = SettingSpec::Kind::kBool,
            .default_text = "false",
-           .help = "Of a server with --plain.",
+           .help = "For a server that was started with --plain.",
            .group = group}};
 }
 
@@ -25,7 +27,7 @@ int RunBearer(const std::vector<std::string>& args) {
   if (!words.ok()) return datasets::Complain(datasets::kUsage, words.status());
   if (!words->empty())
     return datasets::Complain(datasets::kUsage,
-                              absl::InvalidArgumentError("`mtdata bearer` takes flags alone"));
+                              absl::InvalidArgumentError("`mtdata bearer` takes only flags"));
   const absl::StatusOr<std::string> token =
       LoadToken({.file = settings.Text("token_file")}, MissingToken::kRefuse);
   if (!token.ok()) return datasets::Complain(datasets::kFailure, token.status());
@@ -36,10 +38,10 @@ int RunBearer(const std::vector<std::string>& args) {
 
 datasets::Command BearerCommand() {
   return {.name = "bearer",
-          .usage =
-              "       mtdata bearer [flags]               print what Prometheus shows to read a server's "
-              "/metrics\n",
-          .flags = [] { return Settings("mtdata", BearerSpecs()).Help(); },
+          .help = {.purpose = "Prints the bearer token for the /metrics of mtdata serve.",
+                   .usage = {"mtdata bearer [flags]"},
+                   .examples = {{"for Prometheus, for example", "mtdata bearer"}}},
+          .specs = BearerSpecs,
           .run = RunBearer};
 }
 

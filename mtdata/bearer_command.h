@@ -1,7 +1,7 @@
-// mtdata bearer: what a scraper shows to read the metrics of a server of sets.
+// mtdata bearer: prints the credential that a scraper sends to read a set server's metrics.
 #pragma once
 
-#include "datasets/commands.h"
+#include "mtdata/commands.h"
 
 namespace mtrun::mtdata {
 

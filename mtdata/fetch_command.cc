@@ -19,7 +19,7 @@
 #include "datasets/cache/cache_layout.h"
 #include "datasets/cache/set_client.h"
 #include "datasets/cache/set_request.h"
-#include "datasets/progress.h"
+#include "datasets/files/progress.h"
 #include "datasets/remote/fetcher.h"
 
 namespace mtrun::mtdata {
@@ -28,19 +28,19 @@ namespace {
 using datasets::SetClient;
 
 constexpr off_t kLargestLog = 1 << 20;
-constexpr size_t kOtherFiles = 16;  // that are open besides the shards
+constexpr size_t kOtherFiles = 16;  // open files besides the shards
 constexpr Duration kSayEvery = std::chrono::seconds(1);
 
-std::atomic<int> stop_signal = 0;
-extern "C" void OnStop(int number) { stop_signal = number; }
+std::atomic<int> fetch_stop_signal = 0;
+extern "C" void OnStop(int number) { fetch_stop_signal = number; }
 
 std::vector<SettingSpec> FetchSpecs() {
   using Kind = SettingSpec::Kind;
-  const std::string group = "flags of fetch";
+  const std::string group = "Flags";
   SettingSpec connections{.name = "connections",
                           .kind = Kind::kInt,
                           .default_text = "4",
-                          .help = "With --node: transfers at a time.",
+                          .help = "With --node: number of concurrent transfers.",
                           .group = group};
   connections.min = 1;
   connections.max = 64;
@@ -48,35 +48,41 @@ std::vector<SettingSpec> FetchSpecs() {
       .name = "cache_gib",
       .kind = Kind::kDouble,
       .default_text = "0",
-      .help = "What the whole cache may hold in GiB, 0: as much as the disk; the longest unused goes.",
-      .group = group};
+      .help =
+          "Size limit of the cache; the least recently used data is evicted. 0: as much as the disk holds.",
+      .group = group,
+      .value = "GIB"};
   bound.min = 0;
-  bound.max = 1e9;  // in bytes it still is a number of 64 bits
-  return {
-      {.name = "cache", .help = "Folder of the cache (default: ~/.cache/mtrun/data).", .group = group},
-      bound,
-      {.name = "data_bearer_file",
-       .help = "File with the token that a server of others wants to be shown.",
-       .group = group},
-      {.name = "data_redirects",
-       .kind = Kind::kBool,
-       .default_text = "false",
-       .help = "Follow redirects to other hosts, without showing them any token.",
-       .group = group},
-      {.name = "node",
-       .kind = Kind::kBool,
-       .default_text = "false",
-       .help = "Be the fetcher of this machine for the cache in the folder given instead of a URL; programs "
-               "start it by themselves.",
-       .group = group},
-      connections};
+  bound.max = 1e9;  // its bytes still fit in 64 bits
+  return {{.name = "cache",
+           .help = "Folder of the cache, shared by all programs of this machine.",
+           .group = group,
+           .value = "FOLDER",
+           .otherwise = "~/.cache/mtrun/data"},
+          bound,
+          {.name = "data_bearer_file",
+           .help = "File with the bearer token for a third-party server.",
+           .group = group,
+           .value = "FILE"},
+          {.name = "data_redirects",
+           .kind = Kind::kBool,
+           .default_text = "false",
+           .help = "Follow redirects to other hosts, without sending them any token.",
+           .group = group},
+          {.name = "node",
+           .kind = Kind::kBool,
+           .default_text = "false",
+           .help = "Run this machine's fetcher for the cache folder given instead of URL; programs start it "
+                   "themselves.",
+           .group = group},
+          connections};
 }
 
-/// In the background: the parent ends when clients find the child, or it has failed.
+/// Runs the fetcher in the background; the parent exits when clients can reach the child, or it failed.
 int RunNode(const std::string& cache, int connections) {
   int ready[2];
   if (pipe2(ready, O_CLOEXEC) != 0)
-    return datasets::Complain(datasets::kFailure, ErrnoStatus(errno, "make a pipe"));
+    return datasets::Complain(datasets::kFailure, ErrnoStatus(errno, "create a pipe"));
   const pid_t child = fork();
   if (child < 0) return datasets::Complain(datasets::kFailure, ErrnoStatus(errno, "fork"));
   if (child > 0) {
@@ -98,11 +104,11 @@ int RunNode(const std::string& cache, int connections) {
   return status.ok() ? 0 : datasets::kFailure;
 }
 
-/// A line when something changes, and one a second while files come.
+/// Prints a line at each change, and once a second during a download.
 class Progress {
  public:
   absl::Status operator()(const SetClient::Wait& wait) {
-    if (stop_signal != 0) return absl::CancelledError("stopped; what has come is kept");
+    if (fetch_stop_signal != 0) return absl::CancelledError("stopped; the data fetched so far is kept");
     if (wait.trouble != trouble_) {
       trouble_ = wait.trouble;
       if (!trouble_.empty()) log::Warning("waiting: ", trouble_);
@@ -136,7 +142,7 @@ absl::Status FetchAll(const std::string& url, const datasets::RemoteOptions& opt
   MT_RETURN_IF_ERROR(PrintOut(client.folder() + "\n"));
   log::Info(datasets::WithCommas(client.index().images()), " images, ",
             absl::StrFormat("%.1f MiB", static_cast<double>(client.index().bytes()) / (1 << 20)),
-            ", every shard with its SHA-256; any command and trainer takes the folder above");
+            ", the SHA-256 of every shard is correct; give the folder above to any command or trainer");
   return absl::OkStatus();
 }
 
@@ -158,7 +164,7 @@ int RunFetch(const std::vector<std::string>& args) {
                                                          .bearer_file = settings.Text("data_bearer_file"),
                                                          .redirects = settings.Bool("data_redirects")});
   if (fetched.ok()) return 0;
-  return datasets::Complain(stop_signal != 0                   ? 128 + stop_signal
+  return datasets::Complain(fetch_stop_signal != 0             ? 128 + fetch_stop_signal
                             : absl::IsInvalidArgument(fetched) ? datasets::kUsage
                                                                : datasets::kFailure,
                             fetched);
@@ -167,12 +173,15 @@ int RunFetch(const std::vector<std::string>& args) {
 }  // namespace
 
 datasets::Command FetchCommand() {
-  return {
-      .name = "fetch",
-      .usage =
-          "       mtdata fetch URL [flags]            bring a set from a server into this machine's cache\n",
-      .flags = [] { return Settings("mtdata", FetchSpecs()).Help(); },
-      .run = RunFetch};
+  return {.name = "fetch",
+          .help = {.purpose = "Fetches a data set from a server into the cache of this machine.",
+                   .usage = {"mtdata fetch URL [flags]"},
+                   .examples = {{"from mtdata serve; prints the folder, for any command or trainer",
+                                 "mtdata fetch https://HOST:8443/photos"},
+                                {"into a cache of at most 200 GiB on a large disk",
+                                 "mtdata fetch https://HOST:8443/photos --cache cache --cache_gib 200"}}},
+          .specs = FetchSpecs,
+          .run = RunFetch};
 }
 
 }  // namespace mtrun::mtdata

@@ -1,7 +1,7 @@
-// mtdata fetch: brings a set into this machine's cache; with --node it is the fetcher that does so for all.
+// mtdata fetch: copies a set into this machine's cache; with --node it is the node's shared fetcher.
 #pragma once
 
-#include "datasets/commands.h"
+#include "mtdata/commands.h"
 
 namespace mtrun::mtdata {
 

@@ -1,11 +1,15 @@
 // mtdata: makes, inspects, serves and fetches packed data sets.
+#include "base/file_limit.h"
 #include "base/log.h"
-#include "datasets/commands.h"
+#include "base/thread_limit.h"
 #include "mtdata/bearer_command.h"
+#include "mtdata/commands.h"
 #include "mtdata/fetch_command.h"
 #include "mtdata/serve_command.h"
 
 int main(int argc, char** argv) {
+  mtrun::ExplainLackOfThreads("mtdata");
+  mtrun::SurviveSizeLimit();
   mtrun::log::SetUp("mtdata", mtrun::log::Level::kInfo);
   return mtrun::datasets::RunCommand(
       {argv + 1, argv + argc},

@@ -16,51 +16,60 @@
 #include "base/status_macros.h"
 #include "base/tls_identity.h"
 #include "base/token.h"
-#include "datasets/data_url.h"
+#include "datasets/packed/data_url.h"
 #include "mtdata/set_server.h"
 #include "mtdata/set_table.h"
 
 namespace mtrun::mtdata {
 namespace {
 
-constexpr int kMostThreads = 8;
+constexpr int kMaxThreads = 8;
 
 std::vector<SettingSpec> ServeSpecs() {
   using Kind = SettingSpec::Kind;
-  const std::string group = "flags of serve";
+  const std::string group = "Flags";
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  const auto number = [&](const char* name, int64_t text, int64_t min, int64_t max, const char* help) {
-    SettingSpec spec{
-        .name = name, .kind = Kind::kInt, .default_text = absl::StrCat(text), .help = help, .group = group};
+  const auto number = [&](const char* name, int64_t text, int64_t min, int64_t max, const char* help,
+                          const char* otherwise = "") {
+    SettingSpec spec{.name = name,
+                     .kind = Kind::kInt,
+                     .default_text = absl::StrCat(text),
+                     .help = help,
+                     .group = group,
+                     .otherwise = otherwise};
     spec.min = min;
     spec.max = max;
     return spec;
   };
-  return {{.name = "listen",
-           .help = "HOST:PORT to listen at: an address of this machine, * for all; port 0 is any free one.",
-           .group = group},
-          {.name = "token_file",
-           .help = "File with the cluster's token instead of MTRUN_TOKEN or ~/.mtrun/token.",
-           .group = group},
-          {.name = "plain",
-           .kind = Kind::kBool,
-           .default_text = "false",
-           .help = "Without TLS, for clients of this machine alone: --listen must be a loopback address.",
-           .group = group},
-          {.name = "access_log",
-           .kind = Kind::kBool,
-           .default_text = "true",
-           .help = "A line for each answer on standard error.",
-           .group = group},
-          number("threads", std::clamp(cores, 1, kMostThreads), 1, 64,
-                 "Threads that serve (default: all cores, 8 at most)."),
-          number("connections", 4096, 1, 100'000,
-                 "Connections at a time; beyond it the one that has been idle longest goes."),
-          number("grace", 10, 0, 3600, "Seconds that answers under way may take after SIGTERM or SIGINT.")};
+  return {
+      {.name = "listen",
+       .help = "Address to listen on: one of this machine, or * for all; port 0 for any free one.",
+       .group = group,
+       .value = "HOST:PORT"},
+      {.name = "token_file",
+       .help = "File with the cluster's token.",
+       .group = group,
+       .value = "FILE",
+       .otherwise = "$MTRUN_TOKEN, else ~/.mtrun/token"},
+      {.name = "plain",
+       .kind = Kind::kBool,
+       .default_text = "false",
+       .help = "Serve without TLS, to clients on this machine only; --listen must be a loopback address.",
+       .group = group},
+      {.name = "access_log",
+       .kind = Kind::kBool,
+       .default_text = "true",
+       .help = "Log a line for each response to standard error.",
+       .group = group},
+      number("threads", std::clamp(cores, 1, kMaxThreads), 1, 64, "Server threads.",
+             "all processors, at most 8"),
+      number("connections", 4096, 1, 100'000,
+             "Maximum number of connections; beyond it the one idle longest is closed."),
+      number("grace", 10, 0, 3600, "Seconds that responses in progress may take after SIGTERM or SIGINT.")};
 }
 
 struct Place {
-  std::string shown;    // what stands in URLs
+  std::string shown;    // as shown in URLs
   std::string address;  // for the listener
   int port = 0;
 };
@@ -81,13 +90,14 @@ absl::Status Announce(const Place& place, int port, const std::string& root, boo
   std::vector<std::string> outside;
   const std::vector<ServedSet> sets = FindSets(root, &outside);
   for (const std::string& name : outside)
-    log::Warning(root, "/", name, " is not served: a file of it is missing, or a link leads from it out of ",
-                 root);
+    log::Warning(root, "/", name,
+                 " is not served: one of its files is missing, or a link in it points outside ", root);
   const std::string host = place.shown == "*" || place.address == "0.0.0.0" ? "THIS-HOST" : place.shown;
   const std::string url = absl::StrCat(plain ? "http://" : "https://", ToText(Endpoint{host, port}));
   std::cout << "serving " << root << " at " << url << "\n\n";
   if (sets.empty()) {
-    std::cout << "there is no packed set in it yet: `mtdata import SOURCE " << root << "/NAME` makes one\n";
+    std::cout << "it contains no packed data set yet: create one with `mtdata import SOURCE " << root
+              << "/NAME`\n";
   } else {
     std::cout << TableOf(sets) << "\nuse one with: --data " << url
               << (sets[0].name.empty() ? "" : "/" + datasets::PathInUrl(sets[0].name)) << "\n";
@@ -96,7 +106,7 @@ absl::Status Announce(const Place& place, int port, const std::string& root, boo
   return absl::OkStatus();
 }
 
-/// Blocked before the first thread, so that every thread leaves them to Await.
+/// Blocks the stop signals. Called before the first thread starts, so that every thread leaves them to Await.
 sigset_t BlockStopSignals() {
   sigset_t stops;
   sigemptyset(&stops);
@@ -110,7 +120,7 @@ absl::StatusOr<SetServerOptions> OptionsOf(const Settings& settings, const std::
   const bool plain = settings.Bool("plain");
   if (plain && !IsLoopback(place.address))
     return absl::InvalidArgumentError(
-        "--plain is for a loopback address: beyond this machine everything is encrypted");
+        "--plain needs a loopback address in --listen: traffic to other machines is always encrypted");
   MT_ASSIGN_OR_RETURN(const std::string token,
                       LoadToken({.file = settings.Text("token_file")}, MissingToken::kMake));
   const std::string key = DataKeyOf(token);
@@ -137,9 +147,10 @@ absl::StatusOr<int> Serve(const Settings& settings, const std::string& root) {
   MT_RETURN_IF_ERROR(Announce(place, server->port(), root, options.tls == nullptr));
   int number = 0;
   sigwait(&stops, &number);
-  log::Info("stopping: answers under way have ", settings.Int("grace"), " s");
+  log::Info("stopping: responses in progress have ", settings.Int("grace"), " s to finish");
   const bool finished = server->Finish(std::chrono::seconds(settings.Int("grace")));
-  if (!finished) log::Warning("some answers were broken off; their clients go on elsewhere or later");
+  if (!finished)
+    log::Warning("some responses were cut off; their clients will resume from another server or later");
   return 0;
 }
 
@@ -161,8 +172,13 @@ int RunServe(const std::vector<std::string>& args) {
 
 datasets::Command ServeCommand() {
   return {.name = "serve",
-          .usage = "       mtdata serve ROOT --listen HOST:PORT serve the data sets below ROOT to trainers\n",
-          .flags = [] { return Settings("mtdata", ServeSpecs()).Help(); },
+          .help = {.purpose = "Serves the data sets in the folder ROOT to trainers, until SIGTERM or SIGINT.",
+                   .usage = {"mtdata serve ROOT --listen HOST:PORT [flags]"},
+                   .examples = {{"to all nodes that have the cluster's token",
+                                 "mtdata serve data --listen 0.0.0.0:8443"},
+                                {"to this machine alone, without TLS",
+                                 "mtdata serve data --listen 127.0.0.1:8080 --plain"}}},
+          .specs = ServeSpecs,
           .run = RunServe};
 }
 

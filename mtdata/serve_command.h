@@ -1,7 +1,7 @@
 // mtdata serve: a server of packed sets.
 #pragma once
 
-#include "datasets/commands.h"
+#include "mtdata/commands.h"
 
 namespace mtrun::mtdata {
 

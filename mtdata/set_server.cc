@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
-#include "datasets/progress.h"
+#include "datasets/files/progress.h"
 #include "mtdata/set_table.h"
 #include "web/file_answer.h"
 
@@ -14,12 +14,12 @@ namespace mtrun::mtdata {
 namespace {
 
 constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
-constexpr size_t kLongestTarget = 200;  // in a line of the log
+constexpr size_t kMaxTarget = 200;  // in a line of the log
 
-/// What a stranger writes must not look like another line.
+/// Escapes text from clients, so that it cannot look like another log line.
 std::string Printable(const std::string& text) {
   std::string printable;
-  for (const char c : text.substr(0, kLongestTarget))
+  for (const char c : text.substr(0, kMaxTarget))
     printable += absl::ascii_isgraph(static_cast<unsigned char>(c)) ? c : '?';
   return printable;
 }
@@ -72,7 +72,7 @@ web::Response SetServer::Answer(const web::Request& request) const {
   if (!names || !IsFileOfSet(*names)) return web::StatusResponse(404);
   absl::StatusOr<web::OpenedFile> file = Open(*names);
   if (absl::IsNotFound(file.status())) return web::StatusResponse(404);
-  if (!file.ok()) {  // a client takes a 404 for final, and waits after this
+  if (!file.ok()) {  // a client treats 404 as final, but retries after a 503
     log::Warning(file.status().message());
     return web::StatusResponse(503);
   }
@@ -82,7 +82,7 @@ web::Response SetServer::Answer(const web::Request& request) const {
   return response;
 }
 
-/// The root is opened each time: an import may have replaced it.
+/// Opens the root for each request, because an import may have replaced it.
 absl::StatusOr<web::OpenedFile> SetServer::Open(const std::vector<std::string>& names) const {
   const absl::StatusOr<UniqueFd> root = OpenRoot(options_.root);
   if (!root.ok()) return absl::UnavailableError(root.status().message());
@@ -104,18 +104,20 @@ std::string SetServer::Metrics() const {
     absl::StrAppendFormat(&text, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", name, help, name, kind, name,
                           value);
   };
-  text += "# HELP mtdata_requests_total Requests that were answered.\n# TYPE mtdata_requests_total counter\n";
+  text += "# HELP mtdata_requests_total Requests answered.\n# TYPE mtdata_requests_total counter\n";
   for (int first = 2; first < 6; ++first)
     absl::StrAppendFormat(&text, "mtdata_requests_total{status=\"%dxx\"} %d\n", first,
                           by_class_[first].load());
-  add("mtdata_sent_bytes_total", "counter", "Bytes of answers.", static_cast<double>(bytes_));
-  add("mtdata_broken_answers_total", "counter", "Answers whose client went away or was too slow.",
-      static_cast<double>(broken_));
-  add("mtdata_refused_total", "counter", "Requests without the key.", static_cast<double>(strangers_));
+  add("mtdata_sent_bytes_total", "counter", "Bytes sent in responses.", static_cast<double>(bytes_));
+  add("mtdata_broken_answers_total", "counter",
+      "Responses cut off because the client disconnected or was too slow.", static_cast<double>(broken_));
+  add("mtdata_refused_total", "counter", "Requests refused because they had no valid key.",
+      static_cast<double>(strangers_));
   const web::HttpServer* const http = http_;
   add("mtdata_connections", "gauge", "Open connections.",
       static_cast<double>(http != nullptr ? http->connections() : 0));
-  add("mtdata_uptime_seconds", "gauge", "Since the start.", ToSeconds(MonotonicNow() - started_));
+  add("mtdata_uptime_seconds", "gauge", "Seconds since the server started.",
+      ToSeconds(MonotonicNow() - started_));
   return text;
 }
 
@@ -125,7 +127,7 @@ std::string LogLine(const web::Exchange& exchange) {
                                : absl::StrCat(Printable(exchange.method), " ", Printable(exchange.target));
   return absl::StrFormat("%s %s %d %s bytes %.3f s%s", exchange.peer, what, exchange.status,
                          datasets::WithCommas(exchange.bytes), exchange.seconds,
-                         exchange.complete ? "" : " (broken off)");
+                         exchange.complete ? "" : " (incomplete)");
 }
 
 }  // namespace mtrun::mtdata

@@ -1,4 +1,4 @@
-// What a server of packed sets answers: files of the sets below one folder, to those who have the key.
+// Serves files of the packed sets below one folder to clients that have the key.
 #pragma once
 
 #include <atomic>
@@ -16,28 +16,28 @@ namespace mtrun::mtdata {
 
 struct SetServerOptions {
   std::string root;
-  std::string bearer;               // what clients must show
-  std::string metrics_bearer = "";  // what suffices for /metrics, "" for nothing else
+  std::string bearer;               // the credential that opens everything
+  std::string metrics_bearer = "";  // the credential for /metrics alone, "" for none
   std::shared_ptr<const web::TlsContext> tls = nullptr;
   int threads = 1;
   size_t connections = 4096;
   bool access_log = true;
 };
 
-/// GET and HEAD of /<set>/index.json and /<set>/<split>/shard_*.safetensors with ranges and entity tags; /:
-/// the sets, as JSON; /metrics; /healthz, which alone needs no key. Thread-safe.
+/// Answers GET and HEAD of /<set>/index.json and /<set>/<split>/shard_*.safetensors (with ranges and entity
+/// tags), / (the sets, as JSON), /metrics, and /healthz, the only path that needs no key. Thread-safe.
 class SetServer {
  public:
-  /// kNotFound: there is no such folder.
+  /// Returns kNotFound if the folder does not exist.
   static absl::StatusOr<std::shared_ptr<SetServer>> Make(const SetServerOptions& options);
-  /// To start with web::HttpServer::StartService. The server holds on to this.
+  /// Returns the service for web::HttpServer::StartService. The service keeps `server` alive.
   static web::Service ServiceOf(const std::shared_ptr<SetServer>& server);
 
   web::Response Answer(const web::Request& request) const;
   void Count(const web::Exchange& exchange);
-  /// In Prometheus' text format.
+  /// Returns the metrics in Prometheus' text format.
   std::string Metrics() const;
-  /// Whose connections the metrics tell; any thread, also while it serves.
+  /// Sets the server whose connections the metrics count. Can be called on any thread, even while serving.
   void set_http(const web::HttpServer* http) { http_ = http; }
 
  private:
@@ -53,7 +53,7 @@ class SetServer {
   std::atomic<int64_t> bytes_ = 0, broken_ = 0, strangers_ = 0;
 };
 
-/// "10.78.0.2 GET /photos/index.json 200 12,345 bytes 0.004 s".
+/// Returns a line for the access log: "10.78.0.2 GET /photos/index.json 200 12,345 bytes 0.004 s".
 std::string LogLine(const web::Exchange& exchange);
 
 }  // namespace mtrun::mtdata

@@ -10,8 +10,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "datasets/progress.h"
-#include "datasets/set_files.h"
+#include "datasets/files/progress.h"
+#include "datasets/packed/set_files.h"
 #include "nlohmann/json.hpp"
 #include "web/static_path.h"
 
@@ -21,9 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kDepth = 2;
-constexpr size_t kMostSets = 1000;
+constexpr size_t kMaxSets = 1000;
 
-/// Its files are there, and no link on the way to them leads out of the root.
+/// Returns whether the set's files exist and no link on their paths leads out of the root.
 bool LiesBelow(int root, const std::string& name, const datasets::Index& index) {
   const auto is_there = [&](const std::string& file) {
     const std::vector<std::string> names =
@@ -38,7 +38,7 @@ bool LiesBelow(int root, const std::string& name, const datasets::Index& index) 
 void Look(const std::string& root, const std::string& name, int depth, std::vector<ServedSet>& sets) {
   const std::string folder = name.empty() ? root : absl::StrCat(root, "/", name);
   std::error_code error;
-  if (sets.size() >= kMostSets) return;
+  if (sets.size() >= kMaxSets) return;
   if (fs::exists(folder + "/" + datasets::kIndexFile, error)) {
     absl::StatusOr<datasets::Index> index = datasets::ReadIndex(folder);
     if (index.ok()) sets.push_back({name, *std::move(index)});
@@ -57,7 +57,7 @@ void Look(const std::string& root, const std::string& name, int depth, std::vect
 
 absl::StatusOr<UniqueFd> OpenRoot(const std::string& root) {
   UniqueFd folder(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.valid()) return ErrnoStatus(errno, absl::StrCat("open the folder ", root));
+  if (!folder.valid()) return ErrnoStatus(errno, absl::StrCat("open folder ", root));
   return folder;
 }
 

@@ -1,4 +1,4 @@
-// What a browser loads of the page: files of page/assets, which the build puts into the program.
+// The files of page/assets, which the build embeds in the program.
 #pragma once
 
 #include <string>

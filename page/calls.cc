@@ -11,15 +11,15 @@
 #include "page/gate.h"
 #include "page/request_parts.h"
 #include "page/state_json.h"
-#include "rendezvous/control_client.h"
-#include "rendezvous/log_client.h"
+#include "rendezvous/client/control_client.h"
+#include "rendezvous/client/log_client.h"
 
 namespace mtrun::page {
 namespace {
 
 constexpr char kCrowded[] = "too many calls wait already; try again";
 constexpr char kStaleCall[] = "it had to wait too long and was not done; try again";
-constexpr size_t kMostBody = 4096;
+constexpr size_t kMaxBody = 4096;
 
 absl::Status ReadNumber(const std::map<std::string, std::string>& form, const std::string& name,
                         int64_t least, int64_t most, int64_t* number) {
@@ -34,7 +34,7 @@ std::string TextOr(const std::map<std::string, std::string>& form, const std::st
   return found == form.end() ? "" : found->second;
 }
 
-/// Who looks at a page is known by the password alone.
+/// A page's user is known only by the password.
 rendezvous::Requester ByOf(const char* who) {
   rendezvous::Requester by = rendezvous::ThisProcess();
   by.user = absl::StrCat("the page's ", who, " as ", by.user);
@@ -52,8 +52,8 @@ absl::StatusOr<LogQuestion> ReadLogQuestion(const std::string& query) {
   if (!form) return absl::InvalidArgumentError("the query cannot be read");
   LogQuestion question{TextOr(*form, "job"), {.attempt = TextOr(*form, "attempt"), .by = ByOf("viewer")}};
   int64_t rank = -1;
-  constexpr int64_t kMostRank = int64_t{rendezvous::kMaxNodes} * rendezvous::kMaxWorkersPerNode;
-  MT_RETURN_IF_ERROR(ReadNumber(*form, "rank", 0, kMostRank, &rank));
+  constexpr int64_t kMaxRank = int64_t{rendezvous::kMaxNodes} * rendezvous::kMaxWorkersPerNode;
+  MT_RETURN_IF_ERROR(ReadNumber(*form, "rank", 0, kMaxRank, &rank));
   if (rank < 0) return absl::InvalidArgumentError("rank is missing");
   question.read.rank = static_cast<int>(rank);
   MT_RETURN_IF_ERROR(ReadNumber(*form, "out", -1, INT64_MAX, &question.read.out));
@@ -61,25 +61,27 @@ absl::StatusOr<LogQuestion> ReadLogQuestion(const std::string& query) {
   return question;
 }
 
-absl::StatusOr<rendezvous::ControlQuestion> ReadControlQuestion(const std::string& call,
+absl::StatusOr<rendezvous::ControlQuestion> ReadControlQuestion(const rendezvous::ControlKind& what,
                                                                 const std::string& body) {
-  MT_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJsonObject(body, kMostBody));
-  rendezvous::ControlQuestion question{.call = call, .by = ByOf("operator")};
+  MT_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJsonObject(body, kMaxBody));
+  std::string job_id, node;
+  bool checkpoint = false;
   for (const auto& [name, value] : json.items()) {
     if (name == "job" && value.is_string()) {
-      question.job_id = value;
+      job_id = value;
     } else if (name == "node" && value.is_string()) {
-      question.node = value;
+      node = value;
     } else if (name == "checkpoint" && value.is_boolean()) {
-      question.checkpoint = value;
+      checkpoint = value;
     } else {
       return absl::InvalidArgumentError(
           absl::StrCat("\"", name, "\" is not taken: job and node are texts, checkpoint is true or false"));
     }
   }
-  const bool wants_node = call == rendezvous::ControlCall::kDrain || call == rendezvous::ControlCall::kEvict;
-  if (wants_node && question.node.empty()) return absl::InvalidArgumentError("node is missing");
-  return question;
+  const bool wants_node = std::holds_alternative<rendezvous::DrainCall>(what) ||
+                          std::holds_alternative<rendezvous::EvictCall>(what);
+  if (wants_node && node.empty()) return absl::InvalidArgumentError("node is missing");
+  return rendezvous::ControlQuestion{Filled(what, node, checkpoint), job_id, ByOf("operator")};
 }
 
 std::vector<std::string> Calls::InOrder(std::vector<std::string> endpoints) const {
@@ -116,9 +118,9 @@ void Calls::ReadLog(std::vector<std::string> endpoints, const std::string& query
   if (!added) reply(Refusal(503, kCrowded));
 }
 
-void Calls::Control(std::vector<std::string> endpoints, const std::string& call, const std::string& body,
-                    web::Reply reply) {
-  const absl::StatusOr<rendezvous::ControlQuestion> question = ReadControlQuestion(call, body);
+void Calls::Control(std::vector<std::string> endpoints, const rendezvous::ControlKind& what,
+                    const std::string& body, web::Reply reply) {
+  const absl::StatusOr<rendezvous::ControlQuestion> question = ReadControlQuestion(what, body);
   if (!question.ok()) return reply(Refusal(400, std::string(question.status().message())));
   const TimePoint asked = MonotonicNow();
   const bool added =

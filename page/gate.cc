@@ -41,7 +41,7 @@ web::Response Refusal(int status, const std::string& text) {
 
 Gate::Pass Gate::Check(const web::Request& request, Need need, TimePoint now) {
   if (!IsOurHost(HeaderOf(request, "host"), config_.names))
-    return {Refusal(421, "this server is not called so; open the page by its address")};
+    return {Refusal(421, "this server has another name; open the page by its address")};
   if (need == Need::kNothing) return {};
   const auto session = sessions_.Find(CookieIn(HeaderOf(request, "cookie"), CookieName()), now);
   if (need == Need::kViewer) {
@@ -50,12 +50,12 @@ Gate::Pass Gate::Check(const web::Request& request, Need need, TimePoint now) {
     if (!password) return {Refusal(401, "log in first")};
     bool tired = false;
     if (const auto role = TryPassword(request, *password, now, &tired)) return {{}, *role, ""};
-    return {tired ? Refusal(429, kTired) : Refusal(401, "this is no password of the page")};
+    return {tired ? Refusal(429, kTired) : Refusal(401, "the password is wrong")};
   }
   if (!session) return {Refusal(401, "log in first")};
   if (auto refusal = CheckOrigin(request)) return {std::move(refusal)};
   if (!ConstantTimeEqual(HeaderOf(request, "x-csrf-token"), session->csrf))
-    return {Refusal(403, "this was not sent by the page; load it again")};
+    return {Refusal(403, "the request was not sent by the page; reload it")};
   if (session->role != Role::kOperator)
     return {Refusal(403, "a viewer may not do this: log in with the operator's password")};
   return {{}, session->role, session->csrf};
@@ -66,7 +66,7 @@ web::Response Gate::LogIn(const web::Request& request, TimePoint now) {
   if (auto refusal = CheckOrigin(request)) return *std::move(refusal);
   const auto form = ParseForm(request.body);
   if (!form || !form->contains("password"))
-    return Refusal(400, "a form with the field \"password\" is wanted");
+    return Refusal(400, "expected a form with the field \"password\"");
   bool tired = false;
   const std::optional<Role> role = TryPassword(request, form->at("password"), now, &tired);
   if (tired) return Refusal(429, kTired);
@@ -85,8 +85,8 @@ web::Response Gate::LogOut(const web::Request& request, TimePoint now) {
 
 std::optional<Role> Gate::TryPassword(const web::Request& request, const std::string& password, TimePoint now,
                                       bool* tired) {
-  // Guesses are hopeless (120 bits), so that a right one may always pass: who comes from the address of an
-  // operator, behind the same NAT for example, must not keep him out.
+  // Guessing is hopeless (120 bits), so a correct password always passes. A client that shares an operator's
+  // address, behind a NAT for example, must not lock the operator out.
   const std::optional<Role> role = RoleOf(password, config_.token);
   *tired = !role && !attempts_.Take(request.peer, now);
   return role;
@@ -95,7 +95,7 @@ std::optional<Role> Gate::TryPassword(const web::Request& request, const std::st
 std::optional<web::Response> Gate::CheckOrigin(const web::Request& request) const {
   if (IsOwnOrigin(HeaderOf(request, "origin"), HeaderOf(request, "host"), config_.encrypted))
     return std::nullopt;
-  return Refusal(403, "this was sent by another page");
+  return Refusal(403, "the request was sent by another page");
 }
 
 std::string Gate::CookieName() const {

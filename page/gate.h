@@ -1,5 +1,5 @@
-// Whether a request may have what it asks for: host, origin, session, role. Decisions alone; time is an
-// argument and random texts come from outside, so that tests decide both.
+// Decides whether a request is allowed: host, origin, session, role. Pure decisions; time is an argument and
+// random texts are injected, for tests.
 #pragma once
 
 #include <functional>
@@ -15,17 +15,17 @@ namespace mtrun::page {
 struct GateConfig {
   std::string token;
   bool encrypted = false;
-  int port = 0;                         // cookies do not know ports: its number stands in the cookie's name
-  std::vector<std::string> names = {};  // of this host besides numbers and localhost, lower-case
-  std::function<std::string()> random;  // 128 bits or more, as a token (RFC 9110)
+  int port = 0;                         // part of the cookie's name, because cookies ignore ports
+  std::vector<std::string> names = {};  // of this host besides numbers and localhost, in lower case
+  std::function<std::string()> random;  // at least 128 bits, as a token (RFC 9110)
 };
 
 class Gate {
  public:
   enum class Need {
-    kNothing,   // what everyone on the network may know
-    kViewer,    // to look, by the page's cookie or (scrapers) Basic credentials
-    kOperator,  // to change something: by the page's cookie, from the page itself
+    kNothing,   // public to everyone on the network
+    kViewer,    // read access, by the page's cookie or (scrapers) Basic credentials
+    kOperator,  // changes, by the page's cookie and from the page itself
   };
   explicit Gate(GateConfig config) : config_(std::move(config)) {}
 
@@ -36,7 +36,7 @@ class Gate {
   };
   Pass Check(const web::Request& request, Need need, TimePoint now);
 
-  /// POST with a form's field "password": 204 and a cookie, or why not.
+  /// Handles a POST with the form field "password": 204 and a cookie, or the reason of the refusal.
   web::Response LogIn(const web::Request& request, TimePoint now);
   web::Response LogOut(const web::Request& request, TimePoint now);
 
@@ -52,9 +52,9 @@ class Gate {
   Attempts attempts_;
 };
 
-/// With what keeps browsers from doing more with it than to show it (CSP and others).
+/// Adds headers that limit browsers to showing the response (CSP and others).
 web::Response Guarded(web::Response response);
-/// One line of JSON {"error": text}.
+/// Returns one line of JSON {"error": text}.
 web::Response Refusal(int status, const std::string& text);
 
 }  // namespace mtrun::page

@@ -4,8 +4,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/match.h"
-
 namespace mtrun::page {
 namespace {
 
@@ -18,19 +16,14 @@ std::optional<double> Busy(Duration before, Duration after, Duration passed) {
   return ToSeconds(after - before) / ToSeconds(passed);
 }
 
-/// What the service said last that names the node.
-std::string LastWordOn(const std::string& job, const rendezvous::NodeView& node, const WatchedState& state) {
-  for (auto line = state.happenings.rbegin(); line != state.happenings.rend(); ++line) {
-    const bool names = absl::StrContains(line->text, node.node_id) ||
-                       (!node.host.empty() && absl::StrContains(line->text, node.host));
-    if (line->job_id == job && names) return line->text;
-  }
-  return "";
-}
-
-bool TellsOfLeaving(const std::string& text) {
-  return absl::StrContains(text, "asked to leave") || absl::StrContains(text, " left") ||
-         absl::StrContains(text, "leaving") || absl::StrContains(text, "leaves");
+/// Returns why the node is gone, from the service's last message about it; empty if there is none.
+std::optional<rendezvous::Cause> CauseOf(const std::string& job, const std::string& node_id,
+                                         const WatchedState& state) {
+  const auto line = std::find_if(state.happenings.rbegin(), state.happenings.rend(),
+                                 [&](const rendezvous::Happening& each) {
+                                   return each.job_id == job && each.cause && each.cause->node_id == node_id;
+                                 });
+  return line == state.happenings.rend() ? std::nullopt : line->cause;
 }
 
 }  // namespace
@@ -52,7 +45,7 @@ void History::OnState(const WatchedState& state, TimePoint now) {
 
 void History::OnUse(const WatchedNode& node) {
   Node& known = uses_[{node.job_id, node.node_id}];
-  if (node.use.asked == known.last.asked) return;  // seen already
+  if (node.use.asked == known.last.asked) return;  // already processed
   const Duration passed = node.use.measured - known.last.measured;
   if (known.last.measured > Duration::zero()) {
     known.busy = Busy(known.last.cpu, node.use.cpu, passed);
@@ -87,21 +80,20 @@ void History::OnSamples(const WatchedNode& node) {
 void History::OnJob(const rendezvous::JobView& view, const WatchedState& state, TimePoint now) {
   Job& job = jobs_[view.settings.job_id];
   std::map<std::string, rendezvous::NodeView> nodes;
-  std::set<std::string> arrived;  // where
+  std::set<std::string> arrived;  // addresses of nodes that are present
   for (const rendezvous::NodeView& node : view.nodes) {
     nodes[node.node_id] = node;
     if (!job.nodes.contains(node.node_id)) arrived.insert(node.address);
   }
   for (const auto& [node_id, node] : job.nodes) {
     if (nodes.contains(node_id) || view.phase == "ended") continue;
-    const std::string why = LastWordOn(view.settings.job_id, node, state);
-    job.gone[node_id] = {node, now, why, TellsOfLeaving(why)};
+    job.gone[node_id] = {node, now, CauseOf(view.settings.job_id, node_id, state)};
   }
   job.nodes = std::move(nodes);
   std::erase_if(job.gone, [&](const auto& entry) {
     const auto& [node_id, gone] = entry;
-    // A job waits for a lost member for as long as its generation may still run there.
-    const bool waited_for = view.phase == "forming" && !gone.left && gone.last.first_rank >= 0;
+    // A job waits for a lost member while its old generation may still be running there.
+    const bool waited_for = view.phase == "forming" && !gone.left() && gone.last.first_rank >= 0;
     return (now - gone.at > kGoneShown && !waited_for) || job.nodes.contains(node_id) ||
            view.phase == "ended" || arrived.contains(gone.last.address);
   });

@@ -1,5 +1,5 @@
-// What a page knows beyond the newest answer of the service: how fast counters grow, and nodes that were
-// there. A value; time is an argument.
+// State that the page keeps beyond the service's newest answer: growth rates of counters, and nodes that have
+// gone. A value; time is an argument.
 #pragma once
 
 #include <map>
@@ -8,32 +8,33 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "rendezvous/watch_client.h"
+#include "rendezvous/client/watch_client.h"
 
 namespace mtrun::page {
 
-/// A node that is in its job no more.
+/// A node that is no longer in its job.
 struct GoneNode {
-  rendezvous::NodeView last;  // as it was
-  TimePoint at;               // since when
-  std::string why;            // what the service said of it, "" for nothing
-  bool left = false;          // it went by itself or was asked to
+  rendezvous::NodeView last;               // its last state
+  TimePoint at;                            // time at which it went
+  std::optional<rendezvous::Cause> cause;  // from the service's last message about it
+  /// True if it left voluntarily or was asked to.
+  bool left() const { return cause && std::holds_alternative<rendezvous::NodeLeft>(cause->kind); }
 };
 
 class History {
  public:
-  /// A node that is gone is shown for so long, or until its host is back; a member that was lost also while
-  /// its job forms the next generation, for which it may have to be evicted.
+  /// How long a gone node is shown, unless its host returns earlier. A lost member is also shown while its
+  /// job forms the next generation, because the operator may have to evict it.
   static constexpr Duration kGoneShown = std::chrono::minutes(2);
 
   void OnState(const rendezvous::WatchedState& state, TimePoint now);
 
-  /// Processors that it keeps busy, between its last two answers; nothing before there are two.
+  /// Returns the number of processors that a node keeps busy, from its last two answers; nothing before that.
   std::optional<double> BusyOf(const std::string& job, const std::string& node) const;
   std::optional<double> BusyOf(const std::string& job, const std::string& node, int64_t pid) const;
-  /// Samples a second of the job, likewise.
+  /// Returns the job's samples per second, measured likewise.
   std::optional<double> RateOf(const std::string& job) const;
-  /// By node id.
+  /// Returns gone nodes by node id.
   std::map<std::string, GoneNode> GoneOf(const std::string& job) const;
 
  private:
@@ -46,8 +47,8 @@ class History {
   struct Job {
     std::map<std::string, rendezvous::NodeView> nodes;  // the newest, by id
     std::map<std::string, GoneNode> gone;
-    std::optional<std::pair<Duration, int64_t>> samples;  // when, how many
-    std::string counted;                                  // the node whose clock and count that are: rank 0's
+    std::optional<std::pair<Duration, int64_t>> samples;  // time and count
+    std::string counted;                                  // the node that `samples` comes from: rank 0's
     std::optional<double> rate;
   };
   void OnUse(const rendezvous::WatchedNode& node);

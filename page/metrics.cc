@@ -19,29 +19,29 @@ struct Family {
   const char* help;
 };
 
-// Names end in their base unit, counters in _total.
+// Names end with their base unit, counters with _total.
 constexpr Family kFamilies[] = {
     {"mtrun_up", "gauge", "Whether the rendezvous service answers."},
-    {"mtrun_service_uptime_seconds", "gauge", "Since the rendezvous service started."},
+    {"mtrun_service_uptime_seconds", "gauge", "Seconds since the rendezvous service started."},
     {"mtrun_job_running", "gauge", "Whether a generation of the job runs."},
     {"mtrun_job_generation", "gauge", "Number of the job's newest generation."},
     {"mtrun_job_restarts", "gauge", "Failures used of the job's restart budget."},
     {"mtrun_job_world_size", "gauge", "Workers in the generation that runs."},
-    {"mtrun_job_nodes", "gauge", "Nodes of the job by what they are: good, wait or bad."},
+    {"mtrun_job_nodes", "gauge", "Nodes of the job by state: good, wait or bad."},
     {"mtrun_job_step", "gauge", "Finished steps of the job."},
-    {"mtrun_job_step_seconds", "gauge", "A step, lately: the median of the workers."},
+    {"mtrun_job_step_seconds", "gauge", "Recent time of a step: the median of the workers."},
     {"mtrun_job_samples_per_second", "gauge", "Samples that the job consumes a second."},
-    {"mtrun_job_loss", "gauge", "Loss of the training, a mean of the last steps."},
+    {"mtrun_job_loss", "gauge", "Loss of the training, the mean of the last steps."},
     {"mtrun_job_learning_rate", "gauge", "Learning rate of the training."},
     {"mtrun_node_member", "gauge", "Whether the node is in the generation that runs."},
-    {"mtrun_node_silent_seconds", "gauge", "Since the service heard the node."},
-    {"mtrun_node_cpus_busy", "gauge", "Processors of the node that are busy, by whomever."},
-    {"mtrun_node_memory_bytes", "gauge", "Memory of the node in use, by whomever."},
+    {"mtrun_node_silent_seconds", "gauge", "Seconds since the service last heard from the node."},
+    {"mtrun_node_cpus_busy", "gauge", "Processors of the node that any process keeps busy."},
+    {"mtrun_node_memory_bytes", "gauge", "Memory of the node that any process uses."},
     {"mtrun_node_memory_total_bytes", "gauge", "Memory of the node."},
     {"mtrun_worker_step", "gauge", "Finished steps as the worker counts them."},
-    {"mtrun_worker_step_seconds", "gauge", "A step of the worker, lately."},
-    {"mtrun_worker_data_wait_seconds", "gauge", "Of a step, waiting for input."},
-    {"mtrun_worker_exchange_wait_seconds", "gauge", "Of a step, waiting for other workers."},
+    {"mtrun_worker_step_seconds", "gauge", "Recent time of a step of the worker."},
+    {"mtrun_worker_data_wait_seconds", "gauge", "Part of a step that waits for input."},
+    {"mtrun_worker_exchange_wait_seconds", "gauge", "Part of a step that waits for other workers."},
     {"mtrun_worker_cpu_seconds_total", "counter", "Processor time of the worker and its children."},
     {"mtrun_worker_memory_bytes", "gauge", "Resident memory of the worker and its children."},
     {"mtrun_gpu_busy_ratio", "gauge", "Share of time that the GPU is busy."},
@@ -52,7 +52,7 @@ constexpr Family kFamilies[] = {
 
 class Samples {
  public:
-  /// What is null or no number is left out.
+  /// Skips values that are not numbers.
   void Add(const std::string& name, const Labels& labels, const json& value, double scale = 1) {
     if (!value.is_number() && !value.is_boolean()) return;
     const double number = value.is_boolean() ? (value.get<bool>() ? 1 : 0) : value.get<double>() * scale;

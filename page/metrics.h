@@ -1,4 +1,4 @@
-// The same for Prometheus: its text format, version 0.0.4, with its naming conventions. Pure.
+// The page's state for Prometheus: text format version 0.0.4, with its naming conventions. Pure.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace mtrun::page {
 
-/// Of what StateJson and SilenceJson make.
+/// Converts the output of StateJson or SilenceJson.
 std::string MetricsText(const nlohmann::json& state);
 
-/// A label's value with \\, \" and line ends escaped.
+/// Escapes \\, \" and line ends in a label's value.
 std::string LabelText(const std::string& value);
 
 }  // namespace mtrun::page

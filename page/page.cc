@@ -32,7 +32,7 @@ using web::Response;
 
 std::string RandomText() { return absl::StrFormat("%016x%016x", RandomBits(), RandomBits()); }
 
-/// A number, and whether it is on this machine alone.
+/// A numeric address, and whether it is loopback.
 struct Place {
   std::string address;
   int port = 0;
@@ -40,20 +40,21 @@ struct Place {
 };
 
 absl::StatusOr<Place> PlaceOf(const std::string& listen) {
-  absl::StatusOr<Endpoint> endpoint = ParseEndpoint(listen);
+  absl::StatusOr<Endpoint> endpoint = ParseLocalEndpoint(listen, kDefaultPagePort);
   if (!endpoint.ok())
     return absl::InvalidArgumentError(absl::StrCat("--http: ", endpoint.status().message()));
   if (IsIpAddress(endpoint->host)) return Place{endpoint->host, endpoint->port, IsLoopback(endpoint->host)};
   const std::vector<std::string> addresses = ResolveHost(endpoint->host);
   if (addresses.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("--http: \"", endpoint->host,
-                                                   "\" leads to no address; give one of this machine's, "
-                                                   "127.0.0.1 for this machine alone"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--http: \"", endpoint->host,
+                     "\" does not resolve to an address; give one of this machine's, or "
+                     "127.0.0.1 for this machine alone"));
   }
   return Place{addresses.front(), endpoint->port, IsLoopback(addresses.front())};
 }
 
-/// Its own, so that the page's key opens nothing of the rendezvous.
+/// Returns a separate identity, so that the page's key cannot be used for the rendezvous.
 absl::StatusOr<TlsIdentity> IdentityOf(const std::string& token) {
   return DeriveIdentity(HmacSha256(token, "mtrun live page, TLS 1"));
 }
@@ -66,9 +67,9 @@ class LivePage final : public Page {
         watcher_([this](const auto& endpoints) { return client_.Ask(endpoints); }, options.endpoints),
         calls_({options.insecure, options.token}) {}
 
-  ~LivePage() override { server_.reset(); }  // no handler runs on what goes first
+  ~LivePage() override { server_.reset(); }  // stops handlers before the members that they use
 
-  /// `tls`: null for plain text.
+  /// `tls` is null for plain text.
   absl::Status Listen(const Place& place, std::shared_ptr<const web::TlsContext> tls) {
     web::Service service{.routes = Routes(), .tls = std::move(tls)};
     service.limits.handler_patience = std::chrono::seconds(10);  // a call to a service has 5 s
@@ -86,7 +87,7 @@ class LivePage final : public Page {
   using Need = Gate::Need;
   using Act = std::function<void(const Request&, const Gate::Pass&, const Reply&)>;
 
-  /// `act` behind the gate; all answers are guarded.
+  /// Wraps `act` in the gate's check; all answers get the guarding headers.
   web::Handler Behind(Need need, Act act) {
     return [this, need, act = std::move(act)](const Request& request, const Reply& reply) {
       const Reply guarded = [reply](Response response) { reply(Guarded(std::move(response))); };
@@ -128,12 +129,13 @@ class LivePage final : public Page {
     return routes;
   }
 
-  /// Anybody may ask: who does so all the time holds no more than a few connections.
+  /// Needs no login, so a client that probes constantly may only hold a few connections.
   void AnswerProbe(const Reply& reply) {
     const bool taken = watcher_.Probe([reply](bool answers) {
       reply({.status = answers ? 200 : 503, .body = answers ? "ok\n" : "no rendezvous service answers\n"});
     });
-    if (!taken) reply({.status = 503, .body = "too many ask at a time\n", .headers = {{"Retry-After", "1"}}});
+    if (!taken)
+      reply({.status = 503, .body = "too many requests at a time\n", .headers = {{"Retry-After", "1"}}});
   }
 
   void AddViews(std::vector<web::Route>* routes) {
@@ -167,17 +169,20 @@ class LivePage final : public Page {
   }
 
   void AddCalls(std::vector<web::Route>* routes) {
-    for (const char* call : {"drain", "evict", "stop", "stacks"}) {
+    using rendezvous::ControlKind;
+    for (const ControlKind& what :
+         {ControlKind(rendezvous::DrainCall()), ControlKind(rendezvous::EvictCall()),
+          ControlKind(rendezvous::StopCall()), ControlKind(rendezvous::StacksCall())}) {
       routes->push_back(
-          {"POST", absl::StrCat("/api/", call),
-           Behind(Need::kOperator, [this, call](const Request& request, const auto&, const Reply& reply) {
-             calls_.Control(watcher_.endpoints(), call, request.body, reply);
+          {"POST", absl::StrCat("/api/", NameOf(what)),
+           Behind(Need::kOperator, [this, what](const Request& request, const auto&, const Reply& reply) {
+             calls_.Control(watcher_.endpoints(), what, request.body, reply);
            })});
     }
   }
 
-  Gate gate_;                       // the server's thread alone
-  rendezvous::WatchClient client_;  // the watcher's thread alone
+  Gate gate_;                       // the server's thread only
+  rendezvous::WatchClient client_;  // the watcher's thread only
   Watcher watcher_;
   Calls calls_;
   std::unique_ptr<web::HttpServer> server_;

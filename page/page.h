@@ -1,5 +1,5 @@
 // The live page (--http): jobs, nodes and workers of the rendezvous service in a browser, its API and
-// metrics. A client of that service like any other, on threads of its own: wherever it runs, no agent and no
+// metrics. An ordinary client of that service with its own threads: no agent or service ever waits for it.
 // service waits for it.
 #pragma once
 
@@ -13,22 +13,22 @@ namespace mtrun::page {
 
 struct PageOptions {
   std::string listen;                       // HOST:PORT as the user gave it; port 0: any free one
-  std::vector<std::string> endpoints = {};  // where services of the job may be
-  bool insecure = false;                    // those speak plain text
-  std::string token = {};                   // of those, "" with insecure
-  std::string page_token = {};  // passwords and (beyond loopback) the certificate are derived from it
+  std::vector<std::string> endpoints = {};  // candidate endpoints of the job's services
+  bool insecure = false;                    // the services speak plain text
+  std::string token = {};                   // for the services, "" if insecure
+  std::string page_token = {};              // source of the passwords and (beyond loopback) the certificate
 };
 
 /// Thread-safe.
 class Page {
  public:
-  /// Says in the log where it is, and beyond loopback the fingerprint of its certificate. kInvalidArgument,
-  /// kUnavailable: what is wrong with `listen`.
+  /// Starts the page and logs its address and, beyond loopback, its certificate's fingerprint.
+  /// kInvalidArgument or kUnavailable say what is wrong with `listen`.
   static absl::StatusOr<std::unique_ptr<Page>> Start(const PageOptions& options);
   virtual ~Page() = default;
 
   virtual int port() const = 0;
-  /// Where services of the job may be from now on.
+  /// Replaces the candidate endpoints of the job's services.
   virtual void SetEndpoints(std::vector<std::string> endpoints) = 0;
 };
 

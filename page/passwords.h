@@ -1,5 +1,5 @@
-// Who may do what on the live page: passwords that are derived from the cluster's token, so that nobody types
-// the token itself into a browser. Pure.
+// Roles on the live page. Their passwords are derived from the cluster's token, so that the token itself is
+// never typed into a browser. Pure.
 #pragma once
 
 #include <optional>
@@ -14,14 +14,14 @@ enum class Role {
 };
 const char* NameOf(Role role);
 
-/// "abcdef-ghijkl-mnopqr-stuvwx": 120 bits of HMAC-SHA256 over the role's name, in base 32 (RFC 4648, lower
-/// case). From one neither the other nor the token can be had.
+/// Returns "abcdef-ghijkl-mnopqr-stuvwx": 120 bits of HMAC-SHA256 over the role's name, in base 32 (RFC 4648,
+/// lower case). Neither the other password nor the token can be derived from it.
 std::string PasswordOf(Role role, std::string_view token);
 
-/// Whose password that is; white space around it does not count. Its time does not tell where it differs.
+/// Returns a password's role, ignoring white space around it. Takes the same time wherever it differs.
 std::optional<Role> RoleOf(std::string_view password, std::string_view token);
 
-/// For people: both, a line each.
+/// Returns both passwords for people, one per line.
 std::string PasswordTable(std::string_view token);
 
 }  // namespace mtrun::page

@@ -59,7 +59,7 @@ std::optional<std::map<std::string, std::string>> ParseForm(std::string_view tex
   std::map<std::string, std::string> fields;
   size_t count = 0;
   for (const absl::string_view pair : absl::StrSplit(View(text), '&', absl::SkipEmpty())) {
-    if (++count > kMostFields) return std::nullopt;
+    if (++count > kMaxFields) return std::nullopt;
     const size_t mark = pair.find('=');
     std::string name, value;
     if (!Decode(pair.substr(0, mark), &name)) return std::nullopt;

@@ -1,5 +1,4 @@
-// Parts of a request that a client wrote as it liked: cookies, forms, credentials, host and origin. Pure; any
-// bytes are fine.
+// Parses untrusted parts of a request: cookies, forms, credentials, host, origin. Pure; accepts any bytes.
 #pragma once
 
 #include <map>
@@ -10,28 +9,28 @@
 
 namespace mtrun::page {
 
-/// Of a form or query; what has more is none.
-inline constexpr size_t kMostFields = 32;
+/// Maximum fields of a form or query; more are an error.
+inline constexpr size_t kMaxFields = 32;
 
-/// The value of that cookie in a Cookie header (RFC 6265), the first where there are several; "" for none.
+/// Returns the first cookie called `name` in a Cookie header (RFC 6265); "" if there is none.
 std::string CookieIn(std::string_view header, std::string_view name);
 
-/// "a=1&b=x+y%21": fields by name, the last where one is repeated (application/x-www-form-urlencoded).
-/// Nothing where a percent sign has no two hexadecimal digits behind it, or with too many fields.
+/// Parses "a=1&b=x+y%21" (application/x-www-form-urlencoded); a repeated field's last value counts. Nothing
+/// if a percent sign is not followed by two hexadecimal digits, or if there are too many fields.
 std::optional<std::map<std::string, std::string>> ParseForm(std::string_view text);
 
-/// The password in an Authorization header of kind Basic (RFC 7617), whatever the user's name; nothing for
-/// another kind.
+/// Returns the password of an Authorization header of type Basic (RFC 7617), for any user name; nothing for
+/// other types.
 std::optional<std::string> BasicPasswordIn(std::string_view header);
 
-/// "example:8080" without its port, lower-case; nothing where it is no host (RFC 9110, 7.2).
+/// Returns "example:8080" in lower case without its port; nothing if it is not a host (RFC 9110, 7.2).
 std::optional<std::string> HostIn(std::string_view header);
 
-/// Whether a page at this Host is ours. A foreign site can lead its own name to this address (DNS rebinding),
-/// but not a number, nor one of `names`, which are lower-case.
+/// Returns whether a Host header names this server: a number or one of `names` (lower case). A foreign site
+/// can point its own name at this address (DNS rebinding), but none of these.
 bool IsOurHost(std::string_view header, const std::vector<std::string>& names);
 
-/// Whether the page that sends something is one of this server's own: its Origin is where it is sent to.
+/// Returns whether a request comes from this server's own page: its Origin must match its Host.
 bool IsOwnOrigin(std::string_view origin, std::string_view host, bool encrypted);
 
 }  // namespace mtrun::page

@@ -35,7 +35,7 @@ bool Attempts::TakeFrom(Bucket& bucket, int most, Duration back, TimePoint now) 
 Attempts::Bucket& Attempts::Of(const std::string& peer, TimePoint now) {
   if (const auto found = peers_.find(peer); found != peers_.end()) return found->second;
   std::erase_if(peers_, [&](const auto& entry) { return now - entry.second.at > kEach * kBackEach; });
-  if (peers_.size() >= kMostPeers) return others_;
+  if (peers_.size() >= kMaxPeers) return others_;
   return peers_[peer] = {kEach, now};
 }
 

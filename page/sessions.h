@@ -1,4 +1,4 @@
-// Who is logged in, and who has tried too often. Values; time is an argument, randomness comes from outside.
+// Login sessions and limits on wrong passwords. Values; time is an argument, randomness is injected.
 #pragma once
 
 #include <map>
@@ -12,18 +12,18 @@ namespace mtrun::page {
 
 struct Session {
   Role role = Role::kViewer;
-  std::string csrf;  // stands in what its page sends
+  std::string csrf;  // the page sends it with every change
   TimePoint ends;
 };
 
 class Sessions {
  public:
   static constexpr Duration kLength = std::chrono::hours(12);
-  static constexpr size_t kMost = 256;  // the oldest makes room
+  static constexpr size_t kMost = 256;  // above, the oldest is dropped
 
-  /// `cookie` and `csrf`: random.
+  /// Begins a session; `cookie` and `csrf` must be random.
   void Begin(const std::string& cookie, const std::string& csrf, Role role, TimePoint now);
-  /// Nothing for a cookie that was never given, or long ago.
+  /// Returns nothing if the cookie is unknown or expired.
   std::optional<Session> Find(const std::string& cookie, TimePoint now) const;
   void End(const std::string& cookie) { sessions_.erase(cookie); }
 
@@ -31,14 +31,14 @@ class Sessions {
   std::map<std::string, Session> sessions_;  // by cookie
 };
 
-/// Each address has some attempts to give a wrong password, which come back with time; so have all together.
+/// Limits wrong passwords. Attempts per address, and for all addresses together, are restored over time.
 class Attempts {
  public:
   static constexpr int kEach = 5, kAll = 100;
   static constexpr Duration kBackEach = std::chrono::seconds(12), kBackAll = std::chrono::milliseconds(100);
-  static constexpr size_t kMostPeers = 1024;  // kept; beyond them all count as one
+  static constexpr size_t kMaxPeers = 1024;  // tracked; all further addresses share one bucket
 
-  /// Whether it had one left, which is gone now.
+  /// Takes an attempt; returns false if none is left.
   bool Take(const std::string& peer, TimePoint now);
 
  private:

@@ -18,20 +18,20 @@ using rendezvous::WatchedNode;
 using rendezvous::WatchedState;
 using rendezvous::WorkerUse;
 
-constexpr size_t kMostStragglers = 10;
+constexpr size_t kMaxStragglers = 10;
 
 json OrNull(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
 json Known(int64_t value) { return value < 0 ? json(nullptr) : json(value); }
 json KnownTime(Duration value) { return value <= Duration::zero() ? json(nullptr) : json(ToSeconds(value)); }
 
-/// For colours: "good" takes part, "wait" may, "bad" does not although it should.
+/// Returns the colour of a state: "good" is a member, "wait" can become one, "bad" should be one but is not.
 const char* LevelOf(const std::string& state) {
   if (absl::StrContains(state, "away") || absl::StrContains(state, "expected")) return "bad";
   if (absl::StartsWith(state, "member") || state == "finished" || state == "ended") return "good";
   return "wait";
 }
 
-/// What a worker itself needs for a step: in a job that goes in step all take equally long together.
+/// Returns a worker's own time per step; the total is the same for all workers, because they run in lockstep.
 std::optional<Duration> OwnTime(const WorkerUse& worker) {
   if (worker.step_time <= Duration::zero()) return std::nullopt;
   return std::max(Duration::zero(), worker.step_time - worker.exchange_wait);
@@ -94,7 +94,7 @@ void AddUse(const std::string& job, const WatchedNode& node, const History& hist
   for (const rendezvous::GpuUse& gpu : node.use.gpus) to["gpus"].push_back(GpuJson(gpu));
 }
 
-/// Ranks by the time that they need for a step themselves, the slowest first, with the median as measure.
+/// Ranks workers by their own time per step, slowest first, with the median for comparison.
 json Stragglers(const std::vector<const WatchedNode*>& nodes) {
   struct Slow {
     Duration own;
@@ -111,7 +111,7 @@ json Stragglers(const std::vector<const WatchedNode*>& nodes) {
   json made = json::array();
   if (all.size() < 2) return made;
   const double median = ToSeconds(all[all.size() / 2].own);
-  for (size_t i = 0; i < std::min(all.size(), kMostStragglers); ++i) {
+  for (size_t i = 0; i < std::min(all.size(), kMaxStragglers); ++i) {
     made.push_back({{"rank", all[i].worker->rank},
                     {"node", all[i].node->node_id},
                     {"own_step_s", ToSeconds(all[i].own)},
@@ -120,7 +120,7 @@ json Stragglers(const std::vector<const WatchedNode*>& nodes) {
   return made;
 }
 
-/// Loss and learning rate are rank 0's: a step has one of each.
+/// Takes loss and learning rate from rank 0, because a step has one of each.
 void AddSteps(const std::vector<const WatchedNode*>& nodes, json* made) {
   std::optional<int64_t> step, samples;
   std::optional<double> loss, learning_rate;
@@ -144,11 +144,11 @@ void AddSteps(const std::vector<const WatchedNode*>& nodes, json* made) {
 
 json GoneJson(const GoneNode& gone, TimePoint now) {
   json made = NodeJson(gone.last);
-  made["state"] = gone.left ? "left" : "lost";
-  made["level"] = gone.left ? "wait" : "bad";
+  made["state"] = gone.left() ? "left" : "lost";
+  made["level"] = gone.left() ? "wait" : "bad";
   made["node_rank"] = made["first_rank"] = nullptr;
   made["gone_for_s"] = ToSeconds(now - gone.at);
-  made["note"] = gone.why;
+  made["note"] = gone.cause ? rendezvous::Describe(*gone.cause) : "";
   return made;
 }
 

@@ -1,4 +1,4 @@
-// Calls that wait for others, off the server's thread: a few at once, a bounded number in line.
+// Runs blocking calls off the server's thread: a few at once, with a bounded queue.
 #pragma once
 
 #include <deque>
@@ -16,11 +16,11 @@ class TaskQueue {
   static constexpr size_t kThreads = 2, kMost = 16;
 
   TaskQueue();
-  /// Ends what runs, drops what waits.
+  /// Finishes running tasks and drops waiting ones.
   ~TaskQueue();
   TaskQueue(const TaskQueue&) = delete;
 
-  /// False when too much waits.
+  /// Queues a task; returns false if the queue is full.
   bool Add(std::function<void()> task);
 
  private:

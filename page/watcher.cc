@@ -48,7 +48,7 @@ bool Watcher::Probe(Probed told) {
   {
     const MutexLock lock(mu_);
     if (MonotonicNow() >= fresh_until_) {
-      if (waiting_ >= kMostProbes) return false;
+      if (waiting_ >= kMaxProbes) return false;
       ++waiting_;
       probing_.push_back(std::move(told));
       changed_.NotifyAll();
@@ -94,7 +94,7 @@ void Watcher::Run() {
     mu_.Lock();
     waiting_ -= probing.size();
     for (const auto& listener : listeners_) listener->Set(event);
-    // A pause between two questions also where many look one after the other.
+    // Keeps the pause even if clients ask one after the other.
     const TimePoint next = now + kPause;
     while (!stopping_ && MonotonicNow() < next) changed_.WaitUntil(mu_, next);
   }

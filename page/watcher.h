@@ -1,4 +1,4 @@
-// Asks the service while somebody looks, on a thread of its own, and hands out what it says.
+// Queries the service on its own thread while the page has clients, and distributes the answers.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 #include "base/mutex.h"
 #include "nlohmann/json.hpp"
 #include "page/history.h"
-#include "rendezvous/watch_client.h"
+#include "rendezvous/client/watch_client.h"
 #include "web/live_body.h"
 
 namespace mtrun::page {
@@ -19,28 +19,28 @@ namespace mtrun::page {
 /// Thread-safe.
 class Watcher {
  public:
-  static constexpr Duration kPause = std::chrono::milliseconds(500);  // between two questions
+  static constexpr Duration kPause = std::chrono::milliseconds(500);  // between two queries
   using Ask =
       std::function<absl::StatusOr<rendezvous::WatchedState>(const std::vector<std::string>& endpoints)>;
   using Told = std::function<void(const nlohmann::json& state)>;
   using Probed = std::function<void(bool answers)>;
   static constexpr Duration kFresh = std::chrono::seconds(2);
-  static constexpr size_t kMostProbes = 8;  // that wait at a time
+  static constexpr size_t kMaxProbes = 8;  // waiting at a time
 
-  /// `ask` is called on the watcher's thread alone; what it says serves probes for `fresh`.
+  /// `ask` is called only on the watcher's thread; its answer serves probes for `fresh`.
   Watcher(Ask ask, std::vector<std::string> endpoints, Duration fresh = kFresh);
   ~Watcher();
   Watcher(const Watcher&) = delete;
 
-  /// Where services of the job may be from now on.
+  /// Replaces the candidate endpoints of the job's services.
   void SetEndpoints(std::vector<std::string> endpoints);
   std::vector<std::string> endpoints() const;
-  /// Events of server-sent kind, until its client goes.
+  /// Sends server-sent events to `listener` until its client leaves.
   void AddListener(std::shared_ptr<web::LiveBody> listener);
-  /// Calls `told` once, on the watcher's thread.
+  /// Calls `told` once with the next state, on the watcher's thread.
   void Look(Told told);
-  /// Whether a service answers, for whoever asks: calls `told` once, here where that was asked a moment ago,
-  /// else as Look. False, and no call: too many wait for that already.
+  /// Checks whether a service answers. Calls `told` once, immediately if the last answer is recent, otherwise
+  /// like Look. Returns false, without a call, if too many probes are waiting.
   bool Probe(Probed told);
 
  private:
@@ -51,7 +51,7 @@ class Watcher {
   }
   void DropGone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Watcher's thread alone.
+  // Used on the watcher's thread only.
   const Ask ask_;
   const Duration fresh_;
   History history_;
@@ -62,7 +62,7 @@ class Watcher {
   std::vector<std::shared_ptr<web::LiveBody>> listeners_ ABSL_GUARDED_BY(mu_);
   std::vector<Told> looking_ ABSL_GUARDED_BY(mu_);
   std::vector<Probed> probing_ ABSL_GUARDED_BY(mu_);
-  size_t waiting_ ABSL_GUARDED_BY(mu_) = 0;  // probes, those of the round under way too
+  size_t waiting_ ABSL_GUARDED_BY(mu_) = 0;  // probes, including those of the current round
   bool answers_ ABSL_GUARDED_BY(mu_) = false;
   TimePoint fresh_until_ ABSL_GUARDED_BY(mu_){};
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;

@@ -1,7 +1,7 @@
 #include "report/assets.h"
 
-// GCC 12 has no #embed: the assembler takes the files in. CMake names them and rebuilds this when one
-// changes.
+// GCC 12 lacks #embed, so the assembler includes the files. CMake passes their paths and rebuilds this file
+// if one changes.
 #define MT_EMBED(symbol, path)                                                                     \
   asm(".section .rodata\n" #symbol ":\n.incbin \"" path "\"\n" #symbol "_end:\n.byte 0\n.text\n"); \
   extern "C" const char symbol[], symbol##_end[];

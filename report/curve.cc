@@ -6,7 +6,7 @@
 namespace mtrun::report {
 namespace {
 
-/// Steps of each point.
+/// Returns the number of steps per point.
 size_t Stride(size_t points, size_t most) { return std::max<size_t>(1, (points + most - 1) / most); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Series of very many points made short enough to draw. Pure functions.
+// Reduces series of very many points to a drawable size. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 
 namespace mtrun::report {
 
-/// Neighbouring steps as one point.
+/// Several consecutive steps as one point.
 struct CurvePoint {
-  int64_t step = 0;  // the last one
+  int64_t step = 0;  // the last step
   double mean = 0, low = 0, high = 0;
   bool operator==(const CurvePoint&) const = default;
 };
 
-inline constexpr size_t kMostPoints = 800;
+inline constexpr size_t kMaxPoints = 800;
 
-/// At most `most` points, each of as many steps. Values that are not finite are left out, a point without
-/// others too.
+/// Returns at most `most` points, each of equally many steps. Ignores values that are not finite, and points
+/// with no others.
 std::vector<CurvePoint> Thin(const std::vector<StepPoint>& steps,
-                             const std::function<double(const StepPoint&)>& value, size_t most = kMostPoints);
-/// Images a second, over the time of as many steps a point.
-std::vector<CurvePoint> Throughput(const std::vector<StepPoint>& steps, size_t most = kMostPoints / 4);
+                             const std::function<double(const StepPoint&)>& value, size_t most = kMaxPoints);
+/// Returns images per second, each point over the time of equally many steps.
+std::vector<CurvePoint> Throughput(const std::vector<StepPoint>& steps, size_t most = kMaxPoints / 4);
 
 }  // namespace mtrun::report

@@ -13,7 +13,7 @@ namespace mtrun::report::html {
 
 std::string Escape(std::string_view text) {
   std::string out;
-  // Whoever is not UTF-8 becomes it as in JSON.
+  // Invalid UTF-8 is replaced in the same way as in JSON.
   const std::string sound = nlohmann::json::parse(
       nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   for (const char c : sound) {

@@ -1,4 +1,4 @@
-// Pieces of HTML. Pure functions; what they are given is text, never markup, unless they say so.
+// Pieces of HTML. Pure functions. Arguments are plain text, never markup, unless stated otherwise.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +11,27 @@
 
 namespace mtrun::report::html {
 
-/// & < > " ' replaced; control characters and what is not UTF-8 too.
+/// Escapes & < > " ', and replaces control characters and invalid UTF-8.
 std::string Escape(std::string_view text);
-/// JSON that may stand within a <script>: no "</" and no "<!--".
+/// Returns JSON that is safe within a <script>: no "</" and no "<!--".
 std::string Embed(const nlohmann::ordered_json& value);
 std::string Base64(std::string_view bytes);
 
 struct Cell {
   std::string text;
-  bool number = false;  // to the right
+  bool number = false;  // right-aligned
   bool mono = false;
-  std::string tag = "";  // a mark behind the text
+  std::string tag = "";  // a badge after the text
 };
-/// With a head; "" without rows.
+/// Returns a table with a head; "" if there are no rows.
 std::string TableOf(const std::vector<Cell>& head, const std::vector<std::vector<Cell>>& rows);
-/// Names and values in two or four columns.
+/// Returns names and values in two or four columns.
 std::string Pairs(const Table& table);
 
-/// "12,345".
+/// Returns "12,345".
 std::string Grouped(int64_t number);
 std::string Percent(double fraction);
-/// "1.3 MiB".
+/// Returns "1.3 MiB".
 std::string Bytes(int64_t bytes);
 
 }  // namespace mtrun::report::html

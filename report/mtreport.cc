@@ -1,4 +1,4 @@
-// mtreport: a page about finished, stopped or running runs, from their folders alone.
+// mtreport: makes a page about finished, stopped or running runs, from their folders alone.
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/file_limit.h"
+#include "base/help_page.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/settings.h"
@@ -25,42 +27,46 @@ namespace {
 
 constexpr int kFailure = 1, kUsage = 2;
 
-constexpr char kHelp[] =
-    R"(mtreport: a page about runs: curves, confusion matrix, classes, timeline, checkpoints, settings.
-
-usage: mtreport RUN... [--out FILE]
-
-  RUN is a --model_folder of a trainer, finished or not, of this release or an earlier one. Of several runs the
-  curves lie over each other. The page is one file that needs nothing else and asks nobody for anything.
-
-  Beside the page of one run: accuracy_plot.png, training_metrics.png and, when the run is complete,
-  {batch}_{epochs}_{nodes}_{gpus}.txt with its figures as text.
-
-)";
-
-constexpr char kExamples[] = R"(
-Examples
-  mtreport runs/cnnA                                  # runs/cnnA/report.html
-  mtreport runs/cnnA runs/cnnA-tuned --out both.html  # one over the other
-)";
+HelpPage Help() {
+  return {.purpose = "Makes a page about training runs: curves, classes, timeline, checkpoints, settings.",
+          .usage = {"mtreport RUN... [flags]"},
+          .examples = {{"one run: writes runs/cnnA/report.html", "mtreport runs/cnnA"},
+                       {"two runs on one page", "mtreport runs/alone runs/four --out both.html"},
+                       {"only the page, without plots", "mtreport runs/cnnA --out cnnA.html --no_plots"}},
+          .notes =
+              "RUN is a --model_folder of a trainer, complete or not, of this release or an earlier\n"
+              "one. The page is one file that loads nothing from the network. With one run, mtreport\n"
+              "also writes accuracy_plot.png, training_metrics.png and, if the run is complete, its\n"
+              "figures as {batch}_{epochs}_{nodes}_{gpus}.txt.\n"};
+}
 
 std::vector<SettingSpec> Specs() {
   using Kind = SettingSpec::Kind;
-  return {{.name = "out", .help = "the page; default report.html in the folder of the run", .group = "Flags"},
+  return {{.name = "out",
+           .help = "File to write the page to.",
+           .group = "Flags",
+           .value = "FILE",
+           .otherwise = "report.html in the run's folder"},
           {.name = "plots",
            .kind = Kind::kBool,
            .default_text = "true",
-           .help = "write what stands beside the page, too",
+           .help = "Also write the plots and the text file.",
            .group = "Flags"},
           {.name = "quiet",
            .kind = Kind::kBool,
            .default_text = "false",
-           .help = "say nothing but what is wrong",
+           .help = "Print only errors.",
            .group = "Flags"},
+          {.name = "help",
+           .kind = Kind::kBool,
+           .default_text = "false",
+           .help = "Print this text.",
+           .group = "Flags",
+           .letter = 'h'},
           {.name = "version",
            .kind = Kind::kBool,
            .default_text = "false",
-           .help = "print the version and end",
+           .help = "Print the version.",
            .group = "Flags"}};
 }
 
@@ -69,13 +75,13 @@ int Fail(int status, const std::string& text) {
   return status;
 }
 
-/// What was asked for, on standard output; the exit status.
+/// Prints an answer on standard output and returns the exit status.
 int Say(const std::string& text) {
   const absl::Status told = PrintOut(text);
   return told.ok() ? 0 : Fail(kFailure, std::string(told.message()));
 }
 
-/// Flags may stand before, between and behind the runs.
+/// Takes the runs from the arguments; flags can come before, between and after them.
 absl::StatusOr<std::vector<std::string>> RunsOf(Settings& settings, std::vector<std::string> args) {
   std::vector<std::string> runs;
   while (true) {
@@ -84,11 +90,11 @@ absl::StatusOr<std::vector<std::string>> RunsOf(Settings& settings, std::vector<
     runs.push_back(args.front());
     args.erase(args.begin());
   }
-  if (runs.empty()) return absl::InvalidArgumentError("give a run: its --model_folder (--help says more)");
+  if (runs.empty()) return absl::InvalidArgumentError("give the --model_folder of a run (see --help)");
   return runs;
 }
 
-/// Names of what was written in `folder`.
+/// Writes the plots and result file, and returns their names.
 absl::StatusOr<std::vector<std::string>> WriteBeside(const RunRecord& run, const std::string& folder) {
   std::vector<std::string> written;
   const auto plot = [&](const std::vector<Panel>& panels, const std::string& name) -> absl::Status {
@@ -116,7 +122,7 @@ absl::Status Report(const Settings& settings, const std::vector<std::string>& fo
   }
   std::string out = settings.Text("out");
   if (out.empty() && folders.size() > 1)
-    return absl::InvalidArgumentError("of several runs: give --out FILE");
+    return absl::InvalidArgumentError("with several runs, give --out FILE");
   if (out.empty()) out = folders[0] + "/report.html";
   const std::string clock = WallClockText();
   const std::string made = absl::StrCat(clock.substr(0, 10), " ", clock.substr(11, 5), " UTC");
@@ -126,7 +132,7 @@ absl::Status Report(const Settings& settings, const std::vector<std::string>& fo
   if (!quiet) std::cout << absl::StrFormat("%s  %s\n", out, html::Bytes(static_cast<int64_t>(page.size())));
   if (!quiet && ChartLibrary().empty())
     std::cerr
-        << "mtreport: built without Chart.js (Debian: libjs-chart.js): the page has tables, no curves\n";
+        << "mtreport: built without Chart.js (Debian: libjs-chart.js): the page has tables but no curves\n";
   if (runs.size() > 1 || !settings.Bool("plots")) return absl::OkStatus();
   const std::string folder = std::filesystem::absolute(out).parent_path();
   MT_ASSIGN_OR_RETURN(const std::vector<std::string> written, WriteBeside(runs[0], folder));
@@ -139,7 +145,7 @@ absl::Status Report(const Settings& settings, const std::vector<std::string>& fo
 int Run(const std::vector<std::string>& args) {
   for (const std::string& arg : args) {
     if (arg != "--help" && arg != "-h") continue;
-    return Say(absl::StrCat(kHelp, Settings("mtreport", Specs()).Help(), kExamples));
+    return Say(HelpText(Help(), Settings("mtreport", Specs()).Help()));
   }
   Settings settings("mtreport", Specs());
   if (args == std::vector<std::string>{"--version"}) return Say(VersionLine("mtreport") + "\n");
@@ -154,6 +160,7 @@ int Run(const std::vector<std::string>& args) {
 }  // namespace mtrun::report
 
 int main(int argc, char** argv) {
+  mtrun::SurviveSizeLimit();
   mtrun::log::SetUp("mtreport", mtrun::log::Level::kInfo);
   return mtrun::report::Run({argv + 1, argv + argc});
 }

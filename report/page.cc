@@ -11,7 +11,7 @@ namespace {
 
 using html::Escape;
 
-/// Nothing is fetched from anywhere, whatever the page's contents say.
+/// Blocks all network requests, whatever the page contains.
 constexpr char kPolicy[] =
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri "
     "'none'; "
@@ -72,12 +72,12 @@ std::string Page(const std::vector<RunRecord>& runs, const std::string& made) {
   const std::string title = Escape(Names(runs));
   const std::string marks =
       runs.size() == 1 && runs[0].generations.size() > 1
-          ? "<p class=\"note\">Dashed lines: where the membership changed. Point at one to read why.</p>\n"
+          ? "<p class=\"note\">Dashed lines mark membership changes. Point at one to see the reason.</p>\n"
           : "";
-  return absl::StrCat(Head(title), "<header><h1>", title, "</h1><p>", runs.size() == 1 ? "a run" : "runs",
-                      " of mtrun, page made ", Escape(made), "</p></header>\n<main>\n",
-                      runs.size() == 1 ? Tiles(runs[0]) : "", "<h2>Curves</h2>\n", Canvases(charts), marks,
-                      Body(runs), "</main>\n<footer>mtrun ", Escape(Version()),
+  return absl::StrCat(Head(title), "<header><h1>", title, "</h1><p>",
+                      runs.size() == 1 ? "mtrun run" : "mtrun runs", "; page created ", Escape(made),
+                      "</p></header>\n<main>\n", runs.size() == 1 ? Tiles(runs[0]) : "", "<h2>Curves</h2>\n",
+                      Canvases(charts), marks, Body(runs), "</main>\n<footer>mtrun ", Escape(Version()),
                       ". Curves by Chart.js.</footer>\n", "<script type=\"application/json\" id=\"charts\">",
                       html::Embed(charts), "</script>\n", Script(ChartLibrary()), Script(ChartScript()),
                       Script(ReportScript()), "</body>\n</html>\n");

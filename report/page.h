@@ -1,4 +1,4 @@
-// A page about runs: one file that asks for nothing from elsewhere. Pure functions.
+// A page about runs: one self-contained file. Pure functions.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace mtrun::report {
 
-/// The whole file. `made`: when, as people read it. REQUIRES: at least one run.
+/// Returns the whole file. `made` is the time of its creation, for people. REQUIRES: at least one run.
 std::string Page(const std::vector<RunRecord>& runs, const std::string& made);
 
-/// What charts.js draws, of all runs over each other.
+/// Returns the charts for charts.js, with all runs overlaid.
 nlohmann::ordered_json ChartsOf(const std::vector<RunRecord>& runs);
 
-/// The sections of one run, as HTML: results, classes and matrix, generations, checkpoints, settings.
+/// Returns the sections of one run, as HTML: results, classes and matrix, generations, checkpoints, settings.
 std::string Tiles(const RunRecord& run);
 std::string Sections(const RunRecord& run);
 

@@ -1,4 +1,4 @@
-// The charts of a page: loss, accuracy, rate, throughput, world size, and how fast each worker is.
+// The charts of a page: loss, accuracy, learning rate, throughput, world size, and the speed of each worker.
 #include <cmath>
 #include <functional>
 
@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// As many significant digits as a screen shows: of 17 each page would be three times as long.
+/// Rounds to the digits that a screen shows; 17 digits would triple the size of a page.
 Json Short(double value) {
   if (!std::isfinite(value)) return nullptr;
   char text[32];
@@ -25,14 +25,14 @@ Json Points(const std::vector<CurvePoint>& curve, double CurvePoint::*part = &Cu
   return points;
 }
 
-/// Names are needed where several runs are in one chart.
+/// Prefixes the run's name if a chart shows several runs.
 std::string NameIn(const std::vector<RunRecord>& runs, const RunRecord& run, const std::string& what) {
   return runs.size() == 1 ? what : absl::StrCat(run.name, " ", what);
 }
 
 Json Marks(const std::vector<RunRecord>& runs) {
   Json marks = Json::array();
-  if (runs.size() > 1) return marks;  // whose they are could not be seen
+  if (runs.size() > 1) return marks;  // the marks of several runs are indistinguishable
   const auto& generations = runs[0].generations;
   for (size_t i = 0; i < generations.size(); ++i) {
     const Generation& generation = generations[i];
@@ -74,8 +74,8 @@ Json Epochs(const RunRecord& run, const std::function<std::optional<double>(cons
 void AddLoss(const std::vector<RunRecord>& runs, const RunRecord& run, size_t number, Json& series) {
   const auto train = Thin(run.steps, [](const StepPoint& step) { return step.loss; });
   Json line = {{"name", NameIn(runs, run, "train")}, {"colour", 2 * number}, {"points", Points(train)}};
-  // Where a point is several steps: how far they are apart. Of several runs that would be a fog.
-  if (runs.size() == 1 && run.steps.size() > kMostPoints) {
+  // If a point stands for several steps, show their spread, unless several runs would make it unreadable.
+  if (runs.size() == 1 && run.steps.size() > kMaxPoints) {
     line["low"] = Points(train, &CurvePoint::low);
     line["high"] = Points(train, &CurvePoint::high);
   }
@@ -122,13 +122,13 @@ void AddWorlds(const std::vector<RunRecord>& runs, const RunRecord& run, size_t 
       {{"name", NameIn(runs, run, "workers")}, {"colour", number}, {"points", points}, {"stepped", true}});
 }
 
-/// Own time a step of each worker, in ms: of very many the first ones.
+/// Adds each worker's own time per step in ms, for the first few workers if there are very many.
 void AddWorkers(const std::vector<RunRecord>& runs, const RunRecord& run, Json& series) {
-  constexpr size_t kMostWorkers = 8;
+  constexpr size_t kMaxWorkers = 8;
   if (runs.size() > 1) return;
   size_t workers = 0;
   for (const WorkerPoint& point : run.workers) workers = std::max(workers, point.compute.size());
-  for (size_t rank = 0; rank < std::min(workers, kMostWorkers); ++rank) {
+  for (size_t rank = 0; rank < std::min(workers, kMaxWorkers); ++rank) {
     Json points = Json::array();
     for (const WorkerPoint& point : run.workers) {
       if (rank < point.compute.size())
@@ -159,7 +159,7 @@ nlohmann::ordered_json ChartsOf(const std::vector<RunRecord>& runs) {
       },
       {{"zero", true}});
   page.Chart(
-      "throughput", "images a second",
+      "throughput", "images/s",
       [&](const RunRecord& run, size_t i, Json& series) {
         const auto curve = Throughput(run.steps);
         if (!curve.empty())
@@ -170,7 +170,7 @@ nlohmann::ordered_json ChartsOf(const std::vector<RunRecord>& runs) {
       "world", "workers",
       [&](const RunRecord& run, size_t i, Json& series) { AddWorlds(runs, run, i, page.last, series); },
       {{"zero", true}, {"whole", true}});
-  page.Chart("workers", "own ms a step",
+  page.Chart("workers", "own ms per step",
              [&](const RunRecord& run, size_t, Json& series) { AddWorkers(runs, run, series); },
              {{"zero", true}});
   return page.charts;

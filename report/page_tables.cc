@@ -72,18 +72,18 @@ std::string Classes(const Result& result) {
       {{"class"}, {"test images", true}, {"recall", true}, {"precision", true}, {"F1", true}}, rows);
 }
 
-/// Pages with a thousand columns are of no use to anybody.
-constexpr size_t kMostColumns = 40;
+/// Wider tables are unreadable.
+constexpr size_t kMaxColumns = 40;
 
 std::string Matrix(const Result& result) {
   const size_t classes = result.confusion.size();
   if (classes == 0) return "";
-  if (classes > kMostColumns)
-    return "<p class=\"note\">Of more than 40 classes report.json has the matrix.</p>";
+  if (classes > kMaxColumns)
+    return "<p class=\"note\">The matrix has more than 40 classes; it is in report.json.</p>";
   const auto named = [&](size_t c) { return classes > 12 ? absl::StrCat(c) : result.classes[c].name; };
   std::string out =
-      "<p class=\"note\">Rows are actual classes, columns predicted ones; the stronger a colour the larger "
-      "is the share of its row.</p>"
+      "<p class=\"note\">Rows are actual classes, columns are predicted ones; a stronger colour is a larger "
+      "share of the row.</p>"
       "<div class=\"scroll fit\" tabindex=\"0\"><table class=\"matrix\"><thead><tr><td></td>";
   for (size_t c = 0; c < classes; ++c)
     absl::StrAppend(&out, "<th title=\"", Escape(result.classes[c].name), "\">", Escape(named(c)), "</th>");
@@ -108,9 +108,9 @@ std::string Members(const Generation& generation) {
   });
 }
 
-/// "2026-11-25 03:46:10"; "" where it is not known.
+/// Returns "2026-11-25 03:46:10", or "" if the time is unknown.
 std::string TimeText(double seconds) {
-  constexpr double kMost = 4e9;  // what it is not after
+  constexpr double kMost = 4e9;  // upper bound of plausible times
   if (!(seconds > 0 && seconds < kMost)) return "";
   const std::string text = WallClockText(static_cast<int64_t>(seconds * 1e9));
   return absl::StrCat(text.substr(0, 10), " ", text.substr(11, 8));
@@ -126,7 +126,7 @@ std::string Generations(const RunRecord& run) {
                     {TimeText(generation.time)},
                     {generation.world > 0 ? absl::StrCat(generation.world) : "", true},
                     {Members(generation)},
-                    {began ? "the run begins" : generation.why},
+                    {began ? "the run began" : generation.why},
                     {lost, true},
                     {generation.redone > 0 ? Grouped(generation.redone) : "", true}});
   }
@@ -152,8 +152,8 @@ std::string Checkpoints(const RunRecord& run) {
   double stall = 0;
   for (const auto& save : run.saves) stall += save.second;
   if (!run.saves.empty()) {
-    absl::StrAppend(&out, "<p class=\"note\">", run.saves.size(), " saved in all, which took the training ",
-                    SecondsText(stall), ".</p>\n");
+    absl::StrAppend(&out, "<p class=\"note\">", run.saves.size(),
+                    " checkpoints saved; saving paused the training for ", SecondsText(stall), ".</p>\n");
   }
   return out;
 }
@@ -176,7 +176,7 @@ std::string Stragglers(const RunRecord& run) {
       named.push_back(*point.straggler);
   }
   if (named.empty()) return "";
-  return absl::StrCat("<p class=\"warn\">At least 1.3 times as slow as the median for a minute: rank ",
+  return absl::StrCat("<p class=\"warn\">Slower than 1.3 times the median for at least a minute: rank ",
                       absl::StrJoin(named, ", rank "), ".</p>\n");
 }
 
@@ -190,16 +190,16 @@ std::string Tiles(const RunRecord& run) {
           result->tested_epoch > 0 ? absl::StrCat(", of epoch ", result->tested_epoch) : "";
       out += Tile(Percent(*result->test_accuracy), absl::StrCat("test accuracy", tested));
       out += Tile(Percent(result->best_accuracy.value_or(NAN)),
-                  absl::StrCat("best", result->chosen_by_validation ? " of the validation" : "",
-                               ", in epoch ", result->best_epoch));
+                  absl::StrCat("best", result->chosen_by_validation ? " by validation" : "", ", in epoch ",
+                               result->best_epoch));
     }
     out += Tile(Plain(result->test_loss), "test loss");
     out += Tile(absl::StrCat(Grouped(result->epochs), " / ", Grouped(result->steps)), "epochs / steps");
-    out += Tile(SecondsText(result->seconds), "in all");
+    out += Tile(SecondsText(result->seconds), "total time");
     out += Tile(std::isfinite(result->images_per_second)
                     ? Grouped(static_cast<int64_t>(std::clamp(result->images_per_second, 0.0, 1e15)))
                     : "?",
-                "images a second");
+                "images/s");
     out += Tile(
         absl::StrCat(result->world, result->nodes > 1 ? absl::StrCat(" on ", result->nodes, " nodes") : ""),
         "workers at the end");
@@ -212,8 +212,8 @@ std::string Tiles(const RunRecord& run) {
                   absl::StrCat("last ", EvaluatedOn(run), " accuracy"));
   }
   if (run.generations.size() > 1) {
-    out += Tile(absl::StrCat(run.generations.size() - 1), "changes of the membership");
-    out += Tile(Lost(run), "lost by them");
+    out += Tile(absl::StrCat(run.generations.size() - 1), "membership changes");
+    out += Tile(Lost(run), "time lost by them");
   }
   return out + "</div>\n";
 }
@@ -224,7 +224,7 @@ std::string Sections(const RunRecord& run) {
   if (run.unread_lines > 0) {
     absl::StrAppend(
         &out, "<p class=\"warn\">", run.unread_lines, run.unread_lines == 1 ? " line" : " lines",
-        " of metrics.jsonl could not be read: what a killed writer leaves, or a later release.</p>\n");
+        " in metrics.jsonl could not be read: left by a killed writer, or written by a later release.</p>\n");
   }
   out += Stragglers(run);
   out += Section("Epochs", EpochRows(run));

@@ -1,5 +1,5 @@
-// Plots as PNG files, for who had them: drawn by Cairo. Without it (MT_CAIRO=OFF) every call is
-// kUnimplemented.
+// Plots as PNG files, drawn by Cairo, for users of the earlier programs. Without Cairo (MT_CAIRO=OFF) every
+// call returns kUnimplemented.
 #pragma once
 
 #include <string>
@@ -15,21 +15,21 @@ struct PlotLine {
   std::string name;
   std::vector<std::pair<double, double>> points;  // finite
 };
-/// One pair of axes.
+/// The plot of one pair of axes.
 struct Panel {
   std::string title, x, y;
   std::vector<PlotLine> lines;
 };
 
-/// accuracy_plot.png: train and test accuracy of each epoch; no panel without classes.
+/// Returns accuracy_plot.png: train and test accuracy of each epoch; no panel for a run without classes.
 std::vector<Panel> AccuracyPlot(const RunRecord& run);
-/// training_metrics.png: loss of each epoch beside the accuracy.
+/// Returns training_metrics.png: the loss of each epoch beside the accuracy.
 std::vector<Panel> MetricsPlot(const RunRecord& run);
 
-/// The panels beside each other, as a file. REQUIRES: at least one panel.
+/// Writes the panels side by side to a file. REQUIRES: at least one panel.
 absl::Status WritePlot(const std::vector<Panel>& panels, const std::string& path);
 
-/// Round numbers from at most `low` to at least `high`, about `count` of them. REQUIRES: both are finite.
+/// Returns about `count` round numbers that cover `low` to `high`. REQUIRES: both are finite.
 std::vector<double> Ticks(double low, double high, int count);
 
 }  // namespace mtrun::report

@@ -41,7 +41,7 @@ class Painter {
     x_ = Ticks(low_x, high_x, 6);
     y_ = Ticks(low_y, high_y, 6);
     if (high_x > low_x) {
-      // Between whole epochs there is nothing.
+      // Fractions of an epoch have no tick.
       std::erase_if(x_, [&](double x) { return x != std::floor(x) || x < low_x || x > high_x; });
       from_x_ = low_x;
       to_x_ = high_x;
@@ -72,7 +72,7 @@ class Painter {
   double Y(double y) const {
     return kHeight - kBottom - (y - y_.front()) / (y_.back() - y_.front()) * (kHeight - kTop - kBottom);
   }
-  /// `anchor`: 0 begins at x, 1 ends there.
+  /// `anchor`: 0 starts the text at x, 1 ends it there.
   void Text(const std::string& text, double x, double y, double anchor) {
     cairo_text_extents_t extents;
     cairo_text_extents(cairo_, text.c_str(), &extents);
@@ -154,7 +154,7 @@ absl::Status WritePlot(const std::vector<Panel>& panels, const std::string& path
 }
 #else
 absl::Status WritePlot(const std::vector<Panel>&, const std::string&) {
-  return absl::UnimplementedError("this mtreport was built without Cairo: no plots");
+  return absl::UnimplementedError("this mtreport was built without Cairo, so it writes no plots");
 }
 #endif
 

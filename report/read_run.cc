@@ -21,17 +21,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of sample pictures the last ones are shown.
-constexpr size_t kMostPictures = 4, kMostPictureBytes = 8 << 20;
+/// Only the last few sample pictures are shown.
+constexpr size_t kMaxPictures = 4, kMaxPictureBytes = 8 << 20;
 
-/// Of a line that is too long for the reader one byte more than it takes: it counts that line as unread.
+/// Appends, keeping one byte more of an overlong line than the reader accepts, so that it counts as unread.
 void Lengthen(std::string& line, std::string_view more) {
-  line.append(more.substr(0, RunReader::kMostLineBytes + 1 - line.size()));
+  line.append(more.substr(0, RunReader::kMaxLineBytes + 1 - line.size()));
 }
 
-/// Lines of an ordinary file that may be very long; one without its end is still being written.
+/// Calls `take` for each line of an ordinary file, however long; skips an unfinished last line.
 void EachLine(const std::string& path, const std::function<void(std::string_view)>& take) {
-  // Without waiting for who writes into a pipe.
+  // O_NONBLOCK: do not wait for the writer of a pipe.
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat about = {};
   if (fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) return;
@@ -52,10 +52,10 @@ void EachLine(const std::string& path, const std::function<void(std::string_view
 }
 
 std::string TextOf(const std::string& path) {
-  return ReadFileStart(path, RunReader::kMostFileBytes).value_or("");
+  return ReadFileStart(path, RunReader::kMaxFileBytes).value_or("");
 }
 
-/// N of "step_N".
+/// Returns N of "step_N".
 std::optional<int64_t> StepsOf(const std::string& name) {
   constexpr std::string_view kPrefix = "step_";
   int64_t steps = 0;
@@ -76,7 +76,7 @@ absl::StatusOr<RunRecord> ReadRun(const std::string& folder) {
   const std::string metrics = folder + "/metrics.jsonl", config = folder + "/config.yaml";
   std::error_code error;
   if (!fs::exists(metrics, error) && !fs::exists(config, error)) {
-    return absl::NotFoundError(absl::StrCat(folder, " is no run folder: it has neither metrics.jsonl nor ",
+    return absl::NotFoundError(absl::StrCat(folder, " is not a run folder: it has neither metrics.jsonl nor ",
                                             "config.yaml (a trainer's --model_folder has both)"));
   }
   RunReader reader;
@@ -96,12 +96,12 @@ absl::StatusOr<RunRecord> ReadRun(const std::string& folder) {
   RunRecord run = reader.Take();
   run.name = fs::absolute(folder).lexically_normal().filename();
   if (run.name.empty()) run.name = fs::absolute(folder).lexically_normal().parent_path().filename();
-  std::sort(pictures.begin(), pictures.end());  // preview first, then by step
-  if (pictures.size() > kMostPictures)
-    pictures.erase(pictures.begin() + 1, pictures.end() - (kMostPictures - 1));
+  std::sort(pictures.begin(), pictures.end());  // the preview first, then by step
+  if (pictures.size() > kMaxPictures)
+    pictures.erase(pictures.begin() + 1, pictures.end() - (kMaxPictures - 1));
   for (const std::string& name : pictures) {
     const std::string path = absl::StrCat(folder, "/", name);
-    if (fs::file_size(path, error) > kMostPictureBytes || error) continue;
+    if (fs::file_size(path, error) > kMaxPictureBytes || error) continue;
     run.pictures.push_back({name, TextOf(path)});
   }
   return run;

@@ -1,4 +1,4 @@
-// A run folder on the disk as a RunRecord.
+// Reads a run folder from the disk into a RunRecord.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace mtrun::report {
 
-/// kNotFound: the folder has neither metrics.jsonl nor config.yaml, so it is none of a run.
+/// Reads a run. kNotFound if the folder has neither metrics.jsonl nor config.yaml, so it is not a run folder.
 absl::StatusOr<RunRecord> ReadRun(const std::string& folder);
 
 }  // namespace mtrun::report

@@ -13,7 +13,7 @@ constexpr int64_t kLossEvery = 512;
 
 double PercentOf(std::optional<double> share) { return share ? 100 * *share : NAN; }
 
-/// The losses of an epoch's steps, then its accuracies.
+/// Returns the losses of an epoch's steps, then its accuracies.
 std::string EpochLines(const RunRecord& run) {
   std::string out;
   double total = 0, best = -1;
@@ -44,7 +44,7 @@ std::string EpochLines(const RunRecord& run) {
   return out;
 }
 
-/// One class against the rest, as those files had it.
+/// Computes one-vs-rest accuracy, as in the original format.
 double AccuracyOf(const Result& result, size_t c) {
   double right = 0, all = 0;
   for (size_t actual = 0; actual < result.confusion.size(); ++actual) {

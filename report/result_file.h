@@ -1,4 +1,4 @@
-// A run's result in the form of the programs that the trainers took over from. Pure functions.
+// A run's result in the file format of the programs that the trainers replaced. Pure functions.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace mtrun::report {
 
-/// `{batch}_{epochs}_{nodes}_{gpus}.txt`: "64_10_2_1.txt", images a worker computes at once, epochs, nodes
-/// and workers on each.
+/// Returns `{batch}_{epochs}_{nodes}_{gpus}.txt`, such as "64_10_2_1.txt": micro-batch of a worker, epochs,
+/// nodes, workers per node.
 std::string ResultFileName(const Result& result);
-/// Loss every 512 steps, each epoch's accuracies, figures of classes, best accuracy, time, confusion matrix.
+/// Returns loss every 512 steps, accuracies per epoch, class metrics, best accuracy, time, confusion matrix.
 std::string ResultFileText(const RunRecord& run, const Result& result);
 
 }  // namespace mtrun::report

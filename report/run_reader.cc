@@ -23,7 +23,7 @@ const json& At(const json& object, const char* key) {
   return found == object.end() ? kNothing : *found;
 }
 
-/// Numbers that are missing, null or of another kind.
+/// Stands for numbers that are missing, null or of another type.
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 double NumberOf(const json& value, double otherwise = kNone) {
@@ -36,11 +36,11 @@ std::optional<double> Maybe(const json& object, const char* key) {
   const double number = Number(object, key);
   return std::isfinite(number) ? std::optional(number) : std::nullopt;
 }
-/// What counts something stays far below this: beyond it a number counts as not there, and nothing overflows.
-constexpr int64_t kMostWhole = int64_t{1} << 53;
+/// Counters stay far below this; a larger number is treated as missing, so that no arithmetic overflows.
+constexpr int64_t kMaxWhole = int64_t{1} << 53;
 int64_t Whole(const json& object, const char* key, int64_t otherwise = 0) {
   const int64_t number = WholeNumber<int64_t>(At(object, key)).value_or(otherwise);
-  return number > kMostWhole || number < -kMostWhole ? otherwise : number;
+  return number > kMaxWhole || number < -kMaxWhole ? otherwise : number;
 }
 int WholeInt(const json& object, const char* key) { return WholeNumber<int>(At(object, key)).value_or(0); }
 std::string Text(const json& object, const char* key) {
@@ -53,7 +53,7 @@ std::vector<double> Numbers(const json& object, const char* key) {
   return numbers;
 }
 
-/// As many rows and columns as there are classes; each class learns how many images it has.
+/// Reads a matrix with as many rows and columns as classes, and sets each class's number of images.
 void ReadMatrix(const json& rows, Result& result) {
   for (const json& row : rows) {
     result.confusion.emplace_back();
@@ -83,7 +83,7 @@ std::string SecondsText(double seconds) {
 }
 
 void RunReader::AddMetrics(std::string_view text) {
-  const auto line = ParseJsonObject(text, kMostLineBytes);
+  const auto line = ParseJsonObject(text, kMaxLineBytes);
   if (!line.ok()) {
     ++run_.unread_lines;
   } else if (const auto rewind = WholeNumber<int64_t>(At(*line, "rewind"))) {
@@ -131,7 +131,7 @@ void RunReader::AddEpoch(const json& line) {
                          .test_accuracy = Maybe(line, validation ? "val_accuracy" : "test_accuracy"),
                          .seconds = Number(line, "seconds"),
                          .validation = validation};
-  // An evaluation is done again where a run continues from before it.
+  // A run that continues from an earlier step evaluates the epoch again.
   std::erase_if(run_.epochs, [&](const EpochPoint& other) { return other.epoch >= point.epoch; });
   run_.epochs.push_back(point);
 }
@@ -145,9 +145,9 @@ void RunReader::Rewind(int64_t step) {
   std::erase_if(run_.workers, [&](const WorkerPoint& point) { return point.steps > step; });
 }
 
-/// A new one at the end unless it is the last one already.
+/// Appends a generation unless it is already the last one.
 Generation& RunReader::GenerationOf(uint64_t number, int64_t step) {
-  const bool full = run_.generations.size() == kMostGenerations;
+  const bool full = run_.generations.size() == kMaxGenerations;
   if (!full && (run_.generations.empty() || run_.generations.back().number != number)) {
     Generation& generation = run_.generations.emplace_back();
     generation.number = number;
@@ -190,7 +190,7 @@ void RunReader::AddRegroup(const json& line) {
 }
 
 void RunReader::AddWorkers(const json& line) {
-  if (run_.workers.size() == kMostWorkerPoints) return;
+  if (run_.workers.size() == kMaxWorkerPoints) return;
   WorkerPoint point{.steps = Whole(line, "workers"),
                     .compute = Numbers(line, "compute"),
                     .wait = Numbers(line, "wait"),
@@ -202,7 +202,7 @@ void RunReader::AddWorkers(const json& line) {
 }
 
 void RunReader::AddLedger(std::string_view text) {
-  const auto line = ParseJsonObject(text, kMostLineBytes);
+  const auto line = ParseJsonObject(text, kMaxLineBytes);
   if (!line.ok()) return;
   if (const auto rewind = WholeNumber<int64_t>(At(*line, "rewind"))) {
     std::erase_if(run_.worlds, [&](const auto& world) { return world.first >= *rewind; });
@@ -210,7 +210,7 @@ void RunReader::AddLedger(std::string_view text) {
   const auto step = WholeNumber<int64_t>(At(*line, "step"));
   const int world = WholeInt(*line, "world");
   const auto generation = WholeNumber<uint64_t>(At(*line, "generation")).value_or(0);
-  // What a writer adds that did not know that its generation was over does not count.
+  // Ignore lines from a writer that did not know that its generation was over.
   if (!step || world < 1 || generation < ledger_generation_) return;
   ledger_generation_ = generation;
   if (run_.worlds.empty() || run_.worlds.back().second != world) run_.worlds.emplace_back(*step, world);
@@ -233,7 +233,7 @@ void RunReader::AddSettings(std::string_view yaml) {
 }
 
 void RunReader::AddEnvironment(std::string_view text) {
-  const auto object = ParseJsonObject(text, kMostFileBytes);
+  const auto object = ParseJsonObject(text, kMaxFileBytes);
   if (!object.ok()) return;
   for (const auto& [key, value] : object->items()) {
     if (key == "format") continue;
@@ -244,7 +244,7 @@ void RunReader::AddEnvironment(std::string_view text) {
 }
 
 void RunReader::AddResult(std::string_view text) {
-  const auto object = ParseJsonObject(text, kMostFileBytes);
+  const auto object = ParseJsonObject(text, kMaxFileBytes);
   if (!object.ok()) return;
   Result result{.program = Text(*object, "program"),
                 .test_accuracy = Maybe(*object, "test_accuracy"),
@@ -282,7 +282,7 @@ void RunReader::AddResult(std::string_view text) {
 
 void RunReader::AddCheckpoint(int64_t steps, std::string_view manifest) {
   Checkpoint checkpoint{.steps = steps, .bytes = 0, .weights = "", .best = false};
-  const auto object = ParseJsonObject(manifest, kMostFileBytes);
+  const auto object = ParseJsonObject(manifest, kMaxFileBytes);
   if (!object.ok()) return;
   for (const auto& [name, file] : At(*object, "files").items()) {
     checkpoint.bytes += std::clamp<int64_t>(Whole(file, "bytes"), 0, 1LL << 50);

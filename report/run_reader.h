@@ -1,5 +1,5 @@
-// From the texts of a run folder to a RunRecord: anything at all is read as far as it can be, for a page
-// about a damaged run is wanted most. Pure; not thread-safe.
+// Builds a RunRecord from the texts of a run folder. Reads as much as it can of damaged input, because a page
+// is needed most for a damaged run. Pure; not thread-safe.
 #pragma once
 
 #include <string>
@@ -12,19 +12,19 @@ namespace mtrun::report {
 
 class RunReader {
  public:
-  /// Longer lines are passed over; those of metrics.jsonl count as unread.
-  static constexpr size_t kMostLineBytes = 256 << 10;
-  static constexpr size_t kMostFileBytes = 64 << 20;  // of a report
-  static constexpr size_t kMostGenerations = 10'000, kMostWorkerPoints = 100'000;
+  /// Longer lines are skipped; those of metrics.jsonl count as unread.
+  static constexpr size_t kMaxLineBytes = 256 << 10;
+  static constexpr size_t kMaxFileBytes = 64 << 20;  // limit for each file of a report
+  static constexpr size_t kMaxGenerations = 10'000, kMaxWorkerPoints = 100'000;
 
-  /// Lines without '\n' of metrics.jsonl, then of ledger.jsonl, which knows the world size of every step.
+  /// Adds a line without '\n': first metrics.jsonl, then ledger.jsonl, which has each step's world size.
   void AddMetrics(std::string_view line);
   void AddLedger(std::string_view line);
   void AddSettings(std::string_view yaml);
   void AddEnvironment(std::string_view json);
-  /// report.json.
+  /// Adds report.json.
   void AddResult(std::string_view json);
-  /// DONE of the checkpoint of `steps`.
+  /// Adds the file DONE of the checkpoint at `steps`.
   void AddCheckpoint(int64_t steps, std::string_view manifest);
 
   RunRecord Take();
@@ -39,11 +39,11 @@ class RunReader {
   Generation& GenerationOf(uint64_t number, int64_t step);
 
   RunRecord run_;
-  int64_t redone_ = 0;  // by the next generation
+  int64_t redone_ = 0;  // steps repeated by the next generation
   uint64_t ledger_generation_ = 0;
 };
 
-/// "512 ms", "12.3 s": for people.
+/// Formats seconds for people: "512 ms", "12.3 s".
 std::string SecondsText(double seconds);
 
 }  // namespace mtrun::report

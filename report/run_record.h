@@ -1,5 +1,5 @@
-// A run as its folder tells of it (docs/formats.md, "Run folders"), of this release or an earlier one: what a
-// page about it shows. Values.
+// A run as described by its folder (docs/formats.md, "Run folders"), of this or an earlier release, for its
+// page. Values.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace mtrun::report {
 
 struct StepPoint {
-  int64_t step = 0;  // from 0
+  int64_t step = 0;  // counted from 0
   double loss = 0, learning_rate = 0, seconds = 0;
   int64_t samples = 0;
 };
@@ -19,25 +19,25 @@ struct StepPoint {
 struct EpochPoint {
   int64_t epoch = 0, steps = 0;  // finished
   double train_loss = 0, test_loss = 0;
-  std::optional<double> train_accuracy = {}, test_accuracy = {};  // nothing without classes
-  double seconds = 0;                                             // of training
-  bool validation = false;  // test_loss and test_accuracy are of the validation images
+  std::optional<double> train_accuracy = {}, test_accuracy = {};  // missing if there are no classes
+  double seconds = 0;                                             // training time
+  bool validation = false;  // test_loss and test_accuracy refer to validation images
 };
 
-/// A membership of the run. What is not known is 0 or empty: releases differ in what they write.
+/// One membership of the run. Unknown values are 0 or empty, because releases differ in what they write.
 struct Generation {
   uint64_t number = 0;
   int64_t first_step = 0;
   int world = 0;
   std::vector<std::pair<std::string, int64_t>> members;  // host, workers
-  std::string why;                                       // the one before it ended
+  std::string why;                                       // why the previous generation ended
   double time = 0;                                       // seconds since 1970
   std::optional<double> lost;                            // seconds without a step
-  std::string lost_to;                                   // its parts, for people
-  int64_t redone = 0;                                    // steps that it took back
+  std::string lost_to;                                   // breakdown of `lost`, for people
+  int64_t redone = 0;                                    // steps repeated from the previous generation
 };
 
-/// Who was how fast: seconds of a step, by rank.
+/// Each worker's speed: seconds per step, by rank.
 struct WorkerPoint {
   int64_t steps = 0;
   std::vector<double> compute, wait, data;
@@ -61,38 +61,38 @@ struct Picture {
   std::string png;
 };
 
-/// report.json; only of a run that is complete.
+/// The contents of report.json, which only a complete run has.
 struct Result {
   std::string program = "";
   std::optional<double> test_accuracy = {}, best_accuracy = {};
   double test_loss = 0, best_loss = 0;
-  bool chosen_by_validation = false;  // the best epoch: best_accuracy and best_loss are of those images
-  int64_t tested_epoch = 0;           // whose weights the test images were evaluated with, 0: the final ones
+  bool chosen_by_validation = false;  // best epoch, best_accuracy and best_loss are by validation images
+  int64_t tested_epoch = 0;           // epoch whose weights were tested, 0: the final weights
   int64_t best_epoch = 0, epochs = 0, steps = 0, global_batch = 0, micro_batch = 0, world = 0, nodes = 0;
   double seconds = 0, training_seconds = 0, images_per_second = 0;
   std::vector<ClassRow> classes = {};
-  std::vector<std::vector<int64_t>> confusion = {};  // rows actual
+  std::vector<std::vector<int64_t>> confusion = {};  // rows are actual classes
 };
 
 using Table = std::vector<std::pair<std::string, std::string>>;
 
 struct RunRecord {
-  std::string name;              // of its folder
+  std::string name;              // name of the folder
   std::string program;           // "cnnA"
-  std::vector<StepPoint> steps;  // in order, without those that were taken back
+  std::vector<StepPoint> steps;  // in order, without steps that were rolled back
   std::vector<EpochPoint> epochs;
   std::vector<Generation> generations;
-  std::vector<std::pair<int64_t, int>> worlds;  // from step, world size
+  std::vector<std::pair<int64_t, int>> worlds;  // first step, world size
   std::vector<WorkerPoint> workers;
   std::vector<std::pair<int64_t, double>> saves;  // steps, seconds without a step
   std::vector<Checkpoint> checkpoints;
   std::vector<Picture> pictures;
   Table settings, environment;
   std::optional<Result> result;
-  int64_t unread_lines = 0;  // of a killed writer, or of a later release
+  int64_t unread_lines = 0;  // left by a killed writer, or written by a later release
 };
 
-/// What the epochs were evaluated on: "validation" or "test".
+/// Returns the data set of the epochs' evaluations: "validation" or "test".
 inline const char* EvaluatedOn(const RunRecord& run) {
   return !run.epochs.empty() && run.epochs.back().validation ? "validation" : "test";
 }

@@ -9,12 +9,12 @@ namespace mtrun::tensorboard {
 namespace {
 
 constexpr uint32_t kPolynomial = 0x82F63B78;  // reflected
-constexpr uint32_t kMaskDelta = 0xA282EAD8;   // of the TFRecord format
+constexpr uint32_t kMaskDelta = 0xA282EAD8;   // defined by the TFRecord format
 constexpr size_t kSlices = 8;
 
 using Tables = std::array<std::array<uint32_t, 256>, kSlices>;
 
-/// tables[k][b]: the checksum of the byte b followed by k zero bytes.
+/// tables[k][b] is the checksum of byte b followed by k zero bytes.
 constexpr Tables MakeTables() {
   Tables tables{};
   for (uint32_t byte = 0; byte < 256; ++byte) {

@@ -8,8 +8,8 @@ namespace mtrun::tensorboard {
 
 uint32_t Crc32c(std::string_view bytes);
 
-/// As TFRecord stores it: rotated and moved, so that the checksum of data that hold checksums stays a good
-/// one.
+/// Returns the checksum as TFRecord stores it: rotated and offset, so that it stays reliable for data that
+/// contain checksums.
 uint32_t MaskedCrc32c(std::string_view bytes);
 
 }  // namespace mtrun::tensorboard

@@ -30,12 +30,12 @@ constexpr int64_t kRgb = 3;
 }  // namespace image
 namespace metadata {
 constexpr int kPluginData = 1;
-constexpr int kPluginName = 1;  // within it
+constexpr int kPluginName = 1;  // within kPluginData
 }  // namespace metadata
 namespace tensor {
 constexpr int kDtype = 1, kShape = 2, kStringValue = 8;
-constexpr int kDimension = 2;  // of the shape
-constexpr int kSize = 1;       // of the dimension
+constexpr int kDimension = 2;  // within the shape
+constexpr int kSize = 1;       // within the dimension
 constexpr int64_t kString = 7;
 }  // namespace tensor
 
@@ -83,7 +83,7 @@ struct Encoder {
     AppendBytes(out, event::kSummary, SummaryOf(Value(picture.tag, value::kImage, message)));
   }
 
-  /// A tensor [1] of strings, which the text plugin shows.
+  /// Encodes a string tensor of shape [1], which the text plugin shows.
   void operator()(const Text& text) const {
     std::string dimension, shape, message, plugin, about;
     AppendInt(dimension, tensor::kSize, 1);

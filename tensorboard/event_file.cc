@@ -22,12 +22,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What TensorBoard knows its files by; ten digits of seconds follow.
+/// The prefix by which TensorBoard recognizes its files; ten digits of seconds follow.
 constexpr std::string_view kPrefix = "events.out.tfevents.";
 constexpr size_t kDigits = 10;
-constexpr int kMostTries = 100;
+constexpr int kMaxTries = 100;
 
-/// Seconds in a name; nothing in names of other files.
+/// Returns the seconds in a file name; nothing if it is not an event file.
 std::optional<int64_t> SecondsOf(std::string_view name) {
   if (name.substr(0, kPrefix.size()) != kPrefix) return std::nullopt;
   const std::string_view digits = name.substr(kPrefix.size(), kDigits);
@@ -66,12 +66,12 @@ absl::StatusOr<EventFile> EventFile::Create(const std::string& folder, int64_t s
     path =
         absl::StrCat(folder, "/", NextFileName(WallClockNs() / 1'000'000'000, HostName(), getpid(), names));
     file = UniqueFd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
-    if (!file.valid() && (errno != EEXIST || tries == kMostTries))
+    if (!file.valid() && (errno != EEXIST || tries == kMaxTries))
       return ErrnoStatus(errno, absl::StrCat("create ", path));
   }
   EventFile events(path, std::move(file));
   events.Add(WallClock(), 0, FileVersion{});
-  // In the first file too: of a run's starts TensorBoard takes all but the first one for restarts.
+  // Needed in the first file too, because TensorBoard takes every start but the first for a restart.
   events.Add(WallClock(), step, Start{});
   const absl::Status written = events.Flush();
   if (!written.ok()) unlink(path.c_str());

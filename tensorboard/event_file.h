@@ -1,4 +1,4 @@
-// One event file of a folder that TensorBoard watches. Events gather in memory until Flush. Not thread-safe.
+// One event file in a folder that TensorBoard watches. Buffers events in memory until Flush. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,26 @@
 
 namespace mtrun::tensorboard {
 
-/// What a file is called that begins at `seconds` since 1970 beside `existing` ones (file names of the
-/// folder): its name is behind theirs, whatever their writers' clocks were, for TensorBoard reads files in
-/// the order of their names and a later one takes back what an earlier one says.
+/// Returns the name of a file started at `seconds` since 1970 beside the files `existing` in its folder. It
+/// sorts after all of them, even if their writers' clocks were ahead: TensorBoard reads files in the order of
+/// their names, and a later file overrides earlier ones.
 std::string NextFileName(int64_t seconds, std::string_view host, int64_t pid,
                          const std::vector<std::string>& existing);
 
 class EventFile {
  public:
-  /// A new file in `folder`, which is made, that goes on from `step`: where other event files are there, what
-  /// they say from that step on is taken back. kResourceExhausted: the disk is full.
+  /// Creates a file in `folder` (made if missing) that continues from `step`: events of earlier files from
+  /// that step on are discarded. kResourceExhausted if the disk is full.
   static absl::StatusOr<EventFile> Create(const std::string& folder, int64_t step);
   EventFile(EventFile&&) = default;
-  /// Flushes; a failure is nobody's business any more.
+  /// Flushes; errors are ignored.
   ~EventFile();
 
-  /// `wall_time`: seconds since 1970.
+  /// Adds an event; `wall_time` is in seconds since 1970.
   void Add(double wall_time, int64_t step, const Content& content);
-  /// kResourceExhausted: the disk is full, and what it has no room for is written by the next Flush.
+  /// Writes buffered events. kResourceExhausted if the disk is full; the next Flush writes the rest.
   absl::Status Flush();
-  /// What has not been written never is.
+  /// Discards events that have not been written.
   void Drop() { pending_.clear(); }
   const std::string& path() const { return path_; }
 

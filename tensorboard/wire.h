@@ -1,6 +1,6 @@
-// Protobuf's wire format (protobuf.dev/programming-guides/encoding), as much of it as events need: appends
-// fields to a string, field numbers first. The programs that write events link no protobuf: LibTorch brings
-// another version of it. Pure functions.
+// Protobuf's wire format (protobuf.dev/programming-guides/encoding), as far as events need it. Appends fields
+// to a string, each with its number first. The programs that write events do not link protobuf, because
+// LibTorch includes another version. Pure functions.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@
 
 namespace mtrun::tensorboard::wire {
 
-/// Little-endian, without a field number.
+/// Appends a little-endian number without a field number.
 template <typename Number>
 void AppendFixed(std::string& out, Number number) {
   static_assert(std::endian::native == std::endian::little);
@@ -19,11 +19,11 @@ void AppendFixed(std::string& out, Number number) {
 
 void AppendVarint(std::string& out, uint64_t number);
 
-// Fields.
+// Fields with their numbers.
 void AppendInt(std::string& out, int field, int64_t value);
 void AppendFloat(std::string& out, int field, float value);
 void AppendDouble(std::string& out, int field, double value);
-/// Strings, bytes and messages within messages.
+/// Appends a string, bytes, or a nested message.
 void AppendBytes(std::string& out, int field, std::string_view value);
 
 }  // namespace mtrun::tensorboard::wire

@@ -1,5 +1,5 @@
-# Commands in the background, by name, each in a process group of its own. Sourced; the caller names a folder that is there in
-# begun_dir, calls end_all when it exits, and exits on the signals that are to end it.
+# Background commands by name, each in its own process group. Sourced; the caller sets begun_dir to an existing folder,
+# calls end_all when it exits, and exits on the signals that must end it.
 declare -A begun=()  # process groups
 last_begun=""        # the newest of them
 
@@ -21,7 +21,7 @@ begin() {  # begin NAME now|ahead COMMAND ...; ahead: with what others leave of 
 
 has_begun() { [ -n "${begun[$1]:-}" ]; }
 
-# Bash forgets, now and then, with which status a child has ended long ago: the file does not.
+# Bash sometimes forgets the status of a child that ended long ago; the file keeps it.
 finish() {  # finish NAME: waits for it; its status, 1 where it was killed
   local group="${begun[$1]}" file="$begun_dir/$1.ended" status=1
   wait "$group" 2>/dev/null
@@ -34,9 +34,9 @@ finish() {  # finish NAME: waits for it; its status, 1 where it was killed
 end_all() {
   local name
   for name in "${!begun[@]}"; do
-    # The number of one that has ended may be another's by now.
+    # If a group has ended, its number may have been reused.
     [ -e "$begun_dir/$name.ended" ] || kill -- "-${begun[$name]}" 2>/dev/null
   done
-  # A signal may have come before the newest one could be noted.
+  # A signal can arrive before the newest group was recorded.
   [ "${!:-}" = "$last_begun" ] || kill -- "-$!" 2>/dev/null
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of tools/background.sh: what was begun is waited for with its status, and nothing outlives the script. tools/check
+"""Tests of tools/background.sh: commands are waited for with their status, and none outlives the script. tools/check
 runs it."""
 import os
 import signal
@@ -26,7 +26,7 @@ class BackgroundTest(unittest.TestCase):
         self.folder = folder.name
 
     def said(self, script):
-        """What the script prints."""
+        """Returns the script's output."""
         done = subprocess.run(["bash", "-c", HEAD + script], cwd=self.folder, capture_output=True, text=True, timeout=60,
                               check=False)
         self.assertEqual(done.stderr, "")
@@ -43,8 +43,8 @@ class BackgroundTest(unittest.TestCase):
             finish first; echo $?
             has_begun first || echo none"""), ["4", "0", "3", "none"])
 
-    def test_what_shows_the_progress_of_a_build_that_had_ended_ends_nothing(self):
-        """It is killed right behind its fork, while it may have the script's traps."""
+    def test_progress_of_an_ended_build_kills_nothing(self):
+        """The watcher is killed right after its fork, while it may have the script's traps."""
         self.assertEqual(self.said(f"""
             cd {os.path.dirname(SCRIPT)}/.. && source tools/common.sh
             begin it now sleep 60
@@ -57,7 +57,7 @@ class BackgroundTest(unittest.TestCase):
             begin it now fails
             finish it; echo $?"""), ["5"])
 
-    def test_what_is_killed_has_failed(self):
+    def test_killed_step_fails(self):
         self.assertEqual(self.said("""
             begin it now sleep 1000
             kill -KILL -- "-${begun[it]}"
@@ -90,7 +90,7 @@ class BackgroundTest(unittest.TestCase):
         self.wait(lambda: not self.runs(pid))
 
     def child(self):
-        """The process that the script began."""
+        """Returns the process that the script started."""
         path = os.path.join(self.folder, "child")
         self.wait(lambda: os.path.exists(path) and os.path.getsize(path) > 0)
         with open(path, encoding="ascii") as file:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of what tools/chaos concludes: a schedule has every kind, and each thing that must not be is seen. tools/check runs it.
+"""Tests of tools/chaos' verdicts: a schedule has every kind, and each violation is detected. tools/check runs it.
 
 The storms themselves run in tests/e2e/elastic_chaos_test.cc."""
 import collections
@@ -57,7 +57,7 @@ class FolderTest(unittest.TestCase):
 
 
 class Mtrun:
-    """Of a node, as a storm sees it. `status` is None while it runs."""
+    """A node's mtrun, as seen by a storm. `status` is None while it runs."""
 
     def __init__(self, number, status, started=0.0):
         self.number, self.status, self.started, self.returncode, self.pid = number, status, started, status, 6
@@ -74,18 +74,18 @@ class HearingTest(FolderTest):
         self.write("events-0.jsonl", events)
         return hearing.Hearing(self.folder)
 
-    def test_a_job_is_over_once_who_heard_so_has_ended(self):
+    def test_job_is_over_once_a_notified_mtrun_has_ended(self):
         end = {"event": "job_ended", "host": "node1", "time": wall(5)}
         self.assertTrue(self.heard(end).is_over([Mtrun(0, None), Mtrun(1, 0)]))
         self.assertFalse(self.heard(end).is_over([Mtrun(0, 0), Mtrun(1, None)]))
-        self.assertFalse(self.heard(end).is_over([Mtrun(0, None), Mtrun(1, 0, started=6.0)]))  # the end of another one
+        self.assertFalse(self.heard(end).is_over([Mtrun(0, None), Mtrun(1, 0, started=6.0)]))  # another one's end
 
-    def test_who_ends_without_a_service_says_nothing_of_the_others(self):
+    def test_exit_without_a_service_does_not_end_the_job(self):
         self.assertFalse(self.heard().is_over([Mtrun(0, 0), Mtrun(1, None)]))
         self.assertTrue(self.heard().is_over([Mtrun(0, 0), Mtrun(1, 0)]))
         self.assertFalse(self.heard().is_over([]))
 
-    def test_who_was_told_of_a_membership_knows_the_job(self):
+    def test_node_with_a_membership_knows_the_job(self):
         told = self.heard(assigned(3, 1, "node0", "node2"), {"event": "waiting", "host": "node4", "time": wall(4),
                                                              "text": "spare: the job runs with 2 nodes"})
         self.assertEqual(told.members(), {0, 2})
@@ -94,7 +94,7 @@ class HearingTest(FolderTest):
 
 
 class Machine:
-    """A node of a storm on which nothing runs. `status`: what its mtrun ends with."""
+    """A storm's node on which nothing runs. `status`: the exit status of its mtrun."""
 
     def __init__(self, number=0, status=0):
         self.number, self.state, self.changes, self.starts = number, node.WHOLE, False, 0
@@ -117,7 +117,7 @@ class Machine:
 
 
 class Storm(faults.Faults):
-    """One whose faults hit such nodes."""
+    """A storm whose faults hit such nodes."""
 
     def __init__(self, *nodes, hosts=()):
         self.args = types.SimpleNamespace(host_dies=False, nodes=2, per_node=1)
@@ -139,7 +139,7 @@ class FaultsTest(unittest.TestCase):
                     self.assertEqual([fault["kind"] for fault in storms.fired], [kind] if reached else [])
                     self.assertEqual(storms.nodes[0].state, node.DOWN if reached and kind != "worker" else node.WHOLE)
 
-    def test_of_an_mtrun_that_was_told_to_go_the_status_counts(self):
+    def test_status_of_a_drained_mtrun_is_checked(self):
         for kind, status, hosts, over, problems in (("leave", 0, (), 0, 0), ("leave", 143, (), 0, 0), ("leave", -11, (), 0, 1),
                                                     ("leave", 1, (), 9, 1), ("leave", 1, (0,), 9, 0), ("leave", 1, (0,), 2, 1),
                                                     ("leave", -9, (0,), 9, 1), ("agent", -9, (), 0, 0)):
@@ -150,12 +150,12 @@ class FaultsTest(unittest.TestCase):
                 self.assertEqual(len(storms.problems), problems, storms.problems)
                 self.assertEqual(storms.nodes[0].starts, 1)
         storms = Storm(Machine(status=1))
-        storms.join(storms.nodes[0], {"to": 6.0})  # one that had ended by itself
+        storms.join(storms.nodes[0], {"to": 6.0})  # it had ended on its own
         self.assertEqual(storms.problems, [])
 
 
 class FullDisk:
-    """`refusing`: whether there is no room on it."""
+    """`refusing`: whether the disk is full."""
 
     def __init__(self, refusing=True):
         self.full, self.fills, self.refusing = False, 0, refusing
@@ -175,14 +175,14 @@ class FullDisk:
 
 class DiskTest(FolderTest):
     def storm(self, kind=Storm, *, refusing=True):
-        """One whose disk has been filled, and is to be emptied now."""
+        """Returns a storm whose disk has been filled and must be emptied now."""
         storms = kind(Machine(0), Machine(1))
         storms.disks = [FullDisk(refusing)]
         self.assertTrue(storms.do_disk(schedule.Fault(0.0, "disk", 0, 0.0, 0.5)))
         return storms
 
     def turn(self, storms):
-        """What was to be done later; whether the disk is still full."""
+        """Runs the scheduled actions; returns whether the disk is still full."""
         todo, storms.todo = storms.todo, []
         for _when, _number, what in todo:
             what()
@@ -204,7 +204,7 @@ class DiskTest(FolderTest):
         def spoke(host, after):
             self.write("all.jsonl", [{"kind": "spoke", "host": host, "t": storms.fired[0]["from"] + after}])
 
-        with mock.patch.object(rendezvous, "HEARD_SECONDS", -60.0):  # nobody has to wait here
+        with mock.patch.object(rendezvous, "HEARD_SECONDS", -60.0):  # no wait needed here
             storms = self.storm(Toys)
             storms.records, storms.spoke = storm.Tails(os.path.join(self.folder, "*.jsonl")), {}
             storms.job, storms.steps, storms.commits = 0, collections.Counter(), []
@@ -212,7 +212,7 @@ class DiskTest(FolderTest):
             spoke("node0", -1.0)  # before the disk was full
             self.assertTrue(self.turn(storms))
             storms.nodes[1].state = node.FROZEN
-            spoke("node1", 1.0)  # what it says is read later
+            spoke("node1", 1.0)  # its output is read later
             self.assertTrue(self.turn(storms))
             spoke("node0", 1.0)
             self.assertFalse(self.turn(storms))
@@ -227,7 +227,7 @@ class DiskTest(FolderTest):
 
 
 class Train(train.Training):
-    """Of nodes on which nothing runs. `front`: the first one's mtrun."""
+    """Training on nodes on which nothing runs. `front`: the first node's mtrun."""
 
     def __init__(self, front=None, args=()):
         self.args = train.parse(list(args))
@@ -245,7 +245,7 @@ class TrainTest(unittest.TestCase):
         self.assertEqual(train.ended_badly(fronts, {fronts[2]}), ["mtrun of node 1 ended with 1"])
         self.assertEqual(train.ended_badly(fronts, {fronts[1], fronts[2]}), [])
 
-    def test_one_that_was_told_to_go_has_a_status_too(self):
+    def test_drained_mtrun_of_training_has_a_checked_status(self):
         for status, told, bad in ((0, True, 0), (143, True, 0), (-11, True, 1), (1, True, 1), (-9, False, 0)):
             training = Train(Mtrun(0, status))
             training.back = {0: 0.0}
@@ -262,7 +262,7 @@ class TrainTest(unittest.TestCase):
                 self.assertEqual(([entry[1] for entry in training.log], bool(training.back)),
                                  ([victims[:-2]] if reached else [], reached and victims == "agent:1"))
 
-    def test_a_node_is_told_to_go_once_its_mtrun_can_hear_it(self):
+    def test_node_is_drained_once_its_mtrun_is_reachable(self):
         for agent, reached in ((None, True), (5, False), (5, True)):
             training = Train(Mtrun(0, None))
             with mock.patch.object(cluster, "send", lambda pid, number, reached=reached: reached), \
@@ -300,7 +300,7 @@ class TrainTest(unittest.TestCase):
 
 
 class LedgerTest(unittest.TestCase):
-    def test_whatever_verify_ledger_ends_with_is_a_problem(self):
+    def test_every_failure_of_verify_ledger_is_a_problem(self):
         self.assertEqual(runs.complaints(0, "every sample once\n", ""), [])
         self.assertEqual(runs.complaints(1, "step 7 is missing\n1 problem\n", ""), ["step 7 is missing"])
         self.assertEqual(runs.complaints(2, "", "Traceback\nKeyError: 'run'\n"), ["verify_ledger ended with 2: KeyError: 'run'"])
@@ -317,7 +317,7 @@ class ScheduleTest(unittest.TestCase):
             self.assertEqual(schedule.scarce(counts, kinds, 4), [])
             self.assertLessEqual(counts["gone"], 1)
 
-    def test_so_many_of_each_kind_fit_into_any_time(self):
+    def test_required_number_of_each_kind_fits_into_any_time(self):
         kinds = schedule.kinds_for("one")
         faults = schedule.make(4, 5.0, 3.0, 6, kinds, each=2)
         self.assertEqual(schedule.scarce(collections.Counter(fault.kind for fault in faults), kinds, 2), [])
@@ -328,14 +328,14 @@ class ScheduleTest(unittest.TestCase):
         self.assertEqual(schedule.make(9, 60.0, 2.0, 6, kinds), schedule.make(9, 60.0, 2.0, 6, kinds))
         self.assertNotEqual(schedule.make(9, 60.0, 2.0, 6, kinds), schedule.make(8, 60.0, 2.0, 6, kinds))
 
-    def test_what_has_not_fired_is_named(self):
+    def test_faults_that_did_not_fire_are_named(self):
         self.assertEqual(schedule.scarce({"disk": 1, "gone": 1, "cut": 0}, ["disk", "gone", "cut"], 2), ["disk (1)", "cut (0)"])
         self.assertEqual(schedule.scarce({"spare": 1}, ["spare"], 3), [], "a spare may be needed less often on a slow machine")
         self.assertEqual(schedule.scarce({"spare": 0}, ["spare"], 3), ["spare (0)"])
 
 
 class PropertiesTest(FolderTest):
-    def test_of_long_last_words_the_beginning_is_shown(self):
+    def test_long_last_output_is_truncated(self):
         with tempfile.NamedTemporaryFile("w", suffix=".log") as log:
             print("step 3 " + 5000 * ".", file=log, flush=True)
             self.assertLess(len(properties.last_words(f"rank 4 on node3: exit code 1, log node3:{log.name}")), 300)
@@ -356,7 +356,7 @@ class PropertiesTest(FolderTest):
         self.assertEqual(properties.spares_used(evidence, [cut]), 0)
         self.assertEqual(properties.spares_used(evidence, [{**died, "from": 6.0}]), 0)
 
-    def test_of_a_worker_that_ended_without_a_cause_its_last_words_are_shown(self):
+    def test_last_output_of_an_unexplained_exit_is_shown(self):
         with tempfile.NamedTemporaryFile("w", suffix=".log") as log:
             print("Traceback", "KeyError: 3", sep="\n", file=log, flush=True)
             reason = f"rank 4 (local 0, pid 7) on node3: exit code 1, log node3:{log.name}; restart 1 of 9"
@@ -365,7 +365,7 @@ class PropertiesTest(FolderTest):
         self.assertTrue(found[0].endswith("\n    Traceback\n    KeyError: 3"), found)
         self.assertEqual(properties.last_words("node3 is lost"), "")
 
-    def test_who_ends_because_its_group_broke_is_hit_by_what_hit_others(self):
+    def test_exit_after_a_broken_group_is_explained_by_the_fault_of_others(self):
         reason = "rank 3 (local 1, pid 7) on node2: exit code {}, log node2:/log; restart 1 of 9"
         died = {"kind": "node", "node": 0, "from": 7.0, "to": 7.1}
         evidence = self.evidence(*({"event": "generation_dissolved", "time": wall(10), "generation": number,
@@ -393,13 +393,13 @@ class PropertiesTest(FolderTest):
 
 class RunsTest(FolderTest):
     def ledger(self, *lines, name="run"):
-        """`lines`: (generation, step), or what else a line has."""
+        """Writes `lines`: (generation, step), or other fields."""
         whole = {"epoch": 0, "world": 2, "ids": "i", "status": "applied", "loss": "1.5"}
         self.write(f"{name}/ledger.jsonl", [line if isinstance(line, dict) else {"step": line[1], "generation": line[0], **whole}
                                             for line in lines])
 
     def watch(self, *lines, first=None):
-        """Of a ledger with these lines. `first`: when which generation began."""
+        """Returns a watch of a ledger with these lines. `first`: generation -> start time."""
         self.ledger(*lines)
         watch = runs.Watch([os.path.join(self.folder, "run")])
         watch.look(1.0)
@@ -464,7 +464,7 @@ class RunsTest(FolderTest):
         self.assertEqual((redone.total, len(redone.problems)), (2, 1))
         self.assertIn("node0", redone.problems[0])
 
-    def test_where_none_does_the_run_begins_at_a_checkpoint(self):
+    def test_run_restarts_at_a_checkpoint_if_no_member_survives(self):
         redone = self.redone([{"kind": "node", "node": 0, "from": 3.0}], (1, 0), (1, 1), (1, 2), (2, 1))
         self.assertEqual((redone.judged, redone.again, redone.problems), (0, 1, []))
 
@@ -472,7 +472,7 @@ class RunsTest(FolderTest):
         redone = self.redone([], (1, 0), (1, 1), (2, 2), (2, 3), (2, 4), {"rewind": 2, "generation": 7, "of": 1}, (7, 2))
         self.assertEqual((redone.total, redone.again), (3, 1))
 
-    def test_who_ends_without_a_cause_is_no_excuse(self):
+    def test_unexplained_exit_does_not_excuse_redone_steps(self):
         for faults, code, problems in (([], 1, 1), ([], 0, 0), ([{"kind": "cut", "node": 0, "from": 3.0}], 1, 1),
                                        ([{"kind": "worker", "node": 0, "from": 2.9}], 1, 0),
                                        ([{"kind": "reuse", "node": 0, "from": 0.5, "to": 2.9}], 1, 0),
@@ -497,7 +497,7 @@ class RunsTest(FolderTest):
         said = {"generation": 40000, "assigned": 1, "members": [["node2", 1]]}
         self.assertEqual(self.story(assigned(1, 1, "node0"), metrics=[said])[40000], (6.0, {"node2"}))
 
-    def test_who_could_not_say_its_number_was_the_only_one_meanwhile_or_is_not_known(self):
+    def test_generation_without_a_number_is_known_only_if_unique(self):
         one, two = assigned(5, 3, "node0", "node2"), assigned(5.5, 4, "node0")
         self.assertEqual(self.story(one)[40000], (5.0, {"node0", "node2"}))
         with tempfile.TemporaryDirectory() as self.folder:

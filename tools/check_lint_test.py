@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of what tools/check_lint remembers as clean. Any compiler stands for Clang. tools/check runs it."""
+"""Tests of the results that tools/check_lint caches. Any compiler stands in for Clang. tools/check runs it."""
 import importlib.machinery
 import os
 import sys
@@ -31,7 +31,7 @@ class LintTest(unittest.TestCase):
         module.digest_of.cache_clear()
 
     def answers(self, statuses):
-        """The tool's next exit statuses; the last one stays."""
+        """Sets the tool's next exit statuses; the last one repeats."""
         def run(line):
             self.runs.append(line)
             status = statuses.pop(0) if len(statuses) > 1 else statuses[0]
@@ -47,12 +47,12 @@ class LintTest(unittest.TestCase):
         self.assertEqual(self.check(), (0, "", True))
         self.assertEqual(len(self.runs), 1)
 
-    def test_a_fault_is_told_again(self):
+    def test_fault_is_reported_again(self):
         self.answers([1])
         self.assertEqual(self.check(), (1, "a fault", False))
         self.assertEqual(self.check(), (1, "a fault", False))
 
-    def test_what_decides_the_result_makes_it_read_again(self):
+    def test_changed_input_is_checked_again(self):
         changes = {
             "the source": lambda: self.write("one.cc", '#include "one.h"\nint x;\n'),
             "a header": lambda: self.write("one.h", "int One(int);\n"),

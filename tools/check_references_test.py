@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of tools/check_references: what it takes for the name of a file, and where. tools/check runs it."""
+"""Tests of tools/check_references: what it recognizes as a file name, and where. tools/check runs it."""
 import importlib.machinery
 import os
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of tools/cmake/MtCommit.cmake: which commit programs are told, and that they are built again for another one alone."""
+"""Tests of tools/cmake/MtCommit.cmake: the commit that programs report, and that a new commit rebuilds only them."""
 import os
 import shutil
 import subprocess
@@ -25,7 +25,7 @@ class CommitTest(unittest.TestCase):
         return subprocess.run(["git", "-C", folder or self.source, *settings, *words], check=True, capture_output=True).stdout
 
     def commit(self, folder=None):
-        """The digest of one more."""
+        """Makes another commit; returns its digest."""
         folder = folder or self.source
         if not os.path.exists(os.path.join(folder, ".git")):
             self.git("init", "-q", folder=folder)

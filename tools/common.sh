@@ -1,4 +1,4 @@
-# Shared by the scripts in tools/: places and messages. Sourced from the repository's root.
+# Shared by the scripts in tools/: locations and messages. Sourced from the repository's root.
 cache_dir="${XDG_CACHE_HOME:-$HOME/.cache}/mtrun"
 torch_dir="${MT_TORCH_DIR:-$cache_dir/libtorch-2.11.0}"
 newest_torch=2.15  # of tools/wheels/newest.txt
@@ -17,8 +17,8 @@ fail() { printf '%s: %s\n' "$0" "$*" >&2; exit 1; }
 stage() { printf '== %s ...\n' "$*"; stage_started=$SECONDS; }
 stage_done() { printf '   done in %d s\n' $((SECONDS - stage_started)); }
 
-# show_progress LOG: how far ninja is and how long the rest takes at this pace. In a terminal one line that is rewritten,
-# else a line every 30 s. Ends with the script that started it.
+# show_progress LOG: shows ninja's progress and the estimated time left. On a terminal one line is rewritten, otherwise
+# there is a line every 30 s. Ends with the script that started it.
 show_progress() {
   local began=$SECONDS shown=$SECONDS done=0 all=0 line before=
   while sleep 1 && kill -0 $$ 2>/dev/null; do
@@ -37,12 +37,12 @@ show_progress() {
   done
 }
 
-# watched LOG COMMAND ...: shows the progress of a build that writes LOG for as long as the command runs.
+# watched LOG COMMAND ...: shows the progress of a build that writes LOG while the command runs.
 watched() {
   show_progress "$1" &
   local watcher=$! status=0
   "${@:2}" || status=$?
-  # TERM, right behind the fork, would run the traps of this shell, be lost, or end the process group that was begun last.
+  # TERM right after the fork could run this shell's traps, be lost, or end the newest process group.
   kill -KILL "$watcher" 2>/dev/null
   wait "$watcher" 2>/dev/null || true
   if [ -t 1 ]; then printf '\r\033[K'; fi
@@ -51,7 +51,7 @@ watched() {
 
 compile() { NINJA_STATUS='[%f/%t] ' cmake --build --preset "$2" -j "$jobs" "${@:3}" >>"$1" 2>&1; }  # compile LOG PRESET ...
 
-# build PRESET [-DNAME=VALUE ...] [TARGET ...]: configures and builds; the log is shown only when something is wrong.
+# build PRESET [-DNAME=VALUE ...] [TARGET ...]: configures and builds; the log is shown only on errors.
 build() {
   local preset="$1" log="$log_dir/build-$1.log" settings=()
   shift
@@ -70,8 +70,8 @@ build() {
   stage_done
 }
 
-# python_environment NAME DIR LIST IMPORTS SIZE: a Python environment at DIR with the wheels of tools/wheels/LIST.txt, complete
-# when IMPORTS can be imported. With check_only=1 it only says whether it is there.
+# python_environment NAME DIR LIST IMPORTS SIZE: makes a Python environment at DIR with the wheels of
+# tools/wheels/LIST.txt; it is complete if IMPORTS can be imported. With check_only=1 it only reports whether it exists.
 python_environment() {
   local name="$1" dir="$2" list="$3" imports="$4" size="$5"
   if [ -x "$dir/bin/python" ] && "$dir/bin/python" -c "import $imports" 2>/dev/null; then

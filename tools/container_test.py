@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The Containerfile, replayed: its steps are done one by one in a fresh Debian (debootstrap, chroot), and its user trains there.
-tools/check --package (in tools/test --full) runs it behind `tools/package wheel`; a test without what it needs says so and is
-skipped. Its one step that is left out is the download of LibTorch (TORCH=none): this machine's is mounted instead.
+"""Replays the Containerfile: its steps run one by one in a fresh Debian (debootstrap, chroot), and its user trains
+there. tools/check --package (in tools/test --full) runs it after `tools/package wheel`. Tests without their
+requirements are skipped. The download of LibTorch is left out (TORCH=none): this machine's is mounted.
 
   tools/container_test.py [-k PATTERN]"""
 import fnmatch
@@ -30,7 +30,7 @@ PATIENCE = 600
 
 
 def steps(text):
-    """(instruction, argument) of a Containerfile; continued lines are one, as for the shell that reads them."""
+    """Yields (instruction, argument) of a Containerfile, with continued lines joined, as for the shell."""
     text = re.sub(r"^\s*#.*\n", "", text, flags=re.M)
     for line in re.sub(r"\\\n", " ", text).splitlines():
         if line.strip():
@@ -44,13 +44,13 @@ def containerfile():
 
 
 def pattern_of(context):
-    """What .dockerignore lets through of the source tree."""
+    """Returns a pattern of the source files that .dockerignore admits."""
     with open(os.path.join(TOP, ".dockerignore"), encoding="utf-8") as file:
         return any(fnmatch.fnmatch(context, line[1:].strip()) for line in file if line.startswith("!"))
 
 
 class Image:
-    """A root folder, and what a Containerfile says of the programs in it."""
+    """A root folder, and the Containerfile's settings for its programs."""
 
     def __init__(self, root, arguments):
         self.root, self.given, self.arguments = root, arguments, {}
@@ -61,7 +61,7 @@ class Image:
         getattr(self, "do_" + instruction.lower())(argument)
 
     def run(self, command, mounts=(), **more):
-        """As a container's process: in namespaces of its own, by its user, with its environment alone. What it prints."""
+        """Runs a command as the container's user, in its own namespaces and environment. Returns the output."""
         script = "".join(f"mount --bind {shlex.quote(source)} {shlex.quote(self.root + target)}\n" for source, target in mounts)
         words = ["unshare", "--mount", "--pid", "--fork", f"--mount-proc={self.root}/proc", "sh", "-ec", script + 'exec "$@"', "sh",
                  "chroot", f"--userspec={self.user}", self.root, "env", "-i", "-C", self.folder,
@@ -115,7 +115,7 @@ class ContainerfileTest(unittest.TestCase):
         self.assertEqual([(word, " ".join(argument.split())) for word, argument in steps(text)],
                          [("FROM", "x"), ("RUN", "one && two"), ("CMD", '["a", "b c"]')])
 
-    def test_what_is_copied_reaches_the_engine(self):
+    def test_copied_files_reach_the_engine(self):
         for instruction, argument in containerfile():
             if instruction == "COPY":
                 for source in argument.split()[:-1]:
@@ -137,7 +137,7 @@ class ContainerfileTest(unittest.TestCase):
             user, group = (re.search(rf"\b{name}: (\d+)", text)[1] for text in [file.read()] for name in ("runAsUser", "runAsGroup"))
         self.assertEqual(image.user, f"{user}:{group}")
         with open(os.path.join(TOP, "tools", "kubernetes.d", "pod.py"), encoding="utf-8") as file:
-            self.assertIn(f'PATH = "{image.environment["PATH"]}"', file.read())  # what the manifests' replay goes by
+            self.assertIn(f'PATH = "{image.environment["PATH"]}"', file.read())  # which the manifests' replay uses
         self.assertEqual(image.entrypoint, ["mtrun"])
 
 
@@ -186,6 +186,6 @@ class ImageTest(unittest.TestCase):
 
 if __name__ == "__main__":
     program = unittest.main(exit=False)
-    for case, why in program.result.skipped:  # tools/test counts them
+    for case, why in program.result.skipped:  # counted by tools/test
         print(f"skip  {case.id() if hasattr(case, 'id') else case}: {why}")
     sys.exit(0 if program.result.wasSuccessful() else 1)

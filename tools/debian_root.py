@@ -1,4 +1,4 @@
-"""A fresh Debian in a folder, as its installer leaves it, by debootstrap."""
+"""Makes a fresh Debian in a folder, as its installer leaves it, by debootstrap."""
 import glob
 import re
 import subprocess
@@ -7,7 +7,7 @@ PATIENCE = 900
 
 
 def mirror():
-    """The archive that this machine's apt uses, None where it names none."""
+    """Returns the archive that this machine's apt uses; None if there is none."""
     folder = "/etc/apt/sources.list.d/"
     for path in glob.glob("/etc/apt/sources.list") + glob.glob(folder + "*.list") + glob.glob(folder + "*.sources"):
         with open(path, encoding="utf-8") as file:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of tools/docs with the real documents: the site is built, a fault in a document is refused, and a browser that reads every
-page asks nobody else for anything. Needs what tools/setup --test-tools installs; ctest runs it as docs.site."""
+"""Tests of tools/docs with the real documents: the site is built, an error in a document is rejected, and a browser
+that reads every page contacts no other host. Needs tools/setup --test-tools; ctest runs it as docs.site."""
 import functools
 import glob
 import http.server
@@ -16,11 +16,12 @@ import unittest
 
 sys.dont_write_bytecode = True
 TOP = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-COPIED = ("docs", "tools", "python", "LICENSE")  # what a build of the site reads
+ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+COPIED = ("docs", "tools", "python", "LICENSE", *ROOT_PAGES)  # inputs of the site's build
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Files of a folder; keeps what it was asked for."""
+    """Serves a folder and records the requests."""
 
     def log_request(self, code="-", size="-"):
         self.server.asked.append(self.path)
@@ -43,7 +44,7 @@ def address(server):
 
 
 class Site(unittest.TestCase):
-    """The documents as a site, in a folder of their own."""
+    """The documents as a site, in a separate folder."""
 
     @classmethod
     def setUpClass(cls):
@@ -73,9 +74,9 @@ class Site(unittest.TestCase):
 
 
 class BuildTest(Site):
-    def refused(self, text):
-        """What tools/docs says of the documents when the FAQ has this text, too."""
-        page = os.path.join(self.folder, "docs", "faq.md")
+    def refused(self, text, document="docs/faq.md"):
+        """Returns the errors of tools/docs if the document also has this text."""
+        page = os.path.join(self.folder, document)
         with open(page, encoding="utf-8") as file:
             before = file.read()
         try:
@@ -93,7 +94,8 @@ class BuildTest(Site):
         documents = glob.glob(f"{self.folder}/docs/**/*.md", recursive=True)
         wanted = {re.sub(r"README\.md$|\.md$", lambda end: "index.html" if end[0] == "README.md" else ".html",
                          os.path.relpath(path, f"{self.folder}/docs")) for path in documents}
-        self.assertEqual(wanted | {"404.html"}, {os.path.relpath(path, self.site) for path in self.pages()})
+        wanted |= {"404.html", "project/index.html", "project/CONTRIBUTING.html", "project/CHANGELOG.html"}
+        self.assertEqual(wanted, {os.path.relpath(path, self.site) for path in self.pages()})
 
     def test_lists_and_tables_are_read_as_such(self):
         for path in self.pages():
@@ -107,6 +109,20 @@ class BuildTest(Site):
 
     def test_a_link_to_no_heading_is_refused(self):
         self.assertIn("no-such-heading", self.refused("[x](start.md#no-such-heading)"))
+
+    def test_links_between_the_root_and_docs_are_checked(self):
+        for document in ROOT_PAGES:
+            self.assertIn("docs/nowhere.md", self.refused("[x](docs/nowhere.md)", document))
+            self.assertIn("no-such-heading", self.refused("[x](docs/start.md#no-such-heading)", document))
+        self.assertIn("nowhere.md", self.refused("[x](../nowhere.md)"))
+        self.assertIn("no-such-heading", self.refused("[x](../CONTRIBUTING.md#no-such-heading)"))
+
+    def test_a_page_that_the_navigation_lacks_is_refused(self):
+        page = os.path.join(self.folder, "docs", "lonely.md")
+        self.addCleanup(lambda: os.remove(page))
+        with open(page, "w", encoding="utf-8") as file:
+            file.write("# Lonely\n")
+        self.assertIn("lonely.md", self.refused(""))
 
     def test_a_picture_from_elsewhere_is_refused(self):
         self.assertIn("<img> loads https://example.org/x.png", self.refused("![x](https://example.org/x.png)"))
@@ -141,7 +157,7 @@ class BrowserTest(Site):
         self.server = serve(self, self.site)
 
     def look_at(self, width):
-        """Loads every page with a window so wide."""
+        """Loads every page in a window of this width."""
         self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
                                      {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600})
         for path in self.pages():
@@ -152,7 +168,7 @@ class BrowserTest(Site):
             self.assertEqual(self.browser.get_log("browser"), [], name)
 
     def hosts(self):
-        """Whom the browser has asked for something."""
+        """Returns the hosts that the browser has contacted."""
         found = set()
         for entry in self.browser.get_log("performance"):
             message = json.loads(entry["message"])["message"]
@@ -161,7 +177,7 @@ class BrowserTest(Site):
                 found.update(re.findall(r"^(?:https?|wss?|ftp)://[^/]*", url))
         return found
 
-    def test_pages_fit_and_ask_nobody_else(self):
+    def test_pages_fit_and_load_only_from_their_server(self):
         self.look_at(1280)
         self.look_at(390)
         self.assertEqual(self.hosts(), {address(self.server)})
@@ -174,7 +190,7 @@ class BrowserTest(Site):
         self.assertEqual((ended, other.asked), ("refused", []))
 
     def test_the_search_finds_a_message(self):
-        self.browser.get(f"{address(self.server)}/index.html?q=nobody+can+say+which+one+counts")
+        self.browser.get(f"{address(self.server)}/index.html?q=neither+can+be+trusted")
         found = self.browser.execute_async_script("""
             const done = arguments[0];
             const look = () => document.querySelector('.md-search-result__link[href*="troubleshooting"]') ? done(true) : 0;

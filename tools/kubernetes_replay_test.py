@@ -42,7 +42,7 @@ def until(what, condition, patience=PATIENCE):
 
 
 class Replay(unittest.TestCase):
-    """A cluster's worth of namespaces for each test, and an image."""
+    """A cluster of namespaces for each test, and an image."""
 
     MACHINES = 6
 
@@ -63,7 +63,7 @@ class Replay(unittest.TestCase):
             process.wait(PATIENCE)
 
     def make_image(self):
-        """What the Containerfile leaves in /opt/mtrun, but for a trainer that needs no LibTorch."""
+        """Makes the /opt/mtrun of the Containerfile, but with a trainer that does not need LibTorch."""
         image = os.path.join(self.folder, "image")
         trainers = os.path.join(image, "opt", "mtrun", "libexec", "mtrun", "trainers")
         os.makedirs(trainers)
@@ -81,7 +81,7 @@ class Replay(unittest.TestCase):
 
 
 class TrainingJobTest(Replay):
-    """training-job.yaml."""
+    """Tests training-job.yaml."""
 
     def setUp(self):
         super().setUp()
@@ -99,7 +99,7 @@ class TrainingJobTest(Replay):
         return self.logs(self.all)
 
     def meet(self, world, pods=None):
-        """All pods are ready and their newest generation has so many workers."""
+        """Waits until all pods are ready and their newest generation has `world` workers."""
         for pod in pods or self.job.pods.values():
             until(lambda pod=pod: f"{pod.name} is not ready:\n{self.said()}", lambda pod=pod: pod.probe("readinessProbe"))
             until(lambda pod=pod: f"{pod.name} does not see {world} workers:\n{self.said()}",
@@ -107,7 +107,7 @@ class TrainingJobTest(Replay):
 
     @staticmethod
     def newest(pod):
-        """The number of workers in the last generation that this pod's workers have entered."""
+        """Returns the number of workers in the last generation that this pod's workers have entered."""
         found = re.findall(r"generation (\d+): rank \d+ of (\d+) \.", pod.said())
         return int(max(found, key=lambda each: int(each[0]))[1]) if found else None
 
@@ -122,7 +122,7 @@ class TrainingJobTest(Replay):
     def test_nodes_leave_and_join_as_parallelism_changes(self):
         self.start(*range(self.job.spec["parallelism"]))
         self.meet(8)
-        for index in (3, 2):  # parallelism and completions to 2: the highest indexes go
+        for index in (3, 2):  # parallelism and completions to 2: the highest indexes are removed
             status = self.job.stop(index)
             self.assertEqual(status, 143, self.said())
             self.assertEqual(self.job.verdict(status), "Count")
@@ -138,7 +138,7 @@ class TrainingJobTest(Replay):
         (early,) = self.start(1)
         until(self.said, lambda: "train-0.train" in early.said())
         time.sleep(0.5)
-        self.assertIsNone(early.process.poll(), self.said())  # its startupProbe fails meanwhile, for 650 s at most
+        self.assertIsNone(early.process.poll(), self.said())  # its startupProbe fails meanwhile, for at most 650 s
         self.start(0)
         until(self.said, lambda: early.probe("startupProbe"))
         self.meet(4)
@@ -155,7 +155,7 @@ class TrainingJobTest(Replay):
         self.assertNotEqual(self.job.pods[0].address, lost.address)
         self.meet(6)
 
-    def test_probes_tell_who_hangs_and_who_takes_part(self):
+    def test_probes_distinguish_hung_and_participating_pods(self):
         (alone,) = self.start(0)
         until(self.said, lambda: alone.probe("startupProbe"))
         self.assertFalse(alone.probe("readinessProbe"), "a node that waits for others is ready")
@@ -179,14 +179,14 @@ class TrainingJobTest(Replay):
 
 
 class PyTorchJobTest(Replay):
-    """pytorch-job.yaml."""
+    """Tests pytorch-job.yaml."""
 
     def setUp(self):
         super().setUp()
         self.document = manifests.of_kind("pytorch-job.yaml", "PyTorchJob")
 
     def run_job(self, expected):
-        """All pods, which have ended so."""
+        """Runs all pods, which must end as expected."""
         job = controllers.PyTorchJob(self.world, self.document)
         job.start()
         for pod in job.pods:

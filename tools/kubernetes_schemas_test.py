@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The manifests of configs/kubernetes against Kubernetes' own schemas (kubernetes-validate, which tools/setup --test-tools
-installs), and what no schema sees: values that have to fit each other. ctest runs it as kubernetes.schemas."""
+"""Checks the manifests of configs/kubernetes against Kubernetes' own schemas (kubernetes-validate, which tools/setup
+--test-tools installs), and checks values that must fit each other. ctest runs it as kubernetes.schemas."""
 import copy
 import os
 import sys
@@ -10,13 +10,13 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "kubernetes.d"))
 import manifests
 
-OLDEST, NEWEST = "1.31", "1.37"  # what the manifest's head asks for; what kubernetes-validate knows
+OLDEST, NEWEST = "1.31", "1.37"  # required by the manifest's head; newest known to kubernetes-validate
 
 
 def check(document, version):
-    """kubernetes_validate.ValidationError for what that Kubernetes would refuse, unknown fields too."""
+    """Raises kubernetes_validate.ValidationError for what that Kubernetes would reject, including unknown fields."""
     import kubernetes_validate
-    if document["kind"] == "PyTorchJob":  # Kubernetes knows no schema of it, but its pods are pods
+    if document["kind"] == "PyTorchJob":  # Kubernetes has no schema for it, but its pods are pods
         for name, template in manifests.templates(document).items():
             pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"train-{name.lower()}-0"}, **copy.deepcopy(template)}
             kubernetes_validate.validate(pod, version, strict=True)
@@ -45,7 +45,7 @@ class SchemasTest(unittest.TestCase):
 
 
 class JobTest(unittest.TestCase):
-    """training-job.yaml."""
+    """Tests training-job.yaml."""
 
     def setUp(self):
         self.job, self.service, self.budget = (manifests.of_kind("training-job.yaml", kind)
@@ -55,7 +55,7 @@ class JobTest(unittest.TestCase):
 
     def test_it_is_elastic(self):
         self.assertEqual(self.spec["completionMode"], "Indexed")
-        self.assertEqual(self.spec["completions"], self.spec["parallelism"])  # else they could not be changed together
+        self.assertEqual(self.spec["completions"], self.spec["parallelism"])  # so that both can change
         least, most = manifests.flag(self.container, "nnodes").split(":")
         self.assertEqual(self.spec["parallelism"], int(most))
         self.assertEqual(self.budget["spec"]["minAvailable"], int(least))
@@ -66,7 +66,7 @@ class JobTest(unittest.TestCase):
         self.assertEqual(self.pod["subdomain"], self.service["metadata"]["name"])
         self.assertEqual(self.service["spec"]["ports"][0]["port"], int(port))
         self.assertEqual((self.service["spec"]["clusterIP"], self.service["spec"]["publishNotReadyAddresses"]), ("None", True))
-        wanted = {"batch.kubernetes.io/job-name": self.job["metadata"]["name"]}  # a label that Kubernetes gives to a Job's pods
+        wanted = {"batch.kubernetes.io/job-name": self.job["metadata"]["name"]}  # set by Kubernetes
         self.assertEqual(self.service["spec"]["selector"], wanted)
         self.assertEqual(self.budget["spec"]["selector"]["matchLabels"], wanted)
 
@@ -85,7 +85,7 @@ class JobTest(unittest.TestCase):
                 codes = rule["onExitCodes"]
                 self.assertEqual(codes["containerName"], self.container["name"])
                 self.assertEqual(codes["values"], sorted(set(codes["values"])))
-                self.assertNotIn(143, codes["values"])  # told to go
+                self.assertNotIn(143, codes["values"])  # drained
 
     def test_names_lead_somewhere(self):
         ports = {port["name"] for port in self.container["ports"]}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a pod of configs/kubernetes/training-job.yaml ends with, its mtrun played by a script."""
+"""Tests the exit status of a pod of configs/kubernetes/training-job.yaml, with a script in place of mtrun."""
 import os
 import signal
 import subprocess
@@ -9,7 +9,7 @@ import unittest
 
 MANIFEST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "configs", "kubernetes", "training-job.yaml")
 LEAVE = "/tmp/leave"
-# An mtrun that leaves when its --preempt_file is there.
+# An mtrun that leaves when its --preempt_file exists.
 WAITS = """leave=${{1#--preempt_file=}}
 shift
 echo "$@"
@@ -19,7 +19,7 @@ exit {status}
 
 
 def command():
-    """Of the container, in front of its args: Kubernetes hands it over as it stands."""
+    """Returns the container's command, which precedes its args; Kubernetes passes it on unchanged."""
     with open(MANIFEST, encoding="utf-8") as file:
         text = file.read()
     script = text.split("            - |\n")[1].split("            - mtrun\n")[0]
@@ -33,7 +33,7 @@ class ManifestTest(unittest.TestCase):
         self.folder = folder.name
 
     def leave(self):
-        """The pod's own file, which preStop makes."""
+        """Returns the pod's own file, which preStop makes."""
         return os.path.join(self.folder, "leave")
 
     def start(self, mtrun, *arguments):
@@ -49,7 +49,7 @@ class ManifestTest(unittest.TestCase):
         return pod
 
     def told(self, status, how=lambda pod: pod.send_signal(signal.SIGTERM)):
-        """The end of one whose mtrun ends with `status` when it is told to stop."""
+        """Returns the status of a pod whose mtrun exits with `status` when it is told to stop."""
         pod = self.start(WAITS.format(status=status), "--trainer", "two words")
         self.assertEqual(pod.stdout.readline(), "--trainer two words\n")
         how(pod)
@@ -59,18 +59,18 @@ class ManifestTest(unittest.TestCase):
         with open(self.leave(), "w", encoding="utf-8"):
             pass
 
-    def test_one_that_was_told_to_go_has_not_succeeded(self):
-        self.assertEqual(self.told(0), 143)  # 0: the others go on; the Job is to replace this one
+    def test_drained_pod_has_not_succeeded(self):
+        self.assertEqual(self.told(0), 143)  # 0: the others continue; the Job must replace this one
 
     def test_the_hook_is_enough_alone(self):
         with open(MANIFEST, encoding="utf-8") as file:
             self.assertIn(f"command: [touch, {LEAVE}]", file.read())
         self.assertEqual(self.told(0, self.touch), 143)
 
-    def test_the_signal_behind_the_hook_changes_nothing(self):
+    def test_signal_after_the_hook_changes_nothing(self):
         self.assertEqual(self.told(0, lambda pod: (self.touch(pod), pod.send_signal(signal.SIGTERM))), 143)
 
-    def test_what_failed_meanwhile_is_told(self):
+    def test_failure_during_a_drain_is_reported(self):
         self.assertEqual(self.told(9), 9)
 
     def test_otherwise_it_is_mtruns_status(self):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Packages in clean systems: Debian as its installer leaves it, by debootstrap. Installed by README's own lines, two workers train,
-one is killed, all is taken away again. tools/check --package (in tools/test --full) runs it; it needs root.
+"""Tests packages in clean systems made by debootstrap: installs by README's own lines, trains with two workers, kills
+one, and removes all. tools/check --package (in tools/test --full) runs it; needs root.
 
   tools/package_roots_test.py [FOLDER_OF_PACKAGES] [-k PATTERN]
 
-In Debian 12 the trainers' LibTorch is that of README's three wheels, which are downloaded once to ~/.cache/mtrun/wheels (543 MB);
-how long it takes from there until two workers train is printed. In Debian 13 it is this machine's, read-only: MT_TORCH_DIR."""
+In Debian 12 LibTorch is that of README's three wheels, downloaded once to ~/.cache/mtrun/wheels (543 MB); the time
+until two workers train is printed. In Debian 13 it is this machine's, read-only: MT_TORCH_DIR."""
 import collections
 import glob
 import os
@@ -19,17 +19,17 @@ import trial
 from trial import CACHE, FASHION, TOP, TORCH, files_of, need_torch, package, run
 
 WHEELS = os.path.join(CACHE, "wheels")
-MINUTE = 60  # what it may take on a quiet machine, from pip install to two workers that train
-BUSY = 3  # times as long where others compute beside
+MINUTE = 60  # limit on a quiet machine, from pip install to two workers that train
+BUSY = 3  # factor if other programs compute
 HOME, VENV = "/root", "/root/mtrun"
-# What a user's runs and programs have made, and caches: pip and dpkg take away what they have installed.
+# Files of a user's runs and programs, and caches; pip and dpkg remove what they have installed.
 USERS = re.compile(r"(root/(try|\.cache|\.local/state/mtrun)/|root/\.mtrun/token$|var/(cache|log|lib)/(apt|dpkg|ldconfig)|var/log/)")
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": HOME, "LANG": "C.UTF-8",
                "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "/wheels"}
 
 
 def fetch_wheels():
-    """Those of tools/wheels/cpu.txt for Debian 12, as tools/setup chooses them."""
+    """Downloads those of tools/wheels/cpu.txt for Debian 12, as tools/setup chooses them."""
     kinds = ["linux_x86_64", "manylinux2014_x86_64", *(f"manylinux_2_{minor}_x86_64" for minor in range(5, 37))]
     run(sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:",
         "--require-hashes", "--python-version", "3.11", *(word for kind in kinds for word in ("--platform", kind)),
@@ -37,7 +37,7 @@ def fetch_wheels():
 
 
 def mirror():
-    """The archive that this machine's apt uses."""
+    """Returns the archive that this machine's apt uses."""
     folder = "/etc/apt/sources.list.d/"
     for path in glob.glob("/etc/apt/sources.list") + glob.glob(folder + "*.list") + glob.glob(folder + "*.sources"):
         found = re.search(r"(?:^deb\s(?:\[[^]]*\]\s)?|^URIs:\s*)(\w+://\S+/debian/?)\s", trial.text_of(path), re.M)
@@ -62,8 +62,8 @@ class CleanRootTest(trial.Trying):
         os.mkdir(self.root + "/torch")
 
     def within(self, shown=None):
-        """Words that start a program in the root and in namespaces of its own: programs look into /proc, and nothing of it is left.
-        `shown`: (folder of this machine, where it is seen there), to be read alone. The shell stays the first process."""
+        """Returns words that start a program in the root and its own namespaces, because programs use /proc and must
+        leave nothing. `shown`: (folder here, its location there), read-only. The shell stays the first process."""
         mount = f"mount --bind -o ro '{shown[0]}' '{self.root}{shown[1]}'" if shown else ""
         return ["unshare", "--mount", "--pid", "--fork", "--kill-child", f"--mount-proc={self.root}/proc",
                 "sh", "-ec", f"{mount}\nchroot '{self.root}' \"$@\"\n:", "sh"]
@@ -76,14 +76,14 @@ class CleanRootTest(trial.Trying):
                                    {**ENVIRONMENT, **more}, self.root, self.within(shown))
 
     def assert_nothing_left(self, before, what):
-        """But what is the user's own, which is told."""
+        """Checks that only the user's own files are left, which are printed."""
         left = files_of(self.root) - before
         self.assertEqual({name for name in left if not USERS.match(name)}, set())
         folders = collections.Counter("/".join(name.split("/")[:4]) for name in left)
         print(f"left of {what}: {', '.join(f'{folder} ({count})' for folder, count in sorted(folders.items())) or 'nothing'}")
 
     def try_wheel(self, line, others, shown, **more):
-        """Installed by that line of README, with `others` beside it. Seconds until two workers trained."""
+        """Installs by that line of README, with `others`. Returns the seconds until two workers trained."""
         shutil.copy(package("mtrun-*.whl"), self.packages)
         make, enter = trial.readme_commands()[0].split(" && ")
         self.does(make)
@@ -93,7 +93,7 @@ class CleanRootTest(trial.Trying):
         trained = self.train(shown, **more)
         said = self.does(f"{enter}\nmtrun --version\nmtrdzv --version\nmtdata --version\npip uninstall -q -y mtrun {others}")
         for name in ("mtrun", "mtrdzv", "mtdata"):
-            self.assertRegex(said, rf"(?m)^{name} 0\.1\.0 {trial.COMMIT}")
+            self.assertRegex(said, rf"(?m)^{name} 0\.2\.0 {trial.COMMIT}")
         self.assert_nothing_left(before, "the wheel")
         return trained - began
 

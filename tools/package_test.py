@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Packages as their users meet them: installed, tried, taken away. tools/check --package (in tools/test --full) runs it behind
-`tools/package wheel|tarball|deb` and a build of preset release; a test without what it needs says so and is skipped.
+"""Installs, tries and removes packages. tools/check --package (in tools/test --full) runs it after `tools/package
+wheel|tarball|deb` and a build of preset release. Tests without their requirements are skipped.
 
   tools/package_test.py [FOLDER_OF_PACKAGES] [-k PATTERN]"""
 import glob
@@ -11,6 +11,7 @@ import unittest
 import zipfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "package.d"))
+import trainer_names
 import trial
 from trial import CACHE, COMMIT, RELEASE, TOP, TORCH, environment, files_of, need_torch, package, run, text_of
 
@@ -19,14 +20,14 @@ TEMPLATES = {os.path.join(kind, name) for kind in ("slurm", "kubernetes", "syste
 
 
 def templates_in(share):
-    """Those that lie in share/mtrun, beside configurations that are no templates."""
+    """Returns the templates in share/mtrun, without the other configurations."""
     found = files_of(share)
     return {name for name in found if name.split(os.sep)[0] not in ("configs", "tools", "python")}, {
         os.path.basename(name) for name in found if name.startswith("configs" + os.sep)}
 
 
 class Venv(trial.Trying):
-    """A Python environment of this machine, with the wheel in it."""
+    """A Python environment of this machine with the wheel."""
 
     def setUp(self):
         super().setUp()
@@ -67,7 +68,10 @@ class WheelTest(Venv):
         self.assertIn("--learning_rate", run(self.bin("mtrun"), "--standalone", "--trainer", "vit", "--help",
                                              env=environment(XDG_STATE_HOME=self.folder)))
 
-    def test_another_torch_or_none_is_said_in_one_sentence(self):
+    def test_every_trainer_is_in_the_wheel(self):
+        self.assertEqual(sorted(os.listdir(self.inside("libexec", "mtrun", "trainers"))), sorted(trainer_names.names()))
+
+    def test_another_torch_or_none_is_one_sentence(self):
         trainer = self.inside("libexec", "mtrun", "trainers", "cnnA")
         empty = os.path.join(self.folder, "none")
         os.mkdir(empty)
@@ -99,12 +103,12 @@ class WheelTest(Venv):
     def test_the_package_is_imported(self):
         self.assertEqual(run(self.bin("python"), "-c", "import mtrun; print(mtrun.join({}).world_size)"), "1\n")
 
-    def test_templates_lie_where_the_documents_say(self):
+    def test_templates_are_where_the_documents_say(self):
         templates, configs = templates_in(self.share())
         self.assertEqual(templates, TEMPLATES)
         self.assertEqual(configs, {name for name in os.listdir(CONFIGS) if name.endswith(".yaml")})
 
-    def test_nothing_is_left_behind(self):
+    def test_nothing_remains_after_uninstall(self):
         run(self.bin("pip"), "uninstall", "-q", "-y", "mtrun")
         self.assertEqual(files_of(self.venv) - self.before, set())
 
@@ -112,12 +116,12 @@ class WheelTest(Venv):
         for name in ("mtrun", "mtdata"):
             self.assertNotIn("not found", run("ldd", self.bin(name)))
             self.assertNotRegex(run("ldd", self.bin(name)), r"libgrpc|libprotobuf|libssl|libstdc")
-        for name in ("mtrun", "mtrdzv", "mtdata", "mtreport"):  # mtrdzv is mtrun by another name
-            self.assertRegex(run(self.bin(name), "--version"), rf"^{name} 0\.1\.0 {COMMIT}(, gRPC [\d.]+)?\)\n$")
+        for name in ("mtrun", "mtrdzv", "mtdata", "mtreport"):  # mtrdzv is another name of mtrun
+            self.assertRegex(run(self.bin(name), "--version"), rf"^{name} 0\.2\.0 {COMMIT}(, gRPC [\d.]+)?\)\n$")
 
 
 class CudaWheelTest(Venv):
-    """Trainers with CUDA beside those without: what loads is started. No GPU is used."""
+    """Trainers with CUDA beside those without: the ones that load are started. No GPU is used."""
 
     def setUp(self):
         super().setUp()
@@ -133,14 +137,14 @@ class CudaWheelTest(Venv):
         trainer = self.inside("libexec", "mtrun", "trainers", "cnnA")
         for torch, with_cuda in ((self.full, " with CUDA"), (TORCH, "")):
             self.assertRegex(run(trainer, "--version", env=environment(MT_TORCH_DIR=torch)),
-                             rf"^cnnA 0\.1\.0 {COMMIT}, LibTorch 2\.11\.\d+{with_cuda}\)\n$")
+                             rf"^cnnA 0\.2\.0 {COMMIT}, LibTorch 2\.11\.\d+{with_cuda}\)\n$")
 
     def test_it_trains_without_a_gpu(self):
         self.train(self.full, CUDA_VISIBLE_DEVICES="")
 
 
 class ReadmeTest(trial.Trying):
-    """README's lines for pip, as they stand there; wheels of others are stubs here, tools/package_roots_test.py has the real ones."""
+    """README's pip lines, unchanged, with stubs of other wheels; tools/package_roots_test.py has the real ones."""
 
     def stub(self, name, version):
         info = f"{name.replace('-', '_')}-{version}.dist-info"
@@ -151,7 +155,7 @@ class ReadmeTest(trial.Trying):
                 wheel.writestr(f"{info}/{file}", text)
 
     def installed_by(self, line):
-        """{name: version} in an environment of its own."""
+        """Returns {name: version} in a separate environment."""
         venv = os.path.join(self.folder, "venv")
         run(sys.executable, "-m", "venv", "--clear", venv)
         env = environment(PATH=os.path.join(venv, "bin") + ":" + os.environ["PATH"], PIP_NO_INDEX="1", PIP_FIND_LINKS=self.folder,
@@ -168,9 +172,9 @@ class ReadmeTest(trial.Trying):
         for name, version in [*cpu.items(), *(("torch", f"2.{minor}.0") for minor in (10, 11, 12))]:
             self.stub(name, version)
         alone, trainers, processors = trial.readme_commands()[1]
-        self.assertEqual(self.installed_by(alone), {"mtrun": "0.1.0"})
-        self.assertEqual(self.installed_by(trainers), {"mtrun": "0.1.0", "torch": "2.11.0"})
-        self.assertEqual(self.installed_by(processors), {"mtrun": "0.1.0", "torch": "2.11.0", **cpu})
+        self.assertEqual(self.installed_by(alone), {"mtrun": "0.2.0"})
+        self.assertEqual(self.installed_by(trainers), {"mtrun": "0.2.0", "torch": "2.11.0"})
+        self.assertEqual(self.installed_by(processors), {"mtrun": "0.2.0", "torch": "2.11.0", **cpu})
 
     def test_the_wheels_for_processors_are_those_that_are_built_with(self):
         pins = re.findall(r"^([\w-]+==[\w.]+) ", text_of(os.path.join(TOP, "tools", "wheels", "cpu.txt")), re.M)
@@ -202,7 +206,7 @@ class DebTest(trial.Trying):
 
 
 class InstallTest(trial.Trying):
-    """cmake --install of the source build."""
+    """Tests cmake --install of the source build."""
 
     def test_the_prefix_can_be_moved_and_is_everybodys(self):
         if not os.path.exists(os.path.join(RELEASE, "libexec", "mtrun", "trainer")):

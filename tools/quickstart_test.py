@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tests of tools/quickstart: it trains on what it was given, whatever an earlier one left. tools/check runs it.
+"""Tests of tools/quickstart: it trains on the given data, whatever an earlier run left. tools/check runs it.
 
-Its programs are scripts here: an import writes down its source, a run the data set that it is given."""
+Its programs are scripts here: an import records its source, a run its data set."""
 import os
 import shutil
 import subprocess
@@ -17,7 +17,7 @@ stage() { :; }
 stage_done() { :; }
 build() { :; }
 """
-# `die`: what the next import meets.
+# `die`: the fate of the next import.
 MTDATA = """#!/bin/sh
 set -e
 echo "$2" >>imports
@@ -62,7 +62,7 @@ class QuickstartTest(unittest.TestCase):
             return []
 
     def run_on(self, source, die="", cwd=None):
-        """Status and the source of what was trained on."""
+        """Returns the status and the source of the trained data."""
         self.write("die", die)
         self.write("trained", "")
         done = subprocess.run([os.path.join(self.folder, "tools", "quickstart"), "--data", source], capture_output=True, text=True,
@@ -85,15 +85,15 @@ class QuickstartTest(unittest.TestCase):
                 self.assertEqual(self.run_on(here), (0, here))
                 self.assertEqual(self.run_on(there), (0, there))
 
-    def test_a_set_of_which_nobody_says_what_it_was_made_of_is_left_alone(self):
+    def test_set_of_unknown_origin_is_unchanged(self):
         here, _ = self.sources
         self.write("data/pictures/index.json", "somebody's")
         self.assertEqual(self.run_on(here), (0, here))
         self.assertEqual(self.read("data/pictures/index.json"), ["somebody's"])
 
-    def test_a_relative_path_begins_where_the_user_stands(self):
+    def test_relative_path_starts_at_the_working_directory(self):
         here, _ = self.sources
-        os.makedirs(os.path.join(self.folder, "pictures"))  # of the same name, in the clone
+        os.makedirs(os.path.join(self.folder, "pictures"))  # with the same name, in the clone
         self.assertEqual(self.run_on("pictures", cwd=os.path.dirname(here)), (0, here))
         self.assertEqual(self.run_on("../there/pictures", cwd=os.path.dirname(here)), (0, self.sources[1]))
 

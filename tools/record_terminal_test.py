@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of tools/record_terminal: what a screen shows after what a program wrote, how it is drawn, what a scene is. tools/check runs
-it."""
+"""Tests of tools/record_terminal: a screen's contents after a program's output, their drawing, and the parsing of
+scenes. tools/check runs it."""
 import importlib.machinery
 import os
 import re
@@ -86,7 +86,7 @@ class SceneTest(unittest.TestCase):
                          [(2, "columns", "80"), (4, "pane", "one 4 a b"), (5, ("one", "$"), "ls -l"), (6, ("one", "~"), "a$"),
                           (7, ("one", "^C"), ""), (8, "pause", "1")])
 
-    def test_a_line_that_is_no_step_is_named(self):
+    def test_error_names_a_line_that_is_not_a_step(self):
         with self.assertRaisesRegex(ValueError, 'line 2: "wait x" is no step'):
             module.parse("columns 80\nwait x\n")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/setup with pip and unzip that the tests play: nothing that was unpacked by halves is taken for LibTorch."""
+"""Tests tools/setup with simulated pip and unzip: a partly unpacked folder is never taken for LibTorch."""
 import os
 import subprocess
 import tempfile
@@ -7,7 +7,7 @@ import unittest
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 VERSION = "#define TORCH_VERSION_MAJOR 2\\n#define TORCH_VERSION_MINOR 11\\n"
-# What each program does in the place of Debian's.
+# Replacements of Debian's programs.
 PIP = """while [ "$1" != -d ]; do shift; done
 touch "$2/a.whl" "$2/b.whl"
 """
@@ -46,11 +46,11 @@ class SetupTest(unittest.TestCase):
         return done.returncode, done.stdout + done.stderr
 
     def left(self):
-        """What lies beside LibTorch, and among temporary files."""
+        """Returns what is left beside LibTorch, and among temporary files."""
         beside = os.listdir(os.path.dirname(self.libtorch))
         return beside + [name for name in os.listdir(self.folder) if name.startswith("mtrun-wheels")]
 
-    def test_what_was_unpacked_whole_is_there(self):
+    def test_complete_libtorch_is_kept(self):
         status, said = self.setup(UNZIP)
         self.assertEqual(status, 0, said)
         self.assertEqual(self.left(), ["libtorch-2.11.0"])
@@ -63,7 +63,7 @@ class SetupTest(unittest.TestCase):
         self.assertEqual(self.left(), [])
         self.assertIn("LibTorch 2.11 missing", self.setup(UNZIP, "--check")[1])
 
-    def test_what_was_there_before_stays(self):
+    def test_existing_libtorch_is_kept(self):
         os.makedirs(os.path.join(self.libtorch, "torch"))
         self.assertEqual(self.setup(UNZIP + DISK_FULL)[0], 1)
         self.assertEqual(self.left(), ["libtorch-2.11.0"])

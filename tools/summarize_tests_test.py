@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of tools/summarize_tests: each way in which a run could look green although tests are missing. tools/check runs it."""
+"""Tests of tools/summarize_tests: each way to pass although tests are missing. tools/check runs it."""
 import importlib.machinery
 import os
 import re
@@ -111,7 +111,7 @@ class SummarizeTest(unittest.TestCase):
         self.assertIn("FAILED   dev: all: left no results", said)
         self.assertIn("FAILED   fuzz: all: left no results", said)
         self.ends("2 passed, 0 failed, 0 skipped", 0)
-        self.write("fuzz.failed", "no compiler")  # said as such, and so is a build
+        self.write("fuzz.failed", "no compiler")  # reported, like a build
         self.write("build-dev.failed", "no compiler")
         self.write("expected", "release\ndev\n")
         self.ends("2 passed, 2 failed, 0 skipped", 1, floor=floor)
@@ -120,21 +120,21 @@ class SummarizeTest(unittest.TestCase):
         self.ctest(PASS)
         self.assertIn("FAILED   release: all: has no floor", self.ends("1 passed, 1 failed, 0 skipped", 1, floor={"dev": 1}))
 
-    def test_without_a_list_of_parts_nobody_knows_what_is_missing(self):
+    def test_missing_list_of_parts_fails(self):
         self.ctest(PASS)
         os.remove(os.path.join(self.folder.name, "parts"))
         self.assertIn("no list of parts", self.ends("1 passed, 1 failed, 0 skipped", 1, floor={"release": 1}))
         self.ends("1 passed, 0 failed, 0 skipped", 0)
 
     def step(self, *ctests, count="5"):
-        """A step that has run ctest, once or more often, in a build of its own."""
+        """A step that ran ctest once or more in its own build."""
         self.ctest(PASS)
         self.write("cuda.ok", "")
         self.write("cuda.count", count)
         for number, cases in enumerate(ctests, 1):
             self.write(f"cuda-{number}.xml", f"<testsuite>{cases}</testsuite>")
 
-    def test_what_a_step_has_skipped_counts_for_no_floor(self):
+    def test_skipped_cases_of_a_step_lower_its_floor(self):
         self.step(SKIP + PASS, PASS)
         skips = self.write("skips", "always: needs \\d+ GPU  # most have none\n")
         said = self.ends("4 passed, 0 failed, 1 skipped", 0, skips=skips, floor={"release": 1, "cuda": 7})
@@ -142,7 +142,7 @@ class SummarizeTest(unittest.TestCase):
         self.assertIn("ran      cuda: 3 cases", said)
         self.assertIn("FAILED   cuda: all: 7 cases, at least 8", self.ends("4 passed, 1 failed, 1 skipped", 1, floor={"release": 1, "cuda": 8}))
 
-    def test_what_a_step_has_skipped_needs_a_line_in_the_list(self):
+    def test_skipped_cases_of_a_step_need_a_line_in_the_list(self):
         self.step(SKIP)
         self.ends("2 passed, 0 failed, 1 skipped", 0)
         self.assertIn("cuda: A.C: skipped, and tools/test_skips does not allow it",
@@ -167,11 +167,11 @@ class SummarizeTest(unittest.TestCase):
         done = subprocess.run(["bash", "-c", f"{function}\ncount_parts {log}"], capture_output=True, text=True, check=True)
         self.assertEqual(done.stdout, "24\n")
 
-    def test_what_is_not_built_fails(self):
+    def test_unbuilt_test_fails(self):
         self.ctest(PASS + '<testcase name="x_test_NOT_BUILT" status="notrun"><skipped message="Unable to find executable"/></testcase>')
         self.ends("1 passed, 1 failed, 0 skipped", 1)
 
-    def test_what_did_not_start_fails(self):
+    def test_unstarted_test_fails(self):
         self.ctest(PASS + '<testcase name="A.E" status="notrun"><skipped message="Unable to find executable"/></testcase>')
         self.assertIn("did not run", self.ends("1 passed, 1 failed, 0 skipped", 1))
 
@@ -185,7 +185,7 @@ class SummarizeTest(unittest.TestCase):
         self.ends("1 passed, 0 failed, 1 skipped", 0, skips=usual)
         self.ends("1 passed, 1 failed, 0 skipped", 1, skips=usual, full=True)
 
-    def test_a_disabled_case_is_no_pass(self):
+    def test_disabled_case_does_not_pass(self):
         self.ctest(PASS + '<testcase name="A.F" status="disabled"><system-out>Disabled</system-out></testcase>')
         self.ends("1 passed, 0 failed, 1 skipped", 0)
 
@@ -225,14 +225,14 @@ class SummarizeTest(unittest.TestCase):
         self.write("build-dev.failed", "no compiler")
         self.assertIn("no compiler", self.ends("2 passed, 1 failed, 0 skipped", 1))
 
-    def test_what_a_step_leaves_out_needs_a_line_in_the_list(self):
+    def test_omitted_part_of_a_step_needs_a_line_in_the_list(self):
         self.ctest(PASS)
         self.write("package.ok", "")
         self.write("package.skips", "a clean root: needs root\n")
         self.assertIn("skipped  package: a clean root: needs root", self.ends("2 passed, 0 failed, 1 skipped", 0))
         self.ends("2 passed, 1 failed, 0 skipped", 1, skips=self.write("allowed", "always: no GPU  # most have none\n"))
 
-    def test_a_name_that_no_test_has_is_no_success(self):
+    def test_unknown_test_name_fails(self):
         self.ctest("")
         self.write("check.ok", "")
         self.ends("1 passed, 1 failed, 0 skipped", 1, some=True)
@@ -246,7 +246,7 @@ class SummarizeTest(unittest.TestCase):
         self.write("build-release.failed", "no compiler")
         self.ends("1 passed, 1 failed, 0 skipped", 1, some=True)
 
-    def test_nothing_that_passed_is_no_success(self):
+    def test_no_passed_case_fails(self):
         self.ctest("")
         self.ends("0 passed, 0 failed, 0 skipped", 1)
 

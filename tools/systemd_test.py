@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What systemd makes of configs/systemd/mtrdzv.service: it knows every line, and rates what the service may do as docs/clusters.md
-says; and what a shell makes of the commands in its head. Needs systemd-analyze; no systemd has to run."""
+"""Checks configs/systemd/mtrdzv.service with systemd: every line is known, and the service's rights have the rating in
+docs/clusters.md. Also checks the shell commands in its head. Needs systemd-analyze, but no running systemd."""
 import os
 import re
 import subprocess
@@ -17,7 +17,7 @@ def read(*path):
 
 class UnitTest(unittest.TestCase):
     def analyze(self, verb, unit, *options):
-        """The status and output of systemd-analyze for that text as mtrdzv.service."""
+        """Returns the status and output of systemd-analyze for that text as mtrdzv.service."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "mtrdzv.service")
             with open(path, "w", encoding="utf-8") as file:
@@ -27,7 +27,7 @@ class UnitTest(unittest.TestCase):
         return done.returncode, done.stdout
 
     def setUp(self):
-        # It looks for the program, which is installed on no machine that builds it.
+        # systemd-analyze looks for the program, which is not installed on build machines.
         self.unit = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", read("configs", "systemd", "mtrdzv.service"), flags=re.M)
 
     def test_every_line_is_known(self):
@@ -41,15 +41,15 @@ class UnitTest(unittest.TestCase):
         status, output = self.analyze("security", self.unit, "--offline=true", f"--threshold={round(10 * said)}")
         self.assertEqual(status, 0, output[-200:])
 
-    def test_what_opens_it_is_seen(self):
+    def test_weakened_unit_is_rejected(self):
         opened = re.sub(r"^(Protect\w+|Private\w+|SystemCallFilter)=.*\n", "", self.unit, flags=re.M)
         self.assertNotEqual(self.analyze("security", opened, "--offline=true", "--threshold=20")[0], 0)
 
 
 class HeadTest(unittest.TestCase):
     def told(self, shell, token):
-        """What the command in the unit's head makes of what is typed, on a machine without mtrun: text and mode, None where there
-        is no file."""
+        """Runs the command in the unit's head with this input, on a machine without mtrun. Returns the file's text and
+        mode; None if there is no file."""
         command = re.search(r"^# +(\(umask .*?\))( +#.*)?$", read("configs", "systemd", "mtrdzv.service"), flags=re.M)[1]
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "mtrdzv.env")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of trainers/program/trainer.sh: which of two trainers it starts, and with which libraries."""
+"""Tests of trainers/program/trainer.sh: the trainer that it starts, and its libraries."""
 import os
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ int main(int, char** argv) { here(); return std::printf("%s\\n%s\\n", argv[0], s
 
 
 class TrainerScriptTest(unittest.TestCase):
-    """A trainer that links libtorch_cpu.so, and one that links libtorch_cuda.so and a library in nvidia/, each a stub."""
+    """Stubs: a trainer that links libtorch_cpu.so; one that links libtorch_cuda.so and a library in nvidia/."""
 
     @classmethod
     def setUpClass(cls):
@@ -56,7 +56,7 @@ class TrainerScriptTest(unittest.TestCase):
         return shutil.copy(source, target)
 
     def started(self):
-        """(its name, its folders of libraries)"""
+        """Returns (the program's name, its folders of libraries)."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("MT_", "LD_"))}
         said = subprocess.run([self.script], check=True, capture_output=True, text=True, env=kept).stdout.splitlines()
         return os.path.basename(said[0]), [os.path.relpath(os.path.realpath(path), os.path.realpath(self.folder))
@@ -71,7 +71,7 @@ class TrainerScriptTest(unittest.TestCase):
         self.assertEqual(self.started(), ("trainer-cuda", ["torch/lib", "nvidia/cu13/lib"]))
 
     def test_without_one_library_the_other_starts(self):
-        """The set of tools/setup: LibTorch of the full wheel, without most of NVIDIA's. Or that of another CUDA."""
+        """The full wheel without most of NVIDIA's libraries (tools/setup), or with those of another CUDA."""
         self.copy(self.at("libtorch_cuda.so"), "torch", "lib", "libtorch_cuda.so")
         self.assertEqual(self.started(), ("trainer", ["torch/lib"]))
 
@@ -80,7 +80,7 @@ class TrainerScriptTest(unittest.TestCase):
         self.copy(self.at("libtorch_cuda.so"), "torch", "lib", "libtorch_cuda.so")
         self.assertEqual(self.started(), ("trainer", ["torch/lib"]))
 
-    def test_what_is_missing_is_told_but_not_where_several_nodes_must_hear_of_it(self):
+    def test_missing_library_is_named_except_by_the_check_of_several_nodes(self):
         os.remove(os.path.join(self.folder, "torch", "lib", "libtorch_cpu.so"))
         env = {**os.environ, "MT_TORCH_DIR": self.folder}
         for words, status, lines in (((), 2, 1), (("--check", "--epochs", "1"), 2, 1), (("--check_settings", "--epochs", "1"), 127, 0)):

@@ -35,7 +35,7 @@ def sha256(data):
 
 
 def step(number, head=HEAD, **changes):
-    """The honest line of a step: two workers, and from step 7 on one."""
+    """Returns the honest line of a step: two workers, and one from step 7 on."""
     order = samples.Order(head, number // EACH)
     first = number % EACH * BATCH
     ids = [order.sample(p) for p in range(first, min(first + BATCH, SIZE))]
@@ -60,7 +60,7 @@ class VerifyTest(unittest.TestCase):
         self.head = {**HEAD, "data": self.data("data")}
 
     def data(self, name, **changes):
-        """Writes the index of a data set; its digest."""
+        """Writes the index of a data set; returns its digest."""
         index = {"format": "mtrun-packed", "version": 1, "splits": {"train": {"images": SIZE}}, **changes}
         digest = sha256(canonical(index))
         self.write(name, "index.json", json.dumps({**index, "digest": digest}))
@@ -80,8 +80,8 @@ class VerifyTest(unittest.TestCase):
     def ledger(self, run, lines, head=None):
         previous, text, before = "0" * 64, b"", None
         for entry in [{**entry} for entry in [head or self.head] + lines]:
-            late = entry.pop("late", False)  # by a writer that knows nothing of the line before
-            behind = late or entry.pop("behind", False)  # by one that began before the line before was there
+            late = entry.pop("late", False)  # its writer did not know the line before
+            behind = late or entry.pop("behind", False)  # its writer began before the line before existed
             line = json.dumps({**entry, "prev": before if behind else previous}).encode()
             text += line + b"\n"
             if not late:
@@ -89,7 +89,7 @@ class VerifyTest(unittest.TestCase):
         self.write(run, "ledger.jsonl", text)
 
     def run_of(self, lines, run="run", head=None, report=None):
-        """A whole folder as a trainer leaves it."""
+        """Writes a complete folder like a trainer."""
         self.ledger(run, lines, head)
         self.settings(run)
         made = max([line["step"] for line in lines if "step" in line], default=-1) + 1
@@ -118,14 +118,14 @@ class VerifyTest(unittest.TestCase):
         self.assertIn(why, text)
         self.assertTrue(text.endswith("NOT exactly once\n"), text)
 
-    # ---- what is honest passes
+    # ---- honest runs pass
 
     def test_an_honest_run(self):
         self.run_of(steps())
         self.assertTrue(self.verify(0).endswith("\nevery sample exactly once\n"))
 
     def streamed(self, run="run", order=STREAMS, **changes):
-        """A run in streams; its head."""
+        """Writes a run in streams; returns its head."""
         shards = [{"images": count} for count in STREAMS["shards"]]
         data = self.data("data", splits={"train": {"images": SIZE, "shards": shards}})
         self.run_of([step(number, order) for number in range(STEPS)], run=run, head={**order, "data": data, **changes})
@@ -136,7 +136,7 @@ class VerifyTest(unittest.TestCase):
             self.assertTrue(self.verify(0).endswith("\nevery sample exactly once\n"))
 
     def keeps_back(self, share, counts, head=HEAD, shards=None):
-        """A run that keeps `share` of the training images back, of classes of so many; the data set has `shards`."""
+        """Writes a run that keeps `share` back, with classes of `counts` images; the data set has `shards`."""
         train = {"images": sum(counts), "class_counts": counts, "shards": [{"images": count} for count in shards or [sum(counts)]]}
         data = self.data("data", splits={"train": train})
         self.run_of([step(number, head) for number in range(STEPS)], head={**head, "data": data})
@@ -156,7 +156,7 @@ class VerifyTest(unittest.TestCase):
         self.keeps_back("0.1", [SIZE + 2], STREAMS, [STREAMS["shards"][0] - 1] + STREAMS["shards"][1:5] + [5])
         self.rejected("the ledger's counts of shards are not those of")
 
-    def test_of_each_class_as_many_are_kept_back_as_the_trainer_keeps(self):
+    def test_validation_share_of_each_class_equals_the_trainers(self):
         for share, counts in (("0.1", [10, 9, 1]), ("0.05", [2, 18]), ("0.5", [2, 2, 32]), ("0.4", [25, 5]), ("0.9", [1, 180]),
                               ("0.9", [2, 170]), ("0.125", [20, 1]), ("1e-3", [19, 0]), ("0.000", [SIZE])):
             with self.subTest(share=share, counts=counts):
@@ -236,7 +236,7 @@ class VerifyTest(unittest.TestCase):
         self.verify(0, runs=("kept", "lost"))
 
     def test_a_writer_continues_from_another_branch_than_the_file(self):
-        """Generation 2 began again from step 3 and died; the state of generation 1, at step 7, was held by a frozen node."""
+        """Generation 2 restarted from step 3 and died; a frozen node held the state of generation 1 at step 7."""
         lines = steps(range(6)) + steps(range(3, 5), generation=2, loss="9")
         begin = [{"rewind": 7, "generation": 4, "of": 1}] + steps(range(5, 7))
         self.run_of(lines + begin + steps(range(7, STEPS), generation=4))
@@ -252,7 +252,7 @@ class VerifyTest(unittest.TestCase):
         self.assertIn("every sample exactly once", self.verify(0))  # the first one counts
 
     def test_branches_in_the_folders_of_two_nodes(self):
-        """Each began alone from its own disk; the one that came further counts, whatever the numbers are."""
+        """Each began alone from its own disk; the one that reached further counts, whatever the numbers are."""
         away = steps(range(7)) + [{"rewind": 7, "generation": 90, "of": 1}] + steps(range(7, 9), generation=90)
         self.run_of(away, run="away")
         self.run_of(steps(range(7), generation=1) + [{"rewind": 7, "generation": 30, "of": 1}] + steps(range(7, STEPS), generation=30),
@@ -276,7 +276,7 @@ class VerifyTest(unittest.TestCase):
         self.run_of(lines)
         self.assertIn("skipped steps 1", self.verify(0))
 
-    def test_what_a_killed_writer_left_of_a_line(self):
+    def test_partial_line_of_a_killed_writer_is_accepted(self):
         self.run_of(steps())
         path = os.path.join(self.folder, "run", "ledger.jsonl")
         with open(path, "ab") as file:
@@ -391,7 +391,7 @@ class VerifyTest(unittest.TestCase):
         self.settings("run", seed=4)
         self.rejected("seed is 3, the settings beside it have 4")
 
-    def test_samples_that_nobody_gathered(self):
+    def test_samples_that_were_not_gathered_are_rejected(self):
         lines = steps()
         lines[6] = {**lines[6], "samples": 3}
         self.run_of(lines)
@@ -494,7 +494,7 @@ class VerifyTest(unittest.TestCase):
         self.write("run", "step_10", "state.json", json.dumps({"run": HEAD["run"], "identity": []}))
         self.rejected("state.json is not what was saved")
 
-    def test_a_loss_that_is_no_number_of_a_computer(self):
+    def test_loss_beyond_floating_point_is_rejected(self):
         self.run_of(steps(loss=10**400))
         self.rejected("15 applied steps have a loss that is not finite, the first is 0")
 

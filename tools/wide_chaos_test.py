@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Tests of what a wide storm concludes (tools/chaos train --wide), and of its own reading of ledgers. tools/check runs it."""
+"""Tests of a wide storm's verdicts (tools/chaos train --wide) and its reading of ledgers. tools/check runs it."""
 import collections
 import hashlib
 import itertools
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -48,7 +49,7 @@ def rewind(number, generation, of=None):
 
 
 def texts(lines, previous=plain_ledger.FIRST):
-    """The lines as they are in a file, each with the digest of the one before it unless it has one."""
+    """Yields the lines as in a file, each with the digest of the one before unless it has its own."""
     for line in lines:
         text = line if isinstance(line, bytes) else json.dumps({**line, "prev": line.get("prev", previous)}).encode()
         previous = hashlib.sha256(text).hexdigest()
@@ -71,9 +72,10 @@ class FolderTest(unittest.TestCase):
             file.write(b"\n".join(texts([head or HEAD, *lines])) + b"\n")
         return os.path.join(self.folder, name)
 
-    def checkpoint(self, folder, name, generation, number, lineage=None, weights=b"weights", run=HEAD["run"]):
+    def checkpoint(self, folder, name, generation, number, lineage=None, weights=b"weights", run=HEAD["run"], last_step=None):
         state = {"run": run, "position": {"generation": generation, "steps": number, "evaluated": False}}
         state.update({"lineage": lineage} if lineage else {})
+        state.update({"progress": {"last_step": last_step}} if last_step else {})
         files = {"model.safetensors": weights, "state.json": json.dumps(state).encode()}
         for file, data in files.items():
             with open(self.path(folder, name, file), "wb") as out:
@@ -126,7 +128,7 @@ class GoodLedgerTest(FolderTest):
         self.assert_whole(self.ledger(*steps(1, 0, 3), *steps(2, 3, 6), rewind(3, 4, of=1), *steps(4, 3, 5), rewind(6, 7, of=2),
                                       *steps(7, 6, 8)))
 
-    def test_remembered_steps_may_be_behind_those_of_a_higher_generation(self):
+    def test_remembered_steps_may_follow_those_of_a_higher_generation(self):
         first = self.ledger(*steps(1, 0, 2), *steps(3, 4, 8), name="a")
         second = self.ledger(*steps(1, 0, 2), *steps(3, 4, 5), *steps(2, 2, 4), name="b")
         self.assert_whole(first, second)
@@ -141,7 +143,7 @@ class GoodLedgerTest(FolderTest):
         self.assertEqual(plain_ledger.Book([folder]).walk(), [(7, 5, None), (1, 0, 5)])
 
     def test_the_file_whose_branch_is_furthest_counts(self):
-        """Numbers do not tell the order of branches: the one that began from an old disk has a random gap."""
+        """Numbers do not give the order of branches: the one that began from an old disk has a random gap."""
         shorter = self.ledger(*steps(1, 0, 3), rewind(3, 40000, of=1), *steps(40000, 3, 5), name="a")
         longer = self.ledger(*steps(1, 0, 3), *steps(2, 3, 6), *steps(4, 6, 8), name="b")
         self.assert_whole(shorter, longer)
@@ -154,7 +156,7 @@ class GoodLedgerTest(FolderTest):
         self.assert_whole(folder)
         self.assertEqual(plain_ledger.Book([folder]).walk(), [(9, 6, None), (2, 3, 6), (1, 0, 3)])
 
-    def test_of_a_late_writer_the_steps_count_and_nothing_else(self):
+    def test_only_the_steps_of_a_late_writer_count(self):
         seen = hashlib.sha256(list(texts([HEAD, *steps(1, 0, 4), *steps(2, 4, 6)]))[-1]).hexdigest()
         late = [{**step(4, 1), "prev": 64 * "e"}, {**rewind(1, 1), "prev": 64 * "e"},
                 {"checkpoint": 4, "generation": 1, "weights": "w", "prev": 64 * "e"}]
@@ -165,7 +167,7 @@ class GoodLedgerTest(FolderTest):
     def test_a_rewind_within_a_generation_takes_its_steps_back(self):
         self.assert_whole(self.ledger(*steps(1, 0, 5), rewind(3, 1), step(3, 1, loss="1.6"), *steps(1, 4, 8)))
 
-    def test_what_a_killed_writer_left_is_no_line(self):
+    def test_partial_line_of_a_killed_writer_is_ignored(self):
         self.assert_whole(self.ledger(*steps(1, 0, 5), b'{"step":5,"ep', *steps(1, 5, 8)))
 
     def test_the_first_line_of_a_generation_may_not_know_of_a_late_one(self):
@@ -216,10 +218,10 @@ class BrokenLedgerTest(FolderTest):
         self.assert_says("0 steps have no line", self.ledger())
 
     def test_a_generation_that_does_not_say_that_it_left_a_branch(self):
-        """Without its rewind it seems to continue generation 2, which begins behind it."""
+        """Without its rewind it seems to continue generation 2, which begins after it."""
         self.assert_says("no line that counts", self.ledger(*steps(1, 0, 3), *steps(2, 4, 7), *steps(3, 3, 4), *steps(3, 5, 8)))
 
-    def test_a_generation_that_continues_one_that_nobody_wrote(self):
+    def test_generation_that_continues_an_unwritten_one_is_rejected(self):
         self.assert_says("of which no ledger has a line", self.ledger(*steps(1, 0, 3), rewind(3, 5, of=4), *steps(5, 3, 8)))
 
     def test_a_generation_that_continues_two_others(self):
@@ -263,6 +265,18 @@ class BrokenLedgerTest(FolderTest):
         self.assert_says("step_8: its lineage has 1 steps of generation 2 that no ledger has, the first is 3", folder)
 
 
+    def test_record_in_a_moved_checkpoint_replaces_the_line_of_its_last_step(self):
+        folder = self.ledger(*steps(1, 0, 4), *steps(2, 4, 6))
+        record = {"generation": 3, "step": 6, **plain_ledger.record_of(HEAD, 6)}
+        left = self.checkpoint("run", "branch_3_step_7", 3, 7, lineage((1, 0), (2, 4), (3, 6)), last_step=record)
+        self.assertEqual(plain_ledger.check([folder])[0], [])
+        shutil.rmtree(left)
+        self.checkpoint("run", "branch_3_step_7", 3, 7, lineage((1, 0), (2, 4), (3, 6)), last_step={**record, "hash": 1})
+        self.assert_says("the record of its last step has other samples", folder)
+        self.checkpoint("run", "branch_3_step_8", 3, 8, lineage((1, 0), (2, 4), (3, 6)), last_step={**record, "step": 5})
+        self.assert_says("branch_3_step_8: no ledger has step 7 of generation 3", folder)
+
+
 class KeptTest(FolderTest):
     def look(self, *times):
         disk = kept.Disk(os.path.join(self.folder, "run"))
@@ -277,13 +291,13 @@ class KeptTest(FolderTest):
             os.remove(self.path("run", name, file))
         os.rmdir(self.path("run", name))
 
-    def test_a_checkpoint_may_go_once_one_descends_from_it(self):
+    def test_checkpoint_may_be_removed_once_one_descends_from_it(self):
         disk = self.look(lambda: self.checkpoint("run", "step_3", 1, 3, lineage((1, 0))),
                          lambda: self.checkpoint("run", "step_6", 2, 6, lineage((1, 0), (2, 4))), lambda: self.remove("step_3"))
         self.assertEqual(disk.problems, [])
         self.assertEqual(disk.furthest(), (6, 2))
 
-    def test_it_may_not_go_for_one_of_another_branch(self):
+    def test_checkpoint_may_not_be_removed_for_one_of_another_branch(self):
         for later in (lineage((1, 0), (2, 2)), None):
             disk = self.look(lambda: self.checkpoint("run", "step_4", 1, 4, lineage((1, 0))),
                              lambda: self.checkpoint("run", "step_3", 2, 3, later), lambda: self.remove("step_4"))
@@ -291,7 +305,7 @@ class KeptTest(FolderTest):
             self.assertIn("step_4 of generation 1 is lost", disk.problems[0])
             self.remove("step_3")
 
-    def test_a_further_one_of_another_branch_does_not_stand_for_it_either(self):
+    def test_further_checkpoint_of_another_branch_does_not_replace_it(self):
         disk = self.look(lambda: self.checkpoint("run", "step_4", 1, 4, lineage((1, 0))),
                          lambda: self.checkpoint("run", "step_9", 2, 9, lineage((1, 0), (2, 2))), lambda: self.remove("step_4"))
         self.assertEqual(len(disk.problems), 1)
@@ -352,7 +366,7 @@ class RunsTest(FolderTest):
         self.assertEqual((redone.total, redone.again, redone.problems), (4, 1, []))
 
     def test_generations_follow_each_other_in_time_and_not_by_number(self):
-        """Generation 40000 began from an old disk; 4 continues what had been done on the other node, which is further."""
+        """Generation 40000 began from an old disk; 4 continues the other node's state, which is further."""
         lines = [*steps(1, 0, 3), rewind(3, 40000, of=1), *steps(40000, 3, 5)]
         watch = self.watch(*lines)
         other = self.ledger(*steps(1, 0, 3), *steps(2, 3, 6), *steps(4, 6, 8), name="other")
@@ -369,21 +383,21 @@ class RunsTest(FolderTest):
         self.assertEqual((redone.total, redone.judged, redone.problems), (3, 1, []))
 
     def said_of_disk(self, generation, number, seen):
-        """What is said of a run that goes from generation 2 to generation 3 if this checkpoint was on the disk."""
+        """Returns the errors of a run that goes from generation 2 to 3 if this checkpoint was on the disk."""
         watch = self.watch(*steps(1, 0, 5), *steps(2, 5, 9), rewind(5, 3, of=1), *steps(3, 5, 8))
         watch.first[3] = 30.0
         found = kept.Checkpoint(HEAD["run"], generation, number, False, None, seen)
         disks = types.SimpleNamespace(disks={watch.folders[0]: types.SimpleNamespace(ever=[found])})
         return list(wide_runs.gone_back(plain_ledger.Book(watch.folders), self.story(watch, g3=["node0"]), watch, disks, 1))
 
-    def test_a_run_that_goes_back_behind_a_checkpoint_is_seen(self):
+    def test_run_that_goes_back_before_a_checkpoint_is_found(self):
         self.assertEqual(len(self.said_of_disk(2, 8, 20.0)), 1)
         self.assertEqual(len(self.said_of_disk(1, 6, 20.0)), 1, "the steps count and not the generation")
         self.assertEqual(len(self.said_of_disk(40000, 6, 20.0)), 1)
         self.assertEqual(self.said_of_disk(2, 8, 29.0), [], "it was saved while the generation began")
         self.assertEqual(self.said_of_disk(2, 5, 20.0), [], "the run has as many steps")
 
-    def test_a_run_that_goes_back_behind_a_member_is_seen(self):
+    def test_run_that_goes_back_before_a_member_is_found(self):
         for faults, of_last, problems in (((), ["node0"], 1), ((), ["node1"], 0),
                                           (({"kind": "node", "node": 0, "from": 25.0, "to": 26.0},), ["node0"], 0)):
             watch = self.watch(*steps(1, 0, 5), *steps(2, 5, 9), *steps(4, 9, 10), rewind(5, 7, of=1), *steps(7, 5, 8))
@@ -419,7 +433,7 @@ class RunsTest(FolderTest):
         self.assertEqual(len(list(watch.late_problems())), 1)
 
     def test_steps_that_a_new_writer_repeats_are_not_late(self):
-        """Those of generation 4 were in no file yet: its writer died before it wrote them."""
+        """Those of generation 4 were in no file yet, because its writer died first."""
         watch = self.watch(*steps(1, 0, 3), *steps(2, 3, 9))
         self.more(watch, 30.0, rewind(5, 7, of=4), *steps(1, 2, 3), *steps(4, 3, 5))
         self.assertEqual((watch.order(), watch.current, watch.steps), ([1, 2, 4, 7], 7, 5))
@@ -459,7 +473,7 @@ class Machine:
 
 
 class Storm(wide.WideStorm):
-    """One with five such nodes. `furthest`: steps and generation of each node's disk, of all nodes where there is only one."""
+    """A storm with five such nodes. `furthest`: steps and generation of each node's disk, or of the only one."""
 
     def __init__(self, *furthest, hosts=()):
         self.nodes, self.todo, self.order, self.fired, self.problems = list(map(Machine, range(5))), [], itertools.count(), [], []
@@ -479,7 +493,7 @@ class Storm(wide.WideStorm):
         return "".join(each.state[0] for each in self.nodes)
 
     def pass_time(self):
-        """Does what is to be done later, once."""
+        """Runs the scheduled actions once."""
         todo, self.todo = sorted(self.todo), []
         for _when, _number, what in todo:
             what()
@@ -542,7 +556,7 @@ class FaultsTest(unittest.TestCase):
         self.assertEqual(storm.victim(self.fault("loss")).number, 0)
         self.assertEqual(Storm((60, 3)).victim(self.fault("node")).number, 0, "the others read the same folder")
 
-    def test_of_a_drained_mtrun_the_status_counts(self):
+    def test_status_of_a_drained_mtrun_counts(self):
         for status, problems in ((0, 0), (143, 0), (1, 1), (-9, 1)):
             storm = Storm((60, 3))
             storm.nodes[0].front.wait = lambda status=status: status
@@ -558,6 +572,23 @@ class FaultsTest(unittest.TestCase):
             storm.nodes[4].last_words, storm.nodes[4].front.returncode, storm.forgotten = lambda words=words: words, 1, 0
             storm.ended_by_itself(storm.nodes[4])
             self.assertEqual((len(storm.problems), storm.forgotten), (problems, 1 - problems))
+
+    def test_a_node_may_be_refused_because_its_empty_disk_is_read_only_and_not_otherwise(self):
+        for furthest, words, problems in (((60, 3), "Read-only file system", 1), ((0, 0), "Read-only file system", 0), ((0, 0), "oh", 1)):
+            storm = Storm((60, 3), (60, 3), furthest)
+            storm.nodes[2].last_words, storm.nodes[2].front.returncode = lambda words=words: words, 2
+            storm.run_folders = lambda: [f"{number}/run" for number in range(3)]
+            storm.ended_by_itself(storm.nodes[2])
+            self.assertEqual((len(storm.problems), storm.nodes[2].state), (problems, node.DOWN))
+
+    def test_the_storm_of_the_next_run_is_not_calm(self):
+        storm = Storm((60, 3))
+        storm.event_logs = types.SimpleNamespace(copy=lambda: None)
+        with mock.patch.object(wide.train_storm.TrainStorm, "turn", lambda storm: None):
+            for steps_made, calm in ((60, False), (239, True), (0, False)):
+                storm.watched[-1].steps = steps_made
+                storm.turn()
+                self.assertEqual(storm.wants_calm, calm)
 
     def test_a_drained_mtrun_that_does_not_end_is_named_once(self):
         storm = Storm((60, 3))

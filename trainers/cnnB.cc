@@ -1,5 +1,5 @@
-// cnnB: ResNet-18 for images of 32x32 (11,173,962 parameters), AdamW under a cosine. configs/cnnB-tuned.yaml
-// holds a better recipe than the defaults below.
+// cnnB: ResNet-18 for images of 32x32 (11,173,962 parameters), AdamW with a cosine schedule.
+// configs/cnnB-tuned.yaml holds a better recipe than the defaults below.
 #include "trainers/models/resnet18.h"   // the network
 #include "trainers/program/program.h"   // settings, data, workers, steps, evaluation, report
 #include "trainers/tasks/classifier.h"  // cross-entropy, right predictions, confusion matrix

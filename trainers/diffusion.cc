@@ -1,6 +1,5 @@
 // diffusion: denoising diffusion (DDPM) with a U-Net on any packed set of images, unconditional or by class.
-// A moving average of the weights draws grids of samples through DDIM while it trains; --sample N draws from
-// saved weights without training.
+// The averaged weights draw grids of samples by DDIM during training. --sample N draws from saved weights.
 #include <unistd.h>
 #include <optional>
 
@@ -18,7 +17,7 @@
 #include "trainers/program/program.h"       // settings, data, workers, steps, evaluation, report
 #include "trainers/tasks/diffusion_task.h"  // noise, loss, samples
 #include "trainers/tasks/image_grid.h"      // pictures
-#include "trainers/weights/safetensors.h"   // weights from files
+#include "trainers/weights/init_from.h"     // weights from files
 
 namespace mtrun {
 namespace {
@@ -55,28 +54,30 @@ Option Choice(std::string name, std::string value, std::string help, std::vector
 }
 
 const std::vector<Option> kSettings = {
-    Number("channels", Kind::kInt, "64", "channels of the network's first level", 4),
-    Choice("mults", "1,2,2,2", "channels of each level, in units of --channels; each level halves the image"),
-    Number("blocks", Kind::kInt, "2", "residual blocks of a level", 1),
-    Choice("attention", "16", "sides of the levels that attend, comma-separated; 0: none"),
-    Choice("prediction", "epsilon", "what the network predicts: the noise or the velocity", {"epsilon", "v"}),
-    Choice("noise_schedule", "linear", "how noise grows over 1000 steps", {"linear", "cosine"}),
+    Number("channels", Kind::kInt, "64", "Channels of the network's first level.", 4),
+    Choice("mults", "1,2,2,2",
+           "Channels of each level, in units of --channels; each level halves the image."),
+    Number("blocks", Kind::kInt, "2", "Residual blocks of a level.", 1),
+    Choice("attention", "16", "Resolutions of the levels with attention, comma-separated; 0: none."),
+    Choice("prediction", "epsilon", "Target of the network: the noise (epsilon) or the velocity (v).",
+           {"epsilon", "v"}),
+    Choice("noise_schedule", "linear", "Schedule of the noise over 1000 steps.", {"linear", "cosine"}),
     {.spec = {.name = "conditional",
               .kind = Kind::kBool,
               .default_text = "false",
-              .help = "learn the classes, and draw them in turn",
+              .help = "Train a class-conditional network; samples cycle through the classes.",
               .group = "Diffusion"},
      .scope = Scope::kRun},
     Number("label_drop", Kind::kDouble, "0.1",
-           "with conditional: part of the training images without a label", 0, 1),
-    Number("guidance", Kind::kDouble, "0", "with conditional: how far samples go beyond their class", 0),
-    Number("sample_every", Kind::kInt, "0", "steps between grids of samples in the model_folder, 0 = none",
+           "With --conditional: fraction of training images whose label is dropped.", 0, 1),
+    Number("guidance", Kind::kDouble, "0", "With --conditional: strength of classifier-free guidance.", 0),
+    Number("sample_every", Kind::kInt, "0", "Steps between grids of samples in the model_folder; 0: none.",
            0),
-    Number("sample_count", Kind::kInt, "64", "images of such a grid", 1),
-    Number("sample_steps", Kind::kInt, "50", "network calls that an image takes (DDIM)", 2, 1000),
+    Number("sample_count", Kind::kInt, "64", "Images in such a grid.", 1),
+    Number("sample_steps", Kind::kInt, "50", "DDIM steps (network calls) for each sample.", 2, 1000),
     Number("sample", Kind::kInt, "0",
-           "draw so many images from --init_from (default: model_ema.safetensors of the model_folder) to "
-           "samples.png there, and end",
+           "Draw this many images with the weights of --init_from, else of model_ema.safetensors in the "
+           "model_folder, to samples.png there, and exit.",
            0, {}, Scope::kFree),
 };
 
@@ -85,17 +86,16 @@ absl::StatusOr<std::vector<int64_t>> Numbers(const Settings& settings, const cha
   for (const absl::string_view part : absl::StrSplit(settings.Text(name), ',')) {
     int64_t number = 0;
     if (!absl::SimpleAtoi(part, &number) || number < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("--", name, " ", settings.Text(name),
-                                                     ": it takes whole numbers "
-                                                     "with commas between"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", name, " ", settings.Text(name), ": give whole numbers separated by commas"));
     }
     numbers.push_back(number);
   }
   return numbers;
 }
 
-/// --image_size is at most 65,535.
-constexpr size_t kMostHalvings = 16;
+/// Enough, because --image_size is at most 65,535.
+constexpr size_t kMaxHalvings = 16;
 
 absl::StatusOr<models::UnetOptions> NetworkOptions(const Settings& settings, int image_size,
                                                    int64_t classes) {
@@ -107,22 +107,22 @@ absl::StatusOr<models::UnetOptions> NetworkOptions(const Settings& settings, int
   MT_ASSIGN_OR_RETURN(options.mults, Numbers(settings, "mults"));
   MT_ASSIGN_OR_RETURN(options.attention, Numbers(settings, "attention"));
   const size_t halvings = options.mults.size() - 1;
-  if (halvings > kMostHalvings) {
+  if (halvings > kMaxHalvings) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--mults names ", options.mults.size(), " levels: at most ", kMostHalvings + 1));
+        absl::StrCat("--mults has ", options.mults.size(), " levels, but the limit is ", kMaxHalvings + 1));
   }
   if (absl::c_linear_search(options.mults, 0))
-    return absl::InvalidArgumentError("--mults: a level without channels; from 1 on");
+    return absl::InvalidArgumentError("--mults: each level must be at least 1");
   const int64_t divisor = int64_t{1} << halvings;
   if (image_size % divisor != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("images of ", image_size, " pixels do not halve ",
+    return absl::InvalidArgumentError(absl::StrCat("images of ", image_size, " pixels cannot be halved ",
                                                    halvings, " times: give --image_size a multiple of ",
-                                                   divisor, ", or fewer --mults"));
+                                                   divisor, ", or give fewer --mults"));
   }
   const int64_t groups = std::min(options.groups, options.channels);
   if (options.channels % 2 != 0 || options.channels % groups != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--channels ", options.channels, ": an even number up to 32, or a multiple of 32"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--channels ", options.channels, ": it must be an even number up to 32, or a multiple of 32"));
   }
   return options;
 }
@@ -154,12 +154,12 @@ absl::StatusOr<std::unique_ptr<trainers::Task>> MakeTask(const trainers::TaskInp
   return MakeDiffusion(in.settings, in.image_size, in.settings.Bool("conditional") ? in.classes : 0);
 }
 
-/// The file's class embedding has a row for each class and one for none.
+/// Returns the number of classes. The file's class embedding has a row for each class and one for "no class".
 absl::StatusOr<int64_t> ClassesOf(const trainers::NamedTensors& weights) {
   for (const auto& [name, tensor] : weights) {
     if (name != "class_embedding.weight") continue;
     if (tensor.dim() != 2 || tensor.size(0) < 2 || tensor.numel() == 0)
-      return absl::InvalidArgumentError(absl::StrCat("its ", name, " is no embedding of classes"));
+      return absl::InvalidArgumentError(absl::StrCat("its ", name, " is not an embedding of classes"));
     return tensor.size(0) - 1;
   }
   return 0;
@@ -168,17 +168,18 @@ absl::StatusOr<int64_t> ClassesOf(const trainers::NamedTensors& weights) {
 absl::Status DrawSamples(Settings settings) {
   const std::string folder = settings.Text("model_folder"), saved = folder + "/config.yaml";
   std::string file = settings.Text("init_from");
-  // The run's own settings say what network its weights are for.
+  // The run's own settings describe the network of its weights.
   if (access(saved.c_str(), R_OK) == 0) {
     MT_RETURN_IF_ERROR(trainers::ApplySettingsFile(saved, "diffusion", settings));
   }
   if (file.empty()) file = folder + "/model_ema.safetensors";
-  MT_ASSIGN_OR_RETURN(const trainers::NamedTensors weights, trainers::LoadTensors(file));
+  MT_ASSIGN_OR_RETURN(const trainers::NamedTensors weights,
+                      trainers::LoadWeights(file, {"class_embedding.weight"}));
   const int size = settings.IsSet("image_size") ? static_cast<int>(settings.Int("image_size")) : 32;
   const absl::StatusOr<int64_t> classes = ClassesOf(weights);
   if (!classes.ok()) return Annotate(classes.status(), file);
   MT_ASSIGN_OR_RETURN(const auto task, MakeDiffusion(settings, size, *classes));
-  MT_RETURN_IF_ERROR(trainers::InitFrom(file, task->module()));
+  MT_RETURN_IF_ERROR(Annotate(trainers::CopyInto(weights, task->module()), file));
   MT_RETURN_IF_ERROR(CheckWritable(folder));
   const std::string picture = folder + "/samples.png";
   absl::Status written;
@@ -202,6 +203,8 @@ std::optional<absl::Status> DrawIfAsked(const Settings& settings) {
 trainers::Program DiffusionProgram() {
   return {.name = "diffusion",
           .summary = "Trains a denoising diffusion model to draw images like those of a data set.",
+          .usage = "diffusion --sample N --model_folder RUN",
+          .example = "--image_size 32",
           .recipe = kRecipe,
           .settings = kSettings,
           .images = {.size = 0, .adjustable = true},

@@ -1,20 +1,18 @@
-// The training programs by name; each is described in a file of its own.
+// The training programs by name. Each is described in its own file.
 #include "trainers/program/trainers.h"
+#include "trainers/trainer_list.h"
 
 namespace mtrun {
 
-trainers::Program CnnAProgram();
-trainers::Program CnnBProgram();
-trainers::Program VitProgram();
-trainers::Program ResNet18Program();
-trainers::Program DiffusionProgram();
+#define MT_DECLARE(name, describe) trainers::Program describe();
+MT_TRAINERS(MT_DECLARE)
+#undef MT_DECLARE
 
 namespace {
 
-constexpr trainers::Trainer kTrainers[] = {
-    {"cnnA", CnnAProgram},         {"cnnB", CnnBProgram},           {"vit", VitProgram},
-    {"resnet18", ResNet18Program}, {"diffusion", DiffusionProgram},
-};
+#define MT_ROW(name, describe) {name, describe},
+constexpr trainers::Trainer kTrainers[] = {MT_TRAINERS(MT_ROW)};
+#undef MT_ROW
 
 }  // namespace
 }  // namespace mtrun

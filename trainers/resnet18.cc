@@ -1,8 +1,7 @@
 // resnet18: transfer learning with ResNet-18 for images of 224x224. Its body comes from a file (torchvision's
-// resnet18-*.pth or safetensors) and is frozen, its last layer is new; --train all trains everything, also
-// without a file. Smaller images are enlarged on the device. It can be started by hand too: --dist_url,
-// --world_size,
-// --rank, --gpu_ids.
+// resnet18-*.pth or safetensors) and is frozen, and its last layer is new. --train all trains everything,
+// with or without a file. Smaller images are enlarged on the device. It can also be started by hand:
+// --dist_url, --world_size, --rank, --gpu_ids.
 #include <cstdlib>
 
 #include "absl/strings/match.h"
@@ -12,10 +11,10 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "trainers/models/resnet18.h"        // the network
-#include "trainers/program/normalization.h"  // what --normalize auto is
+#include "trainers/program/normalization.h"  // meaning of --normalize auto
 #include "trainers/program/program.h"        // settings, data, workers, steps, evaluation, report
 #include "trainers/tasks/classifier.h"       // cross-entropy, right predictions, confusion matrix
-#include "trainers/weights/safetensors.h"    // weights from files
+#include "trainers/weights/init_from.h"      // weights from files
 
 namespace mtrun {
 namespace {
@@ -25,7 +24,7 @@ const trainers::Recipe kRecipe = {
     {"learning_rate", "0.001"}, {"amp", "auto"},      {"warmup_steps", "100"},
 };
 
-/// All workers and all restarts must agree on it.
+/// Makes an option that all workers and all restarts must agree on.
 trainers::Option OfRun(std::string name, std::string value, std::string help,
                        std::vector<std::string> choices = {}) {
   return {.spec = {.name = std::move(name),
@@ -36,7 +35,7 @@ trainers::Option OfRun(std::string name, std::string value, std::string help,
           .scope = trainers::Scope::kRun};
 }
 
-/// Likewise; checkpoints of releases that did not have it were made with `value`.
+/// Makes such an option. Checkpoints of releases that did not have it were made with `value`.
 trainers::Option OfScratch(std::string name, std::string value, std::string help, SettingSpec::Kind kind) {
   trainers::Option option = OfRun(std::move(name), value, std::move(help));
   option.spec.kind = kind;
@@ -45,7 +44,7 @@ trainers::Option OfScratch(std::string name, std::string value, std::string help
   return option;
 }
 
-/// Each worker has its own.
+/// Makes an option that each worker sets for itself.
 trainers::Option ByHand(std::string name, std::string value, std::string help) {
   return {.spec = {.name = std::move(name),
                    .default_text = std::move(value),
@@ -61,28 +60,29 @@ trainers::Option ByHand(std::string name, std::string value, std::string help, d
 }
 
 const std::vector<trainers::Option> kSettings = {
-    OfRun("weights", "", "file with the weights to start from: torchvision's resnet18-*.pth, or safetensors"),
-    OfRun("train", "auto", "what learns; auto: the last layer where there are --weights, else everything",
+    OfRun("weights", "",
+          "File with the weights to start from: torchvision's resnet18-*.pth, or safetensors."),
+    OfRun("train", "auto", "Layers to train; auto: the last one if there are --weights, else all.",
           {"auto", "last", "all"}),
-    OfRun(
-        "normalize", "auto",
-        "pixels: half (x - 0.5) / 0.5, or imagenet by the mean and deviation of torchvision's weights; auto: "
-        "imagenet with --weights of ImageNet, else half",
-        {"auto", "half", "imagenet"}),
-    OfScratch("label_smoothing", "0", "spread this part of a training label over all classes",
+    OfRun("normalize", "auto",
+          "Normalisation of pixels: half, (x - 0.5) / 0.5, or imagenet, with the mean and deviation of "
+          "torchvision's weights; auto: imagenet with --weights of ImageNet, else half.",
+          {"auto", "half", "imagenet"}),
+    OfScratch("label_smoothing", "0", "Fraction of a training label that is spread over all classes.",
               SettingSpec::Kind::kDouble),
-    OfScratch("zero_init", "false", "residual blocks begin as their shortcuts", SettingSpec::Kind::kBool),
+    OfScratch("zero_init", "false", "Initialise residual blocks to act as their shortcuts.",
+              SettingSpec::Kind::kBool),
     ByHand("dist_url", "tcp://127.0.0.1:23456",
-           "where the workers meet, when neither mtrun nor torchrun started them"),
-    ByHand("world_size", "1", "workers of the job, likewise", 1),
-    ByHand("rank", "0", "number of this worker, likewise", 0),
-    ByHand("gpu_ids", "0", "GPUs that this worker may use"),
+           "Address where the workers meet, if neither mtrun nor torchrun started them."),
+    ByHand("world_size", "1", "Number of workers, likewise.", 1),
+    ByHand("rank", "0", "Rank of this worker, likewise.", 0),
+    ByHand("gpu_ids", "0", "GPUs that this worker may use."),
 };
 
-/// From pixels (x - 0.5) / 0.5 to what torchvision's weights were trained with.
+/// Converts pixels (x - 0.5) / 0.5 to the normalisation that torchvision's weights were trained with.
 at::Tensor ByImageNet(const at::Tensor& images) {
   const at::TensorOptions like = images.options().requires_grad(false);
-  // Filled on the device: a copy from here would wait for it.
+  // Filled on the device, because a copy from here would wait for it.
   const auto channels = [&](double r, double g, double b) {
     const auto one = [&](double value) { return at::full({1, 1, 1, 1}, value, like); };
     return at::cat({one(r), one(g), one(b)}, 1);
@@ -94,7 +94,7 @@ absl::StatusOr<std::unique_ptr<trainers::Task>> MakeTask(const trainers::TaskInp
   const auto net = std::make_shared<models::ResNet18>(in.options.seed, models::kStem224, in.classes);
   const std::string weights = in.settings.Text("weights"), train = in.settings.Text("train");
   if (in.settings.Bool("zero_init")) net->ZeroLastNorms();
-  if (!weights.empty()) MT_RETURN_IF_ERROR(trainers::InitFrom(weights, *net, /*last_layer=*/"fc."));
+  if (!weights.empty()) MT_RETURN_IF_ERROR(trainers::InitFrom(weights, *net, "--weights", "fc."));
   const bool only_last = train == "last" || (train == "auto" && !weights.empty());
   if (only_last) net->FreezeBackbone();
   if (only_last && weights.empty() && in.options.init_from.empty() && in.first) {
@@ -102,7 +102,7 @@ absl::StatusOr<std::unique_ptr<trainers::Task>> MakeTask(const trainers::TaskInp
   }
   const int64_t train_size = in.image_size, eval_size = in.eval_image_size, small = in.enlarged_from;
   const trainers::Reading reading = in.options.ReadingNow();
-  const bool cut = reading.crop || reading.growth.from > 0;  // training images have their size already
+  const bool cut = reading.crop || reading.growth.from > 0;  // training images already have their size
   const bool imagenet = in.settings.Text("normalize") == "imagenet";
   return trainers::Classify(
       {net,
@@ -117,10 +117,10 @@ absl::StatusOr<std::unique_ptr<trainers::Task>> MakeTask(const trainers::TaskInp
       in.classes, in.settings.Double("label_smoothing"));
 }
 
-/// tcp://HOST:PORT and rank as the variables that a launcher would have set.
+/// Converts tcp://HOST:PORT and rank to the variables that a launcher would have set.
 absl::Status Launch(const Settings& settings, EnvironmentMap& environment) {
   if (settings.SourceOf("gpu_ids") != SettingSource::kDefault) {
-    // CUDA starts later and reads it then; no other thread runs yet.
+    // CUDA starts later and reads it then. No other thread runs yet.
     setenv("CUDA_VISIBLE_DEVICES", settings.Text("gpu_ids").c_str(), 1);
   }
   if (IsLaunched(environment) || settings.Int("world_size") == 1) return absl::OkStatus();
@@ -130,7 +130,7 @@ absl::Status Launch(const Settings& settings, EnvironmentMap& environment) {
   int port = 0;
   if (!absl::ConsumePrefix(&rest, "tcp://") || colon == std::string::npos || colon < 7 ||
       !absl::SimpleAtoi(url.substr(colon + 1), &port) || port < 1 || port > 65535) {
-    return absl::InvalidArgumentError(absl::StrCat("--dist_url ", url, ": it takes tcp://HOST:PORT"));
+    return absl::InvalidArgumentError(absl::StrCat("--dist_url ", url, ": give tcp://HOST:PORT"));
   }
   environment["RANK"] = absl::StrCat(settings.Int("rank"));
   environment["WORLD_SIZE"] = absl::StrCat(settings.Int("world_size"));

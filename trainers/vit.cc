@@ -9,7 +9,7 @@ namespace {
 
 const trainers::Recipe kRecipe = {
     {"epochs", "10"},           {"batch_size", "16"}, {"optimizer", "adamw"}, {"learning_rate", "0.0003"},
-    {"weight_decay", "0.0001"}, {"amp", "auto"},  // fp16 and loss scaling where there is a GPU
+    {"weight_decay", "0.0001"}, {"amp", "auto"},  // fp16 and loss scaling on a GPU
     {"augment", "true"},        {"flip", "true"},     {"rotation", "15"},     {"translation", "0.1"},
     {"erasing", "0.5"},
 };
@@ -18,7 +18,7 @@ const std::vector<trainers::Option> kSettings = {
     {.spec = {.name = "dropout",
               .kind = SettingSpec::Kind::kDouble,
               .default_text = "0.1",
-              .help = "dropout rate after position embeddings, attention and both layers of the MLP",
+              .help = "Dropout rate after position embeddings, attention and both layers of the MLP.",
               .group = "Network",
               .min = 0,
               .max = 0.99},
@@ -26,7 +26,7 @@ const std::vector<trainers::Option> kSettings = {
     {.spec = {.name = "drop_path",
               .kind = SettingSpec::Kind::kDouble,
               .default_text = "0.1",
-              .help = "part of the samples that skip a residual branch (stochastic depth)",
+              .help = "Fraction of samples that skip a residual branch (stochastic depth).",
               .group = "Network",
               .min = 0,
               .max = 0.99},

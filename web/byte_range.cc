@@ -21,7 +21,7 @@ std::string_view Trimmed(std::string_view text) {
   return text;
 }
 
-/// Digits only; what is too large for an int64 is the largest one.
+/// Parses digits only; clamps to the largest int64.
 std::optional<int64_t> Number(std::string_view text) {
   if (text.empty()) return std::nullopt;
   int64_t number = 0;
@@ -51,7 +51,7 @@ ByteRange SelectRange(std::string_view header, int64_t size) {
   if (dash == std::string_view::npos) return whole;
   const std::string_view from = Trimmed(header.substr(0, dash)), to = Trimmed(header.substr(dash + 1));
   const std::optional<int64_t> first = Number(from), last = Number(to);
-  if (from.empty() && last)  // the last so many bytes
+  if (from.empty() && last)  // the last N bytes
     return *last == 0 ? ByteRange{ByteRange::Kind::kImpossible, 0, 0}
                       : Part(size - std::min(*last, size), size - 1, size);
   if (!first || (!to.empty() && !last) || (last && *last < *first)) return whole;

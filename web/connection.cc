@@ -17,10 +17,10 @@ namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using Next = Transport::Next;
 
-// A client that still sends when its connection is closed gets a reset, which may overtake the answer: so
-// what it sends is read for this long.
+// If a connection is closed while its client still sends, the client gets a reset, which can overtake the
+// answer. Input is therefore read for this long.
 constexpr auto kDrainPatience = std::chrono::seconds(1);
-// Sent and received in one turn, so that the others on this thread have theirs.
+// Maximum bytes sent and received per turn, so that other connections on this thread get theirs.
 constexpr int64_t kTurn = 1 << 20;
 constexpr size_t kReceivedTurn = 256 << 10;
 
@@ -29,7 +29,7 @@ std::string ToString(const Text& text) {
   return std::string(text.data(), text.size());
 }
 
-/// False when it asks for something else than a path.
+/// Returns false if the target is not a path.
 bool ReadRequest(http::request<http::string_body>&& message, Request* request) {
   request->method = ToString(message.method_string());
   const std::string target = ToString(message.target());
@@ -55,8 +55,8 @@ Connection::Connection(asio::io_context& io, UniqueFd socket, int64_t id, const 
       owner_(owner),
       socket_(io),
       timer_(io),
-      received_(2 * limits.header_bytes) {  // a body passes through in pieces
-  // Of the protocol only the kind of socket matters here.
+      received_(2 * limits.header_bytes) {  // large bodies pass through in pieces
+  // Asio only needs the kind of socket here, not the exact protocol.
   Error error;
   socket_.assign(asio::ip::tcp::v6(), socket.get(), error);
   if (error) return;
@@ -78,8 +78,8 @@ void Connection::BeginRequest() {
   parser_->eager(true);
 }
 
-/// What is there, until a request is whole; a turn at most: what surrounds the parts of a body is in no limit
-/// but the patience.
+/// Reads available bytes until a request is complete, one turn at most. The bytes between the chunks of a
+/// body count towards no size limit, only towards the timeout.
 void Connection::Read() {
   if (!socket_.is_open()) return;
   size_t turn = 0;
@@ -91,18 +91,18 @@ void Connection::Read() {
   }
 }
 
-/// Not when the socket has more: what it had may lie here already.
+/// Does not wait for the socket, because the bytes may already be in the buffer.
 void Connection::ReadInAnotherTurn() {
   asio::post(socket_.get_executor(), [self = shared_from_this()] { self->Read(); });
 }
 
-/// 0 when nothing can be read now.
+/// Returns the number of bytes received, 0 if none are available now.
 size_t Connection::Receive() {
   const size_t room = std::min(limits_.header_bytes, received_.max_size() - received_.size());
   const auto into = received_.prepare(room);
   const Transport::Result result = transport_->Read(static_cast<char*>(into.data()), room);
   if (result.next == Next::kClosed) {
-    parser_->got_some() ? Refuse(400) : Close();  // it may still listen
+    parser_->got_some() ? Refuse(400) : Close();  // the client may still read the answer
     return 0;
   }
   if (result.next != Next::kDone) {
@@ -114,7 +114,7 @@ size_t Connection::Receive() {
   return result.bytes;
 }
 
-/// Takes what has been received. True: more is needed.
+/// Parses the received bytes. Returns true if more are needed.
 bool Connection::Parse() {
   while (received_.size() > 0) {
     Error error;
@@ -182,7 +182,7 @@ void Connection::Send(Response response, bool keep) {
   SendSome();
 }
 
-/// As much as the client takes, a turn at most.
+/// Sends as much as the client accepts, one turn at most.
 void Connection::SendSome() {
   if (!socket_.is_open()) return;
   int64_t turn = 0;
@@ -199,7 +199,7 @@ void Connection::SendSome() {
     Wait(Waits::kReader, limits_.send_patience);
   }
   if (!live_) return Sent();
-  deadline_ = TimePoint::max();  // the client waits for us
+  deadline_ = TimePoint::max();  // no timeout: the next text is ours to produce
 }
 
 bool Connection::HasMore() {
@@ -218,19 +218,19 @@ bool Connection::TakeLive() {
 }
 
 void Connection::OnWake() {
-  if (live_ && answered_ == answer_.size()) SendSome();  // else it is being sent
+  if (live_ && answered_ == answer_.size()) SendSome();  // otherwise a piece is already being sent
 }
 
-/// Of a live body nothing may be sent for long: that its client has gone is read.
+/// Detects a client that leaves during a live body by reading: sending may not happen for a long time.
 void Connection::AwaitEnd() {
   if (!live_ || !socket_.is_open()) return;
-  std::array<char, 512> rest;  // nobody reads it
+  std::array<char, 512> rest;  // discarded
   const Transport::Result result = transport_->Read(rest.data(), rest.size());
   if (result.next == Next::kClosed) return Close();
   AwaitSocket(result.next == Next::kDone ? Next::kReadable : result.next, &Connection::AwaitEnd);
 }
 
-/// Nobody sets a live body any more for nobody.
+/// Detaches the live body, so that its producer stops setting text.
 void Connection::Forget() {
   if (const auto live = std::exchange(live_, nullptr)) live->Detach();
 }
@@ -260,7 +260,7 @@ void Connection::Sent() {
   BeginRequest();
   idle_ = received_.size() == 0;
   Wait(Waits::kRequest, idle_ ? limits_.idle_patience : limits_.request_patience);
-  ReadInAnotherTurn();  // requests that came together are answered one a turn, whoever sent them
+  ReadInAnotherTurn();  // one pipelined request per turn, so that other connections get theirs
 }
 
 void Connection::Tell(bool complete) {
@@ -269,10 +269,10 @@ void Connection::Tell(bool complete) {
   owner_.OnExchange(id_, exchange_);
 }
 
-/// A part a turn: a client that sends without a pause holds up neither the others nor its own deadline.
+/// Reads one buffer per turn: a client that never pauses delays neither others nor its own deadline.
 void Connection::Drain() {
   if (!socket_.is_open()) return;
-  std::array<char, 16 << 10> rest;  // nobody reads it
+  std::array<char, 16 << 10> rest;  // discarded
   const ssize_t read = recv(socket_.native_handle(), rest.data(), rest.size(), MSG_DONTWAIT);
   const bool open = read > 0 || (read < 0 && (errno == EAGAIN || errno == EWOULDBLOCK));
   return open ? AwaitSocket(Next::kReadable, &Connection::Drain) : Close();
@@ -293,12 +293,12 @@ void Connection::Wait(Waits waits, Duration patience) {
   if (!armed_ || deadline_ < *armed_) Arm();
 }
 
-/// A deadline that has moved on is looked at when the earlier one comes: of a large answer it moves often.
+/// A later deadline is only noticed when the timer fires, because large answers extend it often.
 void Connection::Arm() {
   armed_ = deadline_;
   timer_.expires_at(std::chrono::time_point_cast<asio::steady_timer::clock_type::duration>(deadline_));
   timer_.async_wait([self = shared_from_this(), armed = deadline_](Error error) {
-    if (error || self->armed_ != armed) return;  // set again meanwhile
+    if (error || self->armed_ != armed) return;  // the timer has been set again
     self->armed_.reset();
     if (!self->socket_.is_open()) return;
     return MonotonicNow() < self->deadline_ ? self->Arm() : self->OnTimeout();

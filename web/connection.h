@@ -1,5 +1,5 @@
-// One connection: a request, its answer, and the next one where connections are kept. Includes Boost: for
-// http_server.cc alone.
+// One connection: a request, its answer, and further requests if connections are kept open. Includes Boost,
+// so only http_server.cc may include it.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -20,35 +20,35 @@
 
 namespace mtrun::web {
 
-/// Lives on the server's thread, and as long as it waits for something.
+/// Runs on the server's thread; stays alive while it waits for an event.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  /// Outlives the connection but for its destructor.
+  /// Receives the connection's events. Outlives the connection except for its destructor.
   class Owner {
    public:
     virtual void OnWaits(int64_t id, Waits waits) = 0;
-    /// The request is whole; Answer ends it.
+    /// A complete request has arrived; Answer ends it.
     virtual void OnRequest(int64_t id, Request request) = 0;
-    /// An answer has been sent, or broke off.
+    /// An answer was sent, or was cut off.
     virtual void OnExchange(int64_t id, const Exchange& exchange) = 0;
     virtual void OnClosed(int64_t id) = 0;
-    /// Leads to OnWake of the connection, from any thread, also when both are gone.
+    /// Returns a function that calls OnWake, from any thread, and is harmless after both are gone.
     virtual std::function<void()> WakerOf(int64_t id) = 0;
 
    protected:
     ~Owner() = default;
   };
 
-  /// `tls`: null for none.
+  /// `tls` is null for plain text.
   Connection(boost::asio::io_context& io, UniqueFd socket, int64_t id, const Limits& limits,
              const TlsContext* tls, Owner& owner);
   ~Connection() { Forget(); }
   void Start();
-  /// Only the first answer to a request counts.
+  /// Sends an answer; only the first one to a request counts.
   void Answer(const Response& response);
-  /// Its live body has something to take.
+  /// Sends new text of the live body.
   void OnWake();
-  /// Takes no further request; closes at once where none is under way, or its answer has no end of its own.
+  /// Accepts no further request. Closes at once if no exchange is in progress, or if its answer is endless.
   void Finish();
   void Close();
 
@@ -88,21 +88,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<Parser> parser_;
   Waits waits_ = Waits::kRequest;
   TimePoint deadline_{};
-  std::optional<TimePoint> armed_;  // what the timer is set to
-  bool idle_ = false;               // nothing of the next request has come
+  std::optional<TimePoint> armed_;  // the timer's setting
+  bool idle_ = false;               // no byte of the next request has arrived
   bool finishing_ = false;
-  bool ending_ = false;  // all has been sent, nothing that comes is read
+  bool ending_ = false;  // everything is sent; input is discarded
 
-  // Of the exchange under way.
+  // State of the current exchange.
   Exchange exchange_;
   TimePoint began_{};
-  bool with_body_ = true;  // HEAD: without
-  bool keeps_ = false;     // the client would like another request
-  std::string answer_;     // head, and the body unless it is a file's; then what is taken of a live one
-  size_t answered_ = 0;    // bytes of it that are sent
-  std::optional<FileBody> file_;  // what is left of it
+  bool with_body_ = true;  // false for HEAD
+  bool keeps_ = false;     // the client wants to send another request
+  std::string answer_;     // head, and the body unless it is a file; later the current text of a live body
+  size_t answered_ = 0;    // bytes of answer_ already sent
+  std::optional<FileBody> file_;  // the unsent rest
   std::shared_ptr<LiveBody> live_;
-  int64_t credit_ = 0;  // bytes since the patience began again
+  int64_t credit_ = 0;  // bytes since the timeout was restarted
 };
 
 }  // namespace mtrun::web

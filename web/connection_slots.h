@@ -1,4 +1,4 @@
-// Which connections a server keeps when more come than it may have. Pure.
+// Which connections a server keeps if more arrive than it can hold. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,26 @@
 
 namespace mtrun::web {
 
-/// What a connection waits for. The first and the last are its client's to end, and may be as slow as that.
+/// The event that a connection waits for. The client controls how long kRequest and kReader last.
 enum class Waits { kRequest, kHandler, kReader };
 
-/// A newcomer is worth more than one who had its time: when all slots are taken the connection that has
-/// waited longest for its whole request is evicted, so that those who say nothing keep nobody out. Of several
-/// peers the one with the most such connections loses its oldest: a crowd from one address competes with
-/// itself. Without one of these the slowest reader goes; only when every connection waits for its handler,
-/// the newcomer is refused.
+/// Assigns a bounded number of slots. If all are taken, a new connection evicts the one that has waited
+/// longest for its complete request, so that silent clients cannot lock out others. Among several peers the
+/// one with most such connections loses its oldest, so a flood from one address competes with itself. If none
+/// waits for its request, the slowest reader is evicted. If all connections wait for their handlers, the new
+/// one is refused.
 class ConnectionSlots {
  public:
   explicit ConnectionSlots(size_t most) : most_(most) {}
 
   struct Admission {
     bool admitted = true;
-    std::optional<int64_t> evicted;  // has left the slots
+    std::optional<int64_t> evicted;  // no longer in a slot
     bool operator==(const Admission&) const = default;
   };
-  /// A connection from `peer` has come and waits for its request. REQUIRES: `id` is above all before.
+  /// Adds connection `id` from `peer`, which waits for its request. REQUIRES: `id` is larger than all before.
   Admission Admit(int64_t id, const std::string& peer);
-  /// Ids that have left are passed over, here and below.
+  /// Updates a connection; unknown ids are ignored, also by Remove.
   void Change(int64_t id, Waits waits);
   void Remove(int64_t id) { taken_.erase(id); }
 

@@ -14,7 +14,7 @@ std::string Header(const Request& request, const char* name) {
   return found == request.headers.end() ? "" : found->second;
 }
 
-/// Whether a list of entity tags names this one; a weak one is good enough here.
+/// Returns whether a list of entity tags contains this one; weak comparison is enough here.
 bool Names(const std::string& list, const std::string& tag) {
   for (const absl::string_view part : absl::StrSplit(list, ',')) {
     absl::string_view one = absl::StripAsciiWhitespace(part);

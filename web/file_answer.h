@@ -1,4 +1,4 @@
-// What a request for a file is answered: whole, a part, unchanged (RFC 9110). Pure.
+// Builds the answer to a request for a file: whole, partial or unchanged (RFC 9110). Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace mtrun::web {
 
-/// A file as it was opened.
+/// Properties of a file when it was opened.
 struct FileFacts {
   int64_t size = 0;
   int64_t inode = 0;
@@ -16,11 +16,11 @@ struct FileFacts {
   bool operator==(const FileFacts&) const = default;
 };
 
-/// A strong one: a file that was written again has another.
+/// Returns a strong entity tag, which changes if the file is rewritten.
 std::string EntityTag(const FileFacts& facts);
 
-/// The answer's head and which bytes follow: `file.offset` and `file.length` are set and `file.fd` is not;
-/// without `file` nothing follows. GET and HEAD alike, by If-None-Match, If-Range and Range.
+/// Returns the head and the range of bytes to send (none if `file` is missing; `file.fd` is not set). Handles
+/// GET and HEAD alike, with If-None-Match, If-Range and Range.
 Response AnswerFile(const Request& request, const FileFacts& facts, const std::string& content_type);
 
 }  // namespace mtrun::web

@@ -27,10 +27,10 @@ namespace {
 
 namespace asio = boost::asio;
 
-// How long a system without a free descriptor is left alone.
+// Pause before the next accept if the system has no free descriptor.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
-/// The way of replies from other threads into the loop, shut when the server goes. Thread-safe.
+/// Posts replies from other threads into the loop until the server is destroyed. Thread-safe.
 class LoopDoor {
  public:
   explicit LoopDoor(asio::io_context& io) : io_(&io) {}
@@ -51,7 +51,7 @@ class LoopDoor {
   asio::io_context* io_ ABSL_GUARDED_BY(mu_);
 };
 
-/// A thread to which no signal of the process is delivered: those belong to who started it.
+/// Starts a thread that receives none of the process's signals, because those belong to the caller.
 std::thread StartWithoutSignals(std::function<void()> run) {
   sigset_t all, before;
   sigfillset(&all);
@@ -86,12 +86,12 @@ class Server : public HttpServer, public Connection::Owner {
   int port() const override { return port_; }
   int64_t connections() const override { return open_; }
 
-  bool Finish(Duration patience) override {
-    const TimePoint deadline = MonotonicNow() + patience;
+  bool Finish(Duration timeout) override {
+    const TimePoint deadline = MonotonicNow() + timeout;
     door_->Post([this] {
       finishing_ = true;
       incoming_.close();
-      const auto connections = connections_;  // some leave while they are told
+      const auto connections = connections_;  // a copy, because Finish can remove connections
       for (const auto& [id, connection] : connections) connection->Finish();
       TellIfEmpty();
     });
@@ -109,7 +109,7 @@ class Server : public HttpServer, public Connection::Owner {
     });
   }
 
-  /// One at a time, so that those before have their turn to be read.
+  /// Accepts one connection per turn, so that existing connections are read in between.
   void AcceptOne() {
     absl::StatusOr<std::optional<Accepted>> accepted = Accept(incoming_.native_handle());
     if (!accepted.ok()) return Pause(accepted.status());
@@ -159,7 +159,7 @@ class Server : public HttpServer, public Connection::Owner {
       door->Post([this, id] {
         const auto connection = connections_.find(id);
         if (connection == connections_.end()) return;
-        const std::shared_ptr<Connection> kept = connection->second;  // over its own end
+        const std::shared_ptr<Connection> kept = connection->second;  // alive during the call
         kept->OnWake();
       });
     };
@@ -194,7 +194,7 @@ class Server : public HttpServer, public Connection::Owner {
   const Router router_;
   const int port_;
 
-  // Loop thread only.
+  // Used on the loop thread only.
   asio::io_context io_;
   ConnectionSlots slots_;
   std::map<int64_t, std::shared_ptr<Connection>> connections_;
@@ -203,7 +203,7 @@ class Server : public HttpServer, public Connection::Owner {
   asio::steady_timer pause_;
   bool paused_ = false;
   bool finishing_ = false;
-  std::map<int64_t, std::string> peers_;  // of the connections
+  std::map<int64_t, std::string> peers_;  // by connection id
 
   std::atomic<int64_t> open_ = 0;
   Mutex mu_;
@@ -214,7 +214,7 @@ class Server : public HttpServer, public Connection::Owner {
   std::thread thread_;
 };
 
-/// Several servers at one socket, each with a thread and connections of its own.
+/// Several servers on one socket, each with its own thread and connections.
 class Group : public HttpServer {
  public:
   explicit Group(std::vector<std::unique_ptr<Server>> servers) : servers_(std::move(servers)) {}
@@ -225,8 +225,8 @@ class Group : public HttpServer {
     for (const auto& server : servers_) sum += server->connections();
     return sum;
   }
-  bool Finish(Duration patience) override {
-    const TimePoint deadline = MonotonicNow() + patience;
+  bool Finish(Duration timeout) override {
+    const TimePoint deadline = MonotonicNow() + timeout;
     std::vector<std::future<bool>> finished;
     for (const auto& server : servers_) {
       finished.push_back(
@@ -241,7 +241,7 @@ class Group : public HttpServer {
   const std::vector<std::unique_ptr<Server>> servers_;
 };
 
-/// Another descriptor of the same socket.
+/// Duplicates the socket's descriptor.
 absl::StatusOr<Listener> Again(const Listener& listener) {
   UniqueFd fd(fcntl(listener.socket.get(), F_DUPFD_CLOEXEC, 0));
   if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("serve port ", listener.port));
@@ -269,7 +269,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::StartService(const std::
       servers.push_back(std::make_unique<Server>(std::move(own), service, limits));
     }
     return std::make_unique<Group>(std::move(servers));
-  } catch (const std::runtime_error& error) {  // Boost and std::thread: the system has no more of something
+  } catch (const std::runtime_error& error) {  // Boost and std::thread: no resources left
     return absl::UnavailableError(absl::StrCat("serve port ", port, ": ", error.what()));
   }
 }

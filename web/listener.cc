@@ -28,7 +28,7 @@ absl::StatusOr<AddressList> Resolve(int family, const std::string& address, int 
   const std::string service = absl::StrCat(port);
   const int error = getaddrinfo(address.empty() ? nullptr : address.c_str(), service.c_str(), &hints, &list);
   if (error != 0)
-    return absl::InvalidArgumentError(absl::StrCat("listen at \"", address, "\": ", gai_strerror(error)));
+    return absl::InvalidArgumentError(absl::StrCat("listen on \"", address, "\": ", gai_strerror(error)));
   return AddressList(list, freeaddrinfo);
 }
 
@@ -63,13 +63,13 @@ absl::StatusOr<Listener> Listen(const std::string& address, int port) {
   sockaddr_storage bound = {};
   socklen_t size = sizeof bound;
   if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0)
-    return ErrnoStatus(errno, "read the number of the port");
-  // The port stands at the same place in both kinds of address.
+    return ErrnoStatus(errno, "read the port number");
+  // The port has the same offset in both address families.
   return Listener{std::move(socket), ntohs(reinterpret_cast<const sockaddr_in&>(bound).sin_port)};
 }
 
 std::string PeerText(const std::string& peer) {
-  // An IPv4 address reaches a socket of both kinds in the last bytes of ::ffff:0:0/96.
+  // An IPv4 client of a dual-stack socket appears as an IPv6 address in ::ffff:0:0/96.
   const std::string mapped = std::string(10, '\0') + "\xff\xff";
   const bool is_mapped = peer.size() == 16 && peer.compare(0, mapped.size(), mapped) == 0;
   const std::string number = is_mapped ? peer.substr(mapped.size()) : peer;
@@ -85,14 +85,14 @@ absl::StatusOr<std::optional<Accepted>> Accept(int listener) {
   UniqueFd socket(
       accept4(listener, reinterpret_cast<sockaddr*>(&address), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (socket.valid()) {
-    // The last bytes of an answer would wait for the client's acknowledgement, which may take it 40 ms.
+    // Otherwise the last bytes of an answer wait for the client's acknowledgement, which can take 40 ms.
     const int on = 1;
     setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return Accepted{std::move(socket), PeerOf(address)};
   }
   if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
     return ErrnoStatus(errno, "accept a connection");
-  return std::nullopt;  // there is none, or it has broken already
+  return std::nullopt;  // none is pending, or it has already been closed
 }
 
 }  // namespace mtrun::web

@@ -1,5 +1,5 @@
-// A listening TCP socket. No descriptor of it passes to a program that this one starts, not even when that
-// happens while a connection is accepted.
+// A listening TCP socket. Its descriptors never leak into child programs, even if one starts during an
+// accept.
 #pragma once
 
 #include <optional>
@@ -15,21 +15,21 @@ struct Listener {
   int port = 0;
 };
 
-/// `address` is a number, IPv4 or IPv6; "" means all addresses of this machine, of both kinds. `port` is 0 to
-/// 65535, 0: any free one. kUnavailable names the port when it is taken or not allowed; kInvalidArgument: no
-/// such address.
+/// Listens on `address`, a numeric IPv4 or IPv6 address; "" means all addresses of this machine, of both
+/// kinds. `port` is 0 to 65535, 0: any free one. kUnavailable names the port if it is taken or not allowed;
+/// kInvalidArgument if the address is invalid.
 absl::StatusOr<Listener> Listen(const std::string& address, int port);
 
 struct Accepted {
-  UniqueFd socket;   // non-blocking, close-on-exec, sends at once
-  std::string peer;  // the client's address in a form for comparisons only
+  UniqueFd socket;   // non-blocking, close-on-exec, without Nagle's delay
+  std::string peer;  // the client's address, only for comparisons
 };
 
-/// "192.0.2.7": a peer as people write it.
+/// Returns a peer as people write it: "192.0.2.7".
 std::string PeerText(const std::string& peer);
 
-/// The next connection, nothing when none waits. An error means that the system cannot give one now (no
-/// descriptor or no memory is free) and the connection still waits.
+/// Accepts the next connection; returns nothing if none is pending. An error means that the system is out of
+/// descriptors or memory; the connection stays pending.
 absl::StatusOr<std::optional<Accepted>> Accept(int listener);
 
 }  // namespace mtrun::web

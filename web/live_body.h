@@ -1,5 +1,5 @@
-// A body that goes on: what is set on any thread is sent when the client can take it. A client that is slow
-// gets the newest text only, so that none piles up here.
+// A response body without a fixed end: any thread sets text, which is sent when the client can take it. A
+// slow client gets only the newest text, so that none piles up here.
 #pragma once
 
 #include <functional>
@@ -13,22 +13,22 @@ namespace mtrun::web {
 /// Thread-safe.
 class LiveBody {
  public:
-  /// Sent next; replaces what was set before and has not been sent. An empty text is none.
+  /// Sets the next text to send, replacing one that has not been sent yet. An empty text is ignored.
   void Set(std::string text);
-  /// Nothing comes any more: the connection ends behind what was set.
+  /// Ends the connection after the text set last.
   void End();
-  /// The client is gone, or there never was one: nobody reads what is set.
+  /// Returns whether the client is gone or never existed; text set then is ignored.
   bool gone() const;
 
-  // The connection's side.
+  // Used by the connection.
   struct Next {
     std::optional<std::string> text;  // nothing: wait for `wake`
     bool ended = false;
   };
   Next Take();
-  /// `wake` is called, on any thread, when there is something to take. Must not call this object.
+  /// Sets the callback for new text; it runs on any thread and must not call this object.
   void Attach(std::function<void()> wake);
-  /// After it `wake` is not called.
+  /// Removes the callback; it is not called afterwards.
   void Detach();
 
  private:

@@ -1,4 +1,4 @@
-// What a client asks and what it is answered. Values; no sockets.
+// Requests and responses. Values; no sockets.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@
 namespace mtrun::web {
 
 struct Request {
-  std::string method = "";                          // as it was sent: "GET"
+  std::string method = "";                          // as sent: "GET"
   std::string path = "";                            // "/metrics", not decoded
-  std::string query = "";                           // what follows the first "?", not decoded
+  std::string query = "";                           // the part after the first "?", not decoded
   std::map<std::string, std::string> headers = {};  // names in lower case; repeated ones joined by ", "
   std::string body = "";
-  std::string peer = "";  // the client's address in a form for comparisons only
+  std::string peer = "";  // the client's address, only for comparisons
 
   bool operator==(const Request&) const = default;
 };
 
-/// Sets path and query from what stands in a request's first line; false when that begins with no "/".
+/// Sets path and query from a request's target; false if it does not begin with "/".
 bool ReadTarget(std::string_view target, Request* request);
 
-/// Bytes of an open file, sent from there.
+/// Bytes of an open file, starting at `offset`.
 struct FileBody {
   std::shared_ptr<const UniqueFd> fd = nullptr;
   int64_t offset = 0, length = 0;
@@ -41,22 +41,22 @@ struct Response {
   std::string content_type = "text/plain; charset=utf-8";
   std::string body = "";
   std::vector<std::pair<std::string, std::string>> headers = {};  // besides type, length and connection
-  std::optional<FileBody> file = {};                              // the body instead of `body`
+  std::optional<FileBody> file = {};                              // sent instead of `body`
   std::shared_ptr<LiveBody> live = {};                            // likewise, for as long as the client reads
 
   int64_t length() const { return file ? file->length : static_cast<int64_t>(body.size()); }
   bool operator==(const Response&) const = default;
 };
 
-/// The status, with its name as the body.
+/// Returns a response with this status, whose name is the body.
 Response StatusResponse(int status);
 
-/// A status out of range or a line break in a header cannot be sent.
+/// Returns false if the status is out of range or a header contains a line break.
 bool CanBeSent(const Response& response);
 
-/// What goes over the wire, but for a file's bytes and a live body, whose end is that of the connection; to
-/// HEAD without the body, whose length it tells. A response that cannot be sent is sent as a 500. `keep`: the
-/// connection takes another request.
+/// Returns the bytes to send, except for a file's bytes and a live body, which ends with the connection. An
+/// answer to HEAD has the body's length but no body. A response that cannot be sent becomes a 500. `keep`:
+/// the connection accepts another request.
 std::string ToBytes(const Response& response, bool with_body, bool keep = false);
 
 }  // namespace mtrun::web

@@ -1,4 +1,4 @@
-// Which handler a request is for.
+// Finds the handler for a request.
 #pragma once
 
 #include <functional>
@@ -10,28 +10,28 @@
 
 namespace mtrun::web {
 
-/// Answers one request. May be called on any thread, also after the server is gone; only the first call
+/// Answers one request. Can be called on any thread, even after the server is gone; only the first call
 /// counts.
 using Reply = std::function<void(Response)>;
-/// Called on the server's thread: it must not wait for anything.
+/// Called on the server's thread, so it must not block.
 using Handler = std::function<void(Request, Reply)>;
 
 inline constexpr char kEveryPath[] = "*";
 
 struct Route {
-  std::string method;  // one of GET is also asked for HEAD; the body is left out then
-  std::string path;    // exactly this one; kEveryPath: all that no other route names
+  std::string method;  // a GET route also answers HEAD, without the body
+  std::string path;    // an exact path, or kEveryPath for all that no other route names
   Handler handler;
 };
 
-/// Constant after construction; pure.
+/// A table of routes. Constant after construction; pure.
 class Router {
  public:
   explicit Router(std::vector<Route> routes) : routes_(std::move(routes)) {}
 
   struct Found {
-    const Handler* handler = nullptr;  // lives as long as the router
-    Response otherwise;                // without a handler: 404, or 405 with the methods that are allowed
+    const Handler* handler = nullptr;  // valid as long as the router
+    Response otherwise;                // if no handler matches: 404, or 405 with the allowed methods
   };
   Found Find(std::string_view method, std::string_view path) const;
 

@@ -45,7 +45,7 @@ bool IsName(std::string_view name) {
   return true;
 }
 
-/// For kernels before 5.6, which have no openat2: name after name, no symbolic links at all.
+/// Opens name by name, without any symbolic links, for kernels before 5.6, which lack openat2.
 UniqueFd OpenStepwise(int root, const std::vector<std::string>& names) {
   UniqueFd at(fcntl(root, F_DUPFD_CLOEXEC, 0));
   for (size_t i = 0; i < names.size() && at.valid(); ++i) {
@@ -65,8 +65,8 @@ UniqueFd Open(int root, const std::vector<std::string>& names) {
   return fd;
 }
 
-/// No such name, a name that leads out of the folder, or a socket. All else (no descriptors left, a disk or
-/// network in trouble) says nothing about whether there is such a file.
+/// Returns whether the error means that the file does not exist: no such name, a path out of the folder, or a
+/// socket. Other errors (no descriptors, disk or network trouble) do not answer that.
 bool SaysItIsNotThere(int why) {
   for (const int one : {ENOENT, ENOTDIR, ELOOP, EXDEV, ENAMETOOLONG, ENXIO}) {
     if (why == one) return true;
@@ -93,7 +93,7 @@ std::optional<std::vector<std::string>> SplitPath(std::string_view path) {
 }
 
 absl::StatusOr<OpenedFile> OpenBelow(int root, const std::vector<std::string>& names) {
-  const absl::Status none = absl::NotFoundError("there is no such file");
+  const absl::Status none = absl::NotFoundError("no such file");
   if (names.empty()) return none;
   OpenedFile opened{.fd = Open(root, names), .facts = {}};
   struct stat info {};

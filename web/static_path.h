@@ -1,5 +1,5 @@
-// From a request's path to a file below a folder: what may be asked for, and opening it so that nothing
-// outside of the folder is ever reached.
+// Maps a request's path to a file below a folder, and opens it so that files outside the folder can never be
+// reached.
 #pragma once
 
 #include <optional>
@@ -13,18 +13,18 @@
 
 namespace mtrun::web {
 
-/// The names along a request's path, percent-decoded: "/a/b%20c" is {"a", "b c"}, "/" is none. Nothing for
-/// what no file may be called here: "." and "..", hidden names, an empty name, a control character, a
-/// backslash, a decoded slash, a bad escape. Pure.
+/// Returns the percent-decoded names along a request's path: "/a/b%20c" is {"a", "b c"}, "/" is none. Nothing
+/// if a name is not allowed here: ".", "..", hidden or empty names, a control character, a backslash, a
+/// decoded slash, a bad escape. Pure.
 std::optional<std::vector<std::string>> SplitPath(std::string_view path);
 
 struct OpenedFile {
   UniqueFd fd;
   FileFacts facts;
 };
-/// Opens an ordinary file below the folder that `root` is a descriptor of. Symbolic links are followed as
-/// long as they stay below it. kNotFound for all that is not there, lies outside, or is no ordinary file; any
-/// other error where that cannot be said now.
+/// Opens an ordinary file below the folder with descriptor `root`. Symbolic links are followed if they stay
+/// below it. kNotFound if the file does not exist, is outside or is not an ordinary file; another error if
+/// this cannot be determined now.
 absl::StatusOr<OpenedFile> OpenBelow(int root, const std::vector<std::string>& names);
 
 }  // namespace mtrun::web

@@ -19,7 +19,7 @@ Owned<BIO, BIO_free_all> TextOf(const std::string& pem) {
   return Owned<BIO, BIO_free_all>(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
 }
 
-/// The first certificate is the server's, the others lead from it to a root.
+/// The first certificate is the server's, the others form its chain to a root.
 absl::Status UseCertificates(SSL_CTX* context, const std::string& pem) {
   const auto text = TextOf(pem);
   const Owned<X509, X509_free> own(PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr));
@@ -37,7 +37,8 @@ absl::Status UseKey(SSL_CTX* context, const std::string& pem) {
   const auto text = TextOf(pem);
   const Owned<EVP_PKEY, EVP_PKEY_free> key(PEM_read_bio_PrivateKey(text.get(), nullptr, nullptr, nullptr));
   if (key == nullptr || SSL_CTX_use_PrivateKey(context, key.get()) != 1) return SslError("private key");
-  if (SSL_CTX_check_private_key(context) != 1) return SslError("the key is not the certificate's");
+  if (SSL_CTX_check_private_key(context) != 1)
+    return SslError("the private key does not match the certificate");
   return absl::OkStatus();
 }
 
@@ -49,11 +50,11 @@ absl::StatusOr<std::shared_ptr<const TlsContext>> TlsContext::Make(const std::st
   SSL_CTX* const context = made->get();
   if (context == nullptr) return SslError("TLS");
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-  // A client ends a connection whenever it likes: what it got has its length before it.
+  // A client may close without a TLS close_notify: the answer's length precedes its bytes.
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                 SSL_MODE_RELEASE_BUFFERS);
-  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);  // tickets need no memory here
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);  // session tickets need no memory here
   if (absl::Status used = UseCertificates(context, certificate); !used.ok()) return used;
   if (absl::Status used = UseKey(context, private_key); !used.ok()) return used;
   return made;

@@ -1,4 +1,4 @@
-// What the connections of a TLS server share: its certificate and key. TLS 1.2 and above.
+// Certificate and key, shared by the connections of a TLS server. TLS 1.2 and above.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace mtrun::web {
 /// Constant after construction; thread-safe.
 class TlsContext {
  public:
-  /// `certificate` (with those that lead to a root behind it) and `private_key` are PEM texts.
-  /// kInvalidArgument: they are none, or do not belong together.
+  /// Makes a context from PEM texts; intermediate certificates follow the server's in `certificate`.
+  /// kInvalidArgument if they are invalid or do not match.
   static absl::StatusOr<std::shared_ptr<const TlsContext>> Make(const std::string& certificate,
                                                                 const std::string& private_key);
   ~TlsContext();
@@ -27,7 +27,7 @@ class TlsContext {
   ssl_ctx_st* const context_;
 };
 
-/// SHA-256 of the first certificate as browsers show it: "AB:CD:...", 32 pairs. kInvalidArgument: it is none.
+/// Returns the first certificate's SHA-256 as browsers show it: "AB:CD:...", 32 pairs. Or kInvalidArgument.
 absl::StatusOr<std::string> Fingerprint(const std::string& certificate);
 
 }  // namespace mtrun::web

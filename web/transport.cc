@@ -16,7 +16,7 @@ namespace {
 using NextHandler = Transport::Next;
 using Result = Transport::Result;
 
-// Read from the disk at once, for encryption.
+// Bytes read from the disk at once, for encryption.
 constexpr int64_t kChunk = 256 << 10;
 
 Result ResultOf(ssize_t passed, NextHandler otherwise) {
@@ -65,7 +65,7 @@ class Tls : public Transport {
   }
 
   Result SendFile(int file, int64_t offset, int64_t most) override {
-    // A write that could not be finished is tried again with the same bytes.
+    // An unfinished write must be retried with the same bytes.
     if (offset < chunk_at_ || offset >= chunk_at_ + static_cast<int64_t>(chunk_.size())) {
       chunk_.resize(static_cast<size_t>(std::min(most, kChunk)));
       const ssize_t read = pread(file, chunk_.data(), chunk_.size(), offset);
@@ -94,14 +94,14 @@ class Tls : public Transport {
     const int error = SSL_get_error(ssl_, returned);
     if (error == SSL_ERROR_WANT_READ) return {NextHandler::kReadable, 0};
     if (error == SSL_ERROR_WANT_WRITE) return {NextHandler::kWritable, 0};
-    usable_ = false;  // after a fatal error nothing more may be sent
+    usable_ = false;  // no more data may be sent after a fatal error
     return {NextHandler::kClosed, 0};
   }
 
   const int socket_;
   SSL* const ssl_;
   bool usable_ = false;
-  std::string chunk_;  // of the file that is being sent
+  std::string chunk_;  // part of the file that is being sent
   int64_t chunk_at_ = 0;
 };
 

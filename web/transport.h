@@ -1,4 +1,4 @@
-// Bytes to and from one client, over TCP as it is or with TLS. Nothing waits; one thread at a time.
+// Bytes to and from one client, over plain TCP or TLS. Non-blocking; one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace mtrun::web {
 class Transport {
  public:
   enum class Next {
-    kDone,      // `bytes` have passed, at least one
-    kReadable,  // nothing has: try again, with the same bytes, when the socket can be read from
-    kWritable,  // likewise, written to
-    kClosed,    // the other end has closed, or the connection is broken
+    kDone,      // `bytes` were transferred, at least one
+    kReadable,  // none were: retry with the same bytes when the socket is readable
+    kWritable,  // likewise, writable
+    kClosed,    // the peer has closed, or the connection is broken
   };
   struct Result {
     Next next = Next::kClosed;
@@ -25,15 +25,15 @@ class Transport {
   virtual ~Transport() = default;
   virtual Result Read(char* into, size_t most) = 0;
   virtual Result Write(std::string_view bytes) = 0;
-  /// From an open file; kClosed too when the file has become shorter.
+  /// Sends from an open file; kClosed also if the file has become shorter.
   virtual Result SendFile(int file, int64_t offset, int64_t most) = 0;
-  /// Tells the other end that nothing more will be sent.
+  /// Tells the peer that no more data will be sent.
   virtual void EndSending() = 0;
 };
 
-/// `socket` is non-blocking and outlives the transport. SIGPIPE must be blocked on the thread.
+/// `socket` must be non-blocking and outlive the transport. SIGPIPE must be blocked on the thread.
 std::unique_ptr<Transport> PlainTransport(int socket);
-/// The handshake, as a server, is part of the first calls.
+/// The server's TLS handshake is part of the first calls.
 std::unique_ptr<Transport> TlsTransport(int socket, const TlsContext& context);
 
 }  // namespace mtrun::web

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// From the first 28 bits of the checksum: a moment of the years 1970 to 1978.
+/// Derives a time between 1970 and 1978 from the first 28 bits of the checksum.
 timespec StampOf(const ShardEntry& entry) {
   uint32_t seconds = 0;
   const std::string digits = entry.sha256.substr(0, 7);
@@ -36,10 +36,10 @@ bool Fits(const struct stat& info, const ShardEntry& entry) {
          info.st_mtim.tv_nsec == stamp.tv_nsec;
 }
 
-/// In names of unfinished files, behind that of the whole one.
+/// Part of an unfinished file's name, after the name of the finished file.
 constexpr char kPart[] = ".part.";
 
-/// Of a shard, or of the beginning of one.
+/// Returns true for the name of a shard, finished or not.
 bool IsShardName(const std::string& split, const std::string& name) {
   const absl::string_view whole = absl::string_view(name).substr(0, name.find(kPart));
   absl::string_view number = whole;
@@ -48,7 +48,7 @@ bool IsShardName(const std::string& split, const std::string& name) {
          absl::SimpleAtoi(number, &value) && ShardFile(split, value) == absl::StrCat(split, "/", whole);
 }
 
-/// Whether a path that is `depth` folders below the cache has a name that the fetcher gives there.
+/// Returns true if a path `depth` folders below the cache has a name that the fetcher uses there.
 bool IsOfASet(const fs::path& path, int depth) {
   const std::string name = path.filename().string();
   if (depth == 0) return IsSha256(name);
@@ -92,12 +92,12 @@ absl::Status MarkVerified(const std::string& path, const ShardEntry& entry) {
   clock_gettime(CLOCK_REALTIME, &now);
   const timespec times[2] = {now, StampOf(entry)};
   if (utimensat(AT_FDCWD, path.c_str(), times, 0) != 0)
-    return ErrnoStatus(errno, absl::StrCat("set the time of ", path));
+    return ErrnoStatus(errno, absl::StrCat("set the modification time of ", path));
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::optional<UniqueFd>> HoldShard(const std::string& path, const ShardEntry& entry) {
-  // Evicted, replaced on another machine, or held by who evicts it.
+  // Evicted, replaced on another machine, or locked by the process that evicts it.
   const auto is_gone = [](int error) { return error == ENOENT || error == ESTALE || error == EWOULDBLOCK; };
   const auto failed = [&](const char* verb) -> absl::StatusOr<std::optional<UniqueFd>> {
     const int error = errno;
@@ -109,18 +109,18 @@ absl::StatusOr<std::optional<UniqueFd>> HoldShard(const std::string& path, const
   if (flock(fd.get(), LOCK_SH | LOCK_NB) != 0) return failed("lock");
   struct stat info {};
   if (fstat(fd.get(), &info) != 0) return failed("stat");
-  // Evicted between being opened and being locked: it has no name any more.
+  // If it was evicted between open and flock, it no longer has a name.
   if (info.st_nlink == 0 || !Fits(info, entry)) return std::nullopt;
   const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_NOW}, {.tv_sec = 0, .tv_nsec = UTIME_OMIT}};
-  futimens(fd.get(), times);  // only the order of eviction suffers where it is not allowed
+  futimens(fd.get(), times);  // if not allowed, only the order of eviction suffers
   return fd;
 }
 
 absl::Status CheckFileLimit(const std::string& url, size_t shards, size_t others) {
   if (FileLimit() >= shards + others) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(url, " has ", shards, " shards, and a process here may have ", FileLimit(),
-                   " files open: raise the hard limit (ulimit -Hn), or import with a larger --shard_mib"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      url, " has ", shards, " shards, but a process on this machine can have only ", FileLimit(),
+      " files open: raise the hard limit (ulimit -Hn), or import the set with a larger --shard_mib"));
 }
 
 bool IsUntouched(const UniqueFd& held, const ShardEntry& entry) {
@@ -129,7 +129,7 @@ bool IsUntouched(const UniqueFd& held, const ShardEntry& entry) {
 }
 
 bool EvictShard(const std::string& path) {
-  // NFS locks alone only what may be written to.
+  // On NFS, an exclusive lock needs a descriptor that is open for writing.
   const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd.valid()) return errno == ENOENT;
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;
@@ -139,14 +139,14 @@ bool EvictShard(const std::string& path) {
 std::vector<CachedFile> CachedFiles(const std::string& cache) {
   std::vector<CachedFile> files;
   std::error_code error;
-  // A folder that may not be read has nothing that this process could evict.
+  // If a folder cannot be read, this process could not evict anything from it.
   const auto options = fs::directory_options::skip_permission_denied;
   for (fs::recursive_directory_iterator it(cache, options, error), end; !error && it != end;
        it.increment(error)) {
     struct stat info {};
     const std::string path = it->path().string();
     const bool own = IsOfASet(it->path(), it.depth());
-    if (!own) it.disable_recursion_pending();  // a person's, who keeps them in the folder that --cache names
+    if (!own) it.disable_recursion_pending();  // a user's file in the folder given by --cache
     if (!own || it.depth() < 2 || stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     files.push_back({path, info.st_size, info.st_atim.tv_sec * 1'000'000'000 + info.st_atim.tv_nsec});
   }

@@ -75,7 +75,7 @@ absl::StatusOr<Message> Decode(std::string_view line) {
   if (type == "here") return As<Here>(type, object);
   if (type == "trouble") return As<Trouble>(type, object);
   if (type == "failed") return As<Failed>(type, object);
-  return absl::InvalidArgumentError(absl::StrCat("a message about data of an unknown type \"", type, "\""));
+  return absl::InvalidArgumentError(absl::StrCat("unknown type of message about data: \"", type, "\""));
 }
 
 }  // namespace mtrun::datasets::fetch

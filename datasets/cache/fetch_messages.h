@@ -1,5 +1,5 @@
-// What processes that need a set and the fetcher of their machine say to each other: a JSON object a line,
-// over a Unix socket in the cache's folder (docs/protocol.md). Values and their codec.
+// Messages between processes that need a set and their machine's fetcher: one JSON object per line, over a
+// Unix socket in the cache's folder (docs/protocol.md). Values and their codec.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,24 @@ namespace mtrun::datasets::fetch {
 
 // ---- to the fetcher
 
-/// What opens the server's doors. It never leaves this machine as it is, and is not written down.
+/// Credentials for the server. They never leave this machine as they are, and are never written to disk.
 struct Secrets {
-  std::string data_key = "";                                         // of mtrun's own servers, "" for none
+  std::string data_key = "";                                         // for mtrun's own servers, "" for none
   std::string bearer = "";                                           // for any other server, "" for none
-  std::string access_key = "", secret_key = "", session_token = "";  // of s3
+  std::string access_key = "", secret_key = "", session_token = "";  // for s3
   bool operator==(const Secrets&) const = default;
 };
 
-/// First message: which set.
+/// The first message: names the set.
 struct Open {
   std::string url;
   Secrets secrets = {};
-  std::string s3_endpoint = "", s3_region = "";  // of s3
-  bool redirects = false;   // other hosts that the server names may be asked too, without secrets
-  int64_t cache_bytes = 0;  // what the whole cache may hold, 0: as much as the disk
+  std::string s3_endpoint = "", s3_region = "";  // for s3
+  bool redirects = false;                        // follow redirects to other hosts, without secrets
+  int64_t cache_bytes = 0;                       // limit of the whole cache, 0: as much as the disk holds
   bool operator==(const Open&) const = default;
 };
-/// Files of the set in the order in which they are needed; what was wanted before is not any more.
+/// Files of the set in the order in which they are needed. Replaces the previous list.
 struct Want {
   std::vector<std::string> files;
   bool operator==(const Want&) const = default;
@@ -44,17 +44,17 @@ struct Opened {
   std::string digest;
   bool operator==(const Opened&) const = default;
 };
-/// A file is there.
+/// The file is in the cache.
 struct Here {
   std::string file;
   bool operator==(const Here&) const = default;
 };
-/// What keeps it waiting, "" when it goes on.
+/// The reason why the fetcher has to wait; "" when it continues.
 struct Trouble {
   std::string text;
   bool operator==(const Trouble&) const = default;
 };
-/// It will not be had, whatever the time: `text` says why.
+/// The set or file cannot be fetched, and a retry will not help: `text` says why.
 struct Failed {
   std::string text;
   bool operator==(const Failed&) const = default;
@@ -62,9 +62,9 @@ struct Failed {
 
 using Message = std::variant<Open, Want, Opened, Here, Trouble, Failed>;
 
-/// One line with its '\n'.
+/// Encodes a message as one line, including the '\n'.
 std::string Encode(const Message& message);
-/// A line without '\n'. kInvalidArgument says what is wrong with it.
+/// Decodes a line without its '\n'. kInvalidArgument: the message says what is wrong.
 absl::StatusOr<Message> Decode(std::string_view line);
 
 }  // namespace mtrun::datasets::fetch

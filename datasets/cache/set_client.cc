@@ -27,31 +27,32 @@ extern char** environ;
 namespace mtrun::datasets {
 namespace {
 
-// Between two looks at what has come, and two tries to reach a fetcher.
+// Interval between polls for messages, and between attempts to connect to a fetcher.
 constexpr Duration kLookEvery = std::chrono::milliseconds(100);
-// One that was started has so long to open its door before another is.
+// How long a started fetcher has to accept connections before another is started.
 constexpr Duration kStartPatience = std::chrono::seconds(2);
 
-/// Through a descriptor of the folder: a socket's own name may not be longer than 107 characters.
+/// Connects through a descriptor of the folder, because a socket's path is limited to 107 characters.
 absl::StatusOr<UniqueFd> ConnectIn(const std::string& folder) {
   const UniqueFd at(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!at.valid()) return ErrnoStatus(errno, absl::StrCat("open ", folder));
   MT_ASSIGN_OR_RETURN(const UnixAddress address,
                       ParseUnixAddress(absl::StrCat("/proc/self/fd/", at.get(), "/", FetcherFile("sock"))));
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) return ErrnoStatus(errno, "make a socket");
-  if (connect(fd.get(), address.get(), address.size) != 0) return ErrnoStatus(errno, "reach the fetcher");
+  if (!fd.valid()) return ErrnoStatus(errno, "create a socket");
+  if (connect(fd.get(), address.get(), address.size) != 0)
+    return ErrnoStatus(errno, "connect to the fetcher");
   if (!IsOfThisUser(fd.get()))
-    return absl::PermissionDeniedError(absl::StrCat("another user's program fetches data in ", folder));
+    return absl::PermissionDeniedError(absl::StrCat("the fetcher of another user is running in ", folder));
   return fd;
 }
 
-/// What mtdata has said last, without time and name, of what is behind `from` in its log (all of a shorter
-/// one); of another program the last line.
+/// Returns the last message of mtdata in its log after offset `from` (in the whole log if it is shorter),
+/// without time and name. Returns the last line if the log has none of mtdata's messages.
 std::string SaidLast(const std::string& log, uintmax_t from) {
   const absl::StatusOr<std::string> text = ReadFile(log);
   if (!text.ok()) return std::string(text.status().message());
-  std::string words, last = "it does not say why";
+  std::string words, last = "it gave no reason";
   for (const absl::string_view line :
        absl::StrSplit(absl::string_view(*text).substr(from <= text->size() ? from : 0), '\n')) {
     if (!line.empty()) last = std::string(line);
@@ -68,7 +69,7 @@ std::string SaidLast(const std::string& log, uintmax_t from) {
 SetClient::SetClient(SetRequest request) : request_(std::move(request)) {}
 SetClient::~SetClient() = default;
 
-/// Its own session and none of this process's descriptors: it serves others after this process has gone.
+/// Gives the fetcher its own session and no descriptors: it serves others after this process has exited.
 void SetClient::StartFetcher() {
   started_ = MonotonicNow();
   std::vector<std::string> words = request_.fetcher;
@@ -97,25 +98,25 @@ void SetClient::StartFetcher() {
   posix_spawnattr_destroy(&attributes);
   int status = 0;
   while (error == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }  // it forks, and is done once clients find the other one
+  }  // it forks, and exits once clients can reach the child
   unreached_ = error == 0 && status == 0;
   cannot_start_ = cannot_start_ || !unreached_;
   if (error != 0) {
     trouble_ =
-        absl::StrCat("start ", words[0], ", which fetches data: ", ErrnoStatus(error, "run it").message());
+        absl::StrCat("cannot start ", words[0], " to fetch data: ", ErrnoStatus(error, "exec").message());
   } else if (status != 0) {
-    trouble_ = absl::StrCat("the fetcher ends at once: ", SaidLast(log, said), " (its log: ", log, ")");
+    trouble_ = absl::StrCat("the fetcher exits at once: ", SaidLast(log, said), " (its log: ", log, ")");
   }
 }
 
-/// It holds the lock, so that no other one starts, and nobody finds its socket.
+/// Reports a fetcher that holds the lock, so that no other can start, but whose socket cannot be found.
 void SetClient::NameUnreachable(const absl::Status& why) {
   cannot_start_ = true;
-  trouble_ = absl::StrCat(
-      "a fetcher for this cache runs (it holds ", request_.cache, "/", FetcherFile("lock"),
-      ") and cannot be reached at ", FetcherFile("sock"), " beside it (", why.message(),
-      "): end that process where this file was removed, and where another machine of the same name uses the "
-      "folder give this one a folder of its own (--cache)");
+  trouble_ = absl::StrCat("a fetcher is running for this cache (it holds the lock ", request_.cache, "/",
+                          FetcherFile("lock"), ") but does not answer at ", FetcherFile("sock"),
+                          " in the same folder (", why.message(),
+                          "): end that process if the socket was removed; if another machine with the same "
+                          "host name uses the folder, give this one its own folder (--cache)");
 }
 
 absl::Status SetClient::Connect() {
@@ -136,7 +137,7 @@ absl::Status SetClient::Connect() {
   return SendWants();
 }
 
-/// What is held already need not be answered again.
+/// Requests only the files that are not held yet.
 absl::Status SetClient::SendWants() {
   fetch::Want want;
   for (const std::string& file : wanted_) {
@@ -145,7 +146,7 @@ absl::Status SetClient::SendWants() {
   return want.files.empty() ? absl::OkStatus() : Send(want);
 }
 
-/// A fetcher that has died is noticed where it is listened to.
+/// Ignores a fetcher that has died: the next read detects it.
 absl::Status SetClient::Send(const fetch::Message& message) {
   const std::string line = fetch::Encode(message);
   std::string_view rest = line;
@@ -158,10 +159,10 @@ absl::Status SetClient::Send(const fetch::Message& message) {
   return absl::OkStatus();
 }
 
-/// What has come, waiting for `patience` at most where nothing has.
-absl::Status SetClient::Hear(Duration patience) {
+/// Receives messages, and waits at most `timeout` for the first one.
+absl::Status SetClient::Hear(Duration timeout) {
   pollfd waits{.fd = socket_.get(), .events = POLLIN, .revents = 0};
-  const int milliseconds = static_cast<int>(patience / std::chrono::milliseconds(1));
+  const int milliseconds = static_cast<int>(timeout / std::chrono::milliseconds(1));
   if (poll(&waits, 1, milliseconds) <= 0) return absl::OkStatus();
   std::array<char, 16 << 10> bytes;
   const ssize_t read = recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
@@ -193,8 +194,8 @@ absl::Status SetClient::Adopt(const std::string& digest) {
   if (index_) {
     if (IndexDigest(*index_) == digest) return absl::OkStatus();
     return absl::FailedPreconditionError(absl::StrCat(
-        request_.open.url, " holds another data set now (digest ", digest.substr(0, 12), ", it was ",
-        IndexDigest(*index_).substr(0, 12), "): a run continues with the data that it began with"));
+        request_.open.url, " now holds another data set (digest ", digest.substr(0, 12), ", before it was ",
+        IndexDigest(*index_).substr(0, 12), "): a run must continue with the data that it began with"));
   }
   const std::string folder = absl::StrCat(request_.cache, "/", digest);
   MT_ASSIGN_OR_RETURN(Index index, ReadIndex(folder));
@@ -209,7 +210,7 @@ absl::Status SetClient::WaitUntil(const std::function<bool()>& done, const std::
   const TimePoint began = MonotonicNow();
   TimePoint asked{};
   while (!done()) {
-    // The fetcher has to look once more, but not all the time: it says again of each file that it is there.
+    // The fetcher has to check again, but not continuously: it reports each file that it has once more.
     if (const TimePoint now = MonotonicNow(); now - asked >= kLookEvery && TakeLost(files)) {
       asked = now;
       MT_RETURN_IF_ERROR(SendWants());
@@ -234,7 +235,7 @@ absl::Status SetClient::Open(const Watch& watch) {
 absl::Status SetClient::Want(std::vector<std::string> files) {
   if (files == wanted_) return absl::OkStatus();
   wanted_ = std::move(files);
-  // That nothing is wanted any more is worth a message, too: the fetcher keeps what is.
+  // Send an empty list too: the fetcher keeps the files that are wanted.
   return wanted_.empty() ? Send(fetch::Want{}) : SendWants();
 }
 
@@ -255,7 +256,7 @@ bool SetClient::HoldAll(const std::vector<std::string>& files) {
   return all;
 }
 
-/// Whether one of them was said to be there and could not be held: it is damaged or gone again.
+/// Returns true if one of the files was reported as fetched but could not be held: it is damaged or evicted.
 bool SetClient::TakeLost(const std::vector<std::string>& files) {
   bool lost = false;
   for (const std::string& file : files) lost |= held_.count(file) == 0 && here_.erase(file) != 0;
@@ -277,7 +278,7 @@ absl::Status SetClient::Await(const std::vector<std::string>& files, const Watch
   const auto there = [&] { return HoldAll(files); };
   const absl::Status came = WaitUntil(there, files, watch);
   if (!absl::IsFailedPrecondition(came) || wanted_.size() == files.size()) return came;
-  log::Warning("shards that may not be needed yet: ", came.message());
+  log::Warning("cannot fetch shards that may not be needed yet: ", came.message());
   socket_.Reset();
   wanted_ = files;
   return WaitUntil(there, files, watch);
@@ -288,11 +289,11 @@ std::vector<std::string> SetClient::Collect() {
   absl::Status heard = socket_.valid() ? absl::OkStatus() : Connect();
   if (heard.ok() && socket_.valid()) heard = Hear(Duration::zero());
   if (!heard.ok()) {
-    log::Warning("shards that are not needed yet: ", heard.message());
+    log::Warning("cannot fetch shards that are not needed yet: ", heard.message());
     collects_ = false;
-    socket_.Reset();  // Await asks once more
+    socket_.Reset();  // the next Await asks once more
   }
-  // The fetcher tells of what others wanted, too: who held that would keep it from being evicted.
+  // The fetcher also reports files that other processes wanted; holding those would prevent their eviction.
   const std::set<std::string> wanted(wanted_.begin(), wanted_.end());
   std::vector<std::string> held;
   for (const std::string& file : std::exchange(here_, {})) {
@@ -300,7 +301,7 @@ std::vector<std::string> SetClient::Collect() {
     if (HoldAll({file})) {
       held.push_back(file);
     } else {
-      here_.insert(file);  // Await has the fetcher look once more
+      here_.insert(file);  // Await makes the fetcher check again
     }
   }
   return held;
@@ -311,8 +312,8 @@ std::vector<std::string> SetClient::Damaged(const std::set<std::string>& files) 
   for (const std::string& file : files) {
     const auto held = held_.find(file);
     if (held != held_.end() && !IsUntouched(held->second, entries_.at(file))) {
-      log::Warning(folder_, "/", file, " has been written to while it is in use: it is fetched again");
-      damaged_.try_emplace(file, std::move(held->second));  // what is mapped is the first one
+      log::Warning(folder_, "/", file, " was modified while in use: fetching it again");
+      damaged_.try_emplace(file, std::move(held->second));  // the mapping is still of the damaged file
       held_.erase(held);
     }
     if (damaged_.count(file) != 0) damaged.push_back(file);

@@ -1,6 +1,5 @@
-// A set that lies elsewhere, as one process of this machine reads it: the fetcher of the machine brings its
-// files into the cache, this waits for them and holds them. Whoever finds no fetcher starts one. Not
-// thread-safe.
+// One process's access to a remote set: this machine's fetcher brings the files into the cache; the client
+// waits for them and holds them. It starts a fetcher if none is running. Not thread-safe.
 #pragma once
 
 #include <functional>
@@ -17,51 +16,50 @@
 #include "base/json_lines.h"
 #include "base/posix.h"
 #include "datasets/cache/fetch_messages.h"
-#include "datasets/index.h"
+#include "datasets/packed/index.h"
 
 namespace mtrun::datasets {
 
 struct SetRequest {
-  std::string cache;  // folder
+  std::string cache;  // path of a folder
   fetch::Open open;
-  /// The program that fetches, found beside this one or in PATH; given the cache's folder.
+  /// The command that fetches: mtdata beside this program or in PATH. The cache's folder is appended.
   std::vector<std::string> fetcher;
 };
 
 class SetClient {
  public:
-  /// How things are while something is waited for.
+  /// The state of a wait.
   struct Wait {
     Duration waited = {};
-    std::string trouble = "";   // what the fetcher cannot mend itself now, "" while all is well
-    int64_t files = 0, of = 0;  // there, and needed
+    std::string trouble = "";   // a problem that the fetcher cannot solve itself now, "" if none
+    int64_t files = 0, of = 0;  // number of files in the cache, and needed
   };
-  /// Called several times a second while something is waited for; an error ends the wait with it.
+  /// Called several times a second during a wait; an error ends the wait and is returned.
   using Watch = std::function<absl::Status(const Wait&)>;
 
   explicit SetClient(SetRequest request);
   ~SetClient();
 
-  /// Waits until the index is there. kFailedPrecondition: the set cannot be had, the message says why.
+  /// Blocks until the index is in the cache. kFailedPrecondition: the set cannot be fetched.
   absl::Status Open(const Watch& watch);
   /// REQUIRES: Open was OK, here and below.
   const Index& index() const { return *index_; }
-  /// What PackedSplit::Open takes.
+  /// The folder for PackedSplit::Open.
   const std::string& folder() const { return folder_; }
-  /// What is needed next, in this order, from now on: fetched ahead of the wait for it.
+  /// Sets the files that are needed next, in this order. They are fetched before Await asks for them.
   absl::Status Want(std::vector<std::string> files);
-  /// Waits until these files are there and holds them for as long as this object lives. They are fetched
-  /// before all others; where one of the others cannot be had, alone.
+  /// Blocks until these files are in the cache and holds them while this object exists. They are fetched
+  /// before all others, and even if one of the others cannot be fetched.
   absl::Status Await(const std::vector<std::string>& files, const Watch& watch);
-  /// Of the files that were wanted those that have come since and are held from now on. Waits for nothing:
-  /// what keeps the others is for Await to say.
+  /// Returns the wanted files that have arrived since and holds them from now on. Never blocks; Await reports
+  /// what keeps the others from arriving.
   std::vector<std::string> Collect();
-  /// Of these files those that have been written to since they were held. Another copy of them is to be
-  /// waited for; the damaged one stays as it is, for who has it mapped, until ForgetDamaged. They are named
-  /// again until then.
+  /// Returns those of these files that have been written to since they were held. Await fetches another copy.
+  /// The damaged one is kept for its mappings, and returned again, until ForgetDamaged.
   std::vector<std::string> Damaged(const std::set<std::string>& files);
   void ForgetDamaged(const std::vector<std::string>& files);
-  /// Gives files back: they may be evicted.
+  /// Releases files: they may be evicted.
   void Release(const std::vector<std::string>& files);
 
  private:
@@ -69,7 +67,7 @@ class SetClient {
   void StartFetcher();
   absl::Status SendWants();
   absl::Status Send(const fetch::Message& message);
-  absl::Status Hear(Duration patience);
+  absl::Status Hear(Duration timeout);
   absl::Status OnMessage(const fetch::Message& message);
   absl::Status Adopt(const std::string& digest);
   void NameUnreachable(const absl::Status& why);
@@ -81,17 +79,17 @@ class SetClient {
   const SetRequest request_;
   UniqueFd socket_;
   std::optional<LineBuffer> lines_;
-  TimePoint started_{};        // the last fetcher
-  bool cannot_start_ = false;  // since there was a fetcher; the trouble is why
-  bool unreached_ = false;     // one was said to be there, and has not been reached since
+  TimePoint started_{};        // when the last fetcher was started
+  bool cannot_start_ = false;  // since there was a fetcher; trouble_ says why
+  bool unreached_ = false;     // one reported that it runs, and has not been reached since
   std::string trouble_;
-  std::string cannot_hold_;  // why, of the last shard that could not be held
+  std::string cannot_hold_;  // why the last shard could not be held
   std::optional<Index> index_;
   std::string folder_;
   std::map<std::string, ShardEntry> entries_;
   std::vector<std::string> wanted_;
-  std::set<std::string> here_;  // files that were said to be there, not looked at yet
-  bool collects_ = true;        // false: something is wrong that the next Await will say
+  std::set<std::string> here_;  // files reported as fetched, not checked yet
+  bool collects_ = true;        // false: something is wrong that the next Await will report
   std::map<std::string, UniqueFd> held_, damaged_;
 };
 

@@ -9,7 +9,7 @@
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "datasets/cache/cache_layout.h"
-#include "datasets/data_url.h"
+#include "datasets/packed/data_url.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -26,7 +26,7 @@ std::string FirstOf(const EnvironmentMap& environment, const char* name, const c
   return value.empty() ? Variable(environment, otherwise) : value;
 }
 
-/// Beside this program, where it was built or installed; else whatever PATH has.
+/// Returns the mtdata beside this program (in the build or installed), otherwise the one in PATH.
 std::string FetcherProgram() {
   const absl::StatusOr<std::string> here = ExecutableFolder();
   if (!here.ok()) return "mtdata";
@@ -46,7 +46,7 @@ absl::StatusOr<std::string> ReadBearer(const std::string& file) {
   for (const char c : bearer) {
     if (!absl::ascii_isgraph(static_cast<unsigned char>(c)))
       return absl::InvalidArgumentError(
-          absl::StrCat("--data_bearer_file ", file, " holds more than one word"));
+          absl::StrCat("--data_bearer_file ", file, " must hold a single word"));
   }
   return bearer;
 }
@@ -72,7 +72,7 @@ absl::StatusOr<SetRequest> MakeSetRequest(const std::string& url, const RemoteOp
   }
   absl::StatusOr<std::string> key = FindDataKey(environment);
   if (!key.ok() && !absl::IsNotFound(key.status())) return key.status();
-  open.secrets.data_key = key.value_or("");  // a server of others needs none
+  open.secrets.data_key = key.value_or("");  // third-party servers need none
   if (!options.bearer_file.empty()) {
     MT_ASSIGN_OR_RETURN(open.secrets.bearer, ReadBearer(options.bearer_file));
   }
@@ -82,10 +82,10 @@ absl::StatusOr<SetRequest> MakeSetRequest(const std::string& url, const RemoteOp
 absl::Status CheckFits(const std::string& url, int64_t bytes, int64_t cache_bytes) {
   if (cache_bytes == 0 || bytes <= cache_bytes) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(url, " has ", Gib(bytes), " GiB, the cache may hold ", Gib(cache_bytes),
+      absl::StrCat(url, " has ", Gib(bytes), " GiB, but the cache may hold only ", Gib(cache_bytes),
                    ": give --cache_gib ", Gib(bytes + (1 << 30)),
-                   " (or 0: as much as the disk holds), perhaps with --cache on a larger disk; or copy "
-                   "the set to a folder of each node and give that"));
+                   " (0: as much as the disk holds), with --cache on a larger disk if needed; or copy "
+                   "the set to a folder on each node and give that folder"));
 }
 
 }  // namespace mtrun::datasets

@@ -1,4 +1,4 @@
-// From what a user says about a set that lies elsewhere to what the fetcher is asked for.
+// Converts the user's options for a remote set to a request to the fetcher.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 namespace mtrun::datasets {
 
 struct RemoteOptions {
-  std::string cache = "";        // folder, "": DefaultCache
-  double cache_gib = 0;          // of the whole cache, 0: as much as the disk holds
-  double fetch_ahead_gib = 4;    // of a node, of what its steps need later, 0: no bound
-  std::string bearer_file = "";  // what a server of others wants to be shown, "": nothing
-  bool redirects = false;        // to other hosts
+  std::string cache = "";        // path of a folder, "": DefaultCache
+  double cache_gib = 0;          // limit of the whole cache, 0: as much as the disk holds
+  double fetch_ahead_gib = 4;    // limit per node of data fetched for later steps, 0: none
+  std::string bearer_file = "";  // bearer token for a third-party server, "": none
+  bool redirects = false;        // follow redirects to other hosts
 };
 
-/// With the data key of the environment (or of the cluster's token) where there is one, and the AWS_*
-/// variables. kInvalidArgument: `url` is none, or a file cannot be read.
+/// Adds the data key of the environment (or of the cluster's token), if there is one, and the AWS_*
+/// variables. kInvalidArgument: `url` is not a URL, or a file cannot be read.
 absl::StatusOr<SetRequest> MakeSetRequest(const std::string& url, const RemoteOptions& options,
                                           const EnvironmentMap& environment);
 
-/// kInvalidArgument where a set of `bytes` can never be in the cache as a whole, with what can be done.
+/// kInvalidArgument if a set of `bytes` exceeds the cache's limit; the message says what to do.
 absl::Status CheckFits(const std::string& url, int64_t bytes, int64_t cache_bytes);
 
 }  // namespace mtrun::datasets

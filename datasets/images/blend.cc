@@ -12,7 +12,7 @@ namespace {
 
 constexpr int32_t kHalf = 1 << (kWeightBits - 1);
 
-/// Weights add up to about 2^kWeightBits and none is negative, so 255 may be passed by a little alone.
+/// Weights add up to about 2^kWeightBits and none is negative, so a sum can exceed 255 only slightly.
 uint8_t ToByte(int32_t sum) { return static_cast<uint8_t>(std::min(sum >> kWeightBits, 255)); }
 
 void ColumnsAnywhere(const uint8_t* row, const Taps* taps, int count, const int32_t* weights, uint8_t* out) {
@@ -31,7 +31,7 @@ void ColumnsAnywhere(const uint8_t* row, const Taps* taps, int count, const int3
   }
 }
 
-/// Bytes x .. bytes - 1.
+/// Blends bytes x .. bytes - 1.
 void RowsAnywhere(const uint8_t* rows, int64_t bytes, int64_t x, int count, const int32_t* weights,
                   uint8_t* out) {
   for (; x < bytes; ++x) {
@@ -47,7 +47,7 @@ bool HasAvx2() {
   return has;
 }
 
-/// A pixel in a vector; the fourth number is of the next pixel, and goes nowhere.
+/// Handles one pixel per vector; the fourth number belongs to the next pixel and is discarded.
 __attribute__((target("avx2"))) void ColumnsAvx2(const uint8_t* row, const Taps* taps, int count,
                                                  const int32_t* weights, uint8_t* out) {
   const __m128i bytes_of_numbers = _mm_setr_epi8(0, 4, 8, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
@@ -67,7 +67,7 @@ __attribute__((target("avx2"))) void ColumnsAvx2(const uint8_t* row, const Taps*
   }
 }
 
-/// Eight bytes of a row in a vector.
+/// Handles eight bytes of a row per vector.
 __attribute__((target("avx2"))) void RowsAvx2(const uint8_t* rows, int64_t bytes, int count,
                                               const int32_t* weights, uint8_t* out) {
   int64_t x = 0;

@@ -13,7 +13,7 @@ namespace {
 constexpr int kUpright = 1, kMirrored = 2, kUpsideDown = 3, kTransposed = 5;
 constexpr uint64_t kOrientationTag = 274, kShort = 3;
 
-/// `count` bytes as a number; 0 beyond the end.
+/// Reads `count` bytes as a number; 0 if they are beyond the end.
 uint64_t Number(std::string_view bytes, size_t at, size_t count, bool little_endian) {
   if (at > bytes.size() || count > bytes.size() - at) return 0;
   uint64_t value = 0;
@@ -22,7 +22,7 @@ uint64_t Number(std::string_view bytes, size_t at, size_t count, bool little_end
   return value;
 }
 
-/// A TIFF header, then the first directory: a count and entries of 12 bytes.
+/// Reads a TIFF header, then the first directory: a count and entries of 12 bytes.
 int OrientationOf(std::string_view tiff) {
   const bool little = tiff.substr(0, 2) == "II";
   if (!little && tiff.substr(0, 2) != "MM") return kUpright;
@@ -38,7 +38,7 @@ int OrientationOf(std::string_view tiff) {
   return kUpright;
 }
 
-/// The TIFF block of the first APP1 segment that has one, before the pixels.
+/// Returns the TIFF block of the first APP1 segment that has one, before the pixels.
 std::string_view FindInJpeg(std::string_view file) {
   constexpr std::string_view kName("Exif\0\0", 6);
   size_t at = 2;
@@ -51,7 +51,7 @@ std::string_view FindInJpeg(std::string_view file) {
   return {};
 }
 
-/// The eXIf chunk: length, name, data, checksum.
+/// Returns the data of the eXIf chunk: length, name, data, checksum.
 std::string_view FindInPng(std::string_view file) {
   size_t at = 8;
   while (at + 12 <= file.size()) {
@@ -75,7 +75,7 @@ RgbImage Upright(const RgbImage& image, int orientation) {
   const bool transposed = orientation >= kTransposed;
   const ImageSize& from = image.size;
   RgbImage out = MakeImage(transposed ? ImageSize{from.width, from.height} : from);
-  // Of 5..8, which begin with swapped axes, each is one of 1, 4, 3, 2 with the axes swapped.
+  // Orientations 5..8 equal 1, 4, 3, 2 with the axes swapped first.
   const int rest = transposed ? (orientation == 5   ? 1
                                  : orientation == 6 ? 4
                                  : orientation == 7 ? 3

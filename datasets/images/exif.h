@@ -1,4 +1,4 @@
-// Which way up a camera was held, as its files say (Exif 2.32, tag 274). Pure functions; thread-safe.
+// The orientation of the camera, as stored in image files (Exif 2.32, tag 274). Pure functions; thread-safe.
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,10 @@
 
 namespace mtrun::datasets {
 
-/// 1 to 8 of a JPEG's or PNG's first Exif block; 1 (upright) where there is none or it makes no sense.
+/// Returns the orientation (1 to 8) in a JPEG's or PNG's first Exif block; 1 (upright) if none is valid.
 int ExifOrientation(std::string_view file);
 
-/// The image as it is to be shown: turned and mirrored as `orientation` (1 to 8) says.
+/// Returns the image turned and mirrored according to `orientation` (1 to 8).
 RgbImage Upright(const RgbImage& image, int orientation);
 
 }  // namespace mtrun::datasets

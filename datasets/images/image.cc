@@ -20,7 +20,8 @@ absl::StatusOr<ImageSize> ParseImageSize(const std::string& text) {
   const auto fits = [](int side) { return side >= 1 && side <= kMaxImageSide; };
   if (ok && fits(size.height) && fits(size.width)) return size;
   return absl::InvalidArgumentError(absl::StrCat(
-      "\"", text, "\" is not an image size: give HEIGHTxWIDTH, as in 32x32, each from 1 to ", kMaxImageSide));
+      "\"", text, "\" is not an image size: give HEIGHTxWIDTH, for example 32x32, each from 1 to ",
+      kMaxImageSide));
 }
 
 bool IsInside(const ImageBox& box, const ImageSize& size) {
@@ -30,7 +31,7 @@ bool IsInside(const ImageBox& box, const ImageSize& size) {
 
 ImageBox CentredBox(const ImageSize& size, const ImageSize& shape) {
   MT_CHECK(size.pixels() > 0 && shape.pixels() > 0) << SizeText(size) << " " << SizeText(shape);
-  // The full width or the full height, whichever leaves the other inside; the other rounded half up.
+  // Uses the full width or the full height, whichever fits; the other side is rounded half up.
   ImageBox box{.top = 0, .left = 0, .height = size.height, .width = size.width};
   const auto share = [](int64_t side, int64_t of, int64_t to) {
     return static_cast<int>(std::max<int64_t>(1, (2 * side * of + to) / (2 * to)));
@@ -64,7 +65,7 @@ absl::Status CheckLimits(int64_t height, int64_t width, const DecodeLimits& limi
   if (height > kMaxImageSide || width > kMaxImageSide)
     return absl::InvalidArgumentError(absl::StrCat("a side is longer than ", kMaxImageSide));
   if (height * width <= limits.max_pixels) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(height, "x", width, " are more than the limit of ",
+  return absl::InvalidArgumentError(absl::StrCat(height, "x", width, " exceeds the limit of ",
                                                  limits.max_pixels, " pixels (", View(limits.source), ")"));
 }
 

@@ -1,4 +1,4 @@
-// A picture in memory and its size. Values; pure functions.
+// An image in memory and its size. Values; pure functions.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace mtrun::datasets {
 
-/// The longest side of any image that is read or made, in pixels (JPEG's own limit).
+/// Longest side of any image that is read or made, in pixels (JPEG's own limit).
 constexpr int kMaxImageSide = 65535;
 
 struct ImageSize {
@@ -20,41 +20,41 @@ struct ImageSize {
   int64_t pixels() const { return int64_t{height} * width; }
   bool operator==(const ImageSize&) const = default;
 };
-/// "32x48": height x width.
+/// Returns "32x48": height x width.
 std::string SizeText(const ImageSize& size);
-/// Reads "32x48" or "32" (square); kInvalidArgument beyond 1..kMaxImageSide.
+/// Parses "32x48" or "32" (square); kInvalidArgument if a side is outside of 1..kMaxImageSide.
 absl::StatusOr<ImageSize> ParseImageSize(const std::string& text);
 
-/// Whole pixels of an image: rows top .. top + height - 1, columns left .. left + width - 1.
+/// A rectangle of whole pixels: rows top .. top + height - 1, columns left .. left + width - 1.
 struct ImageBox {
   int top = 0, left = 0, height = 0, width = 0;
   bool operator==(const ImageBox&) const = default;
 };
-/// True when the box has pixels and lies inside an image of `size`.
+/// Returns true if the box is not empty and is inside an image of `size`.
 bool IsInside(const ImageBox& box, const ImageSize& size);
-/// The box of `shape`'s proportions in the middle of `size`, as large as fits, sides rounded to pixels.
+/// Returns the largest box in the middle of `size` with the aspect ratio of `shape`, sides rounded to pixels.
 ImageBox CentredBox(const ImageSize& size, const ImageSize& shape);
 
-/// uint8 [height, width, 3], RGB, row-major.
+/// Pixels are uint8 [height, width, 3], RGB, row-major.
 struct RgbImage {
   ImageSize size;
   std::vector<uint8_t> pixels;
   bool operator==(const RgbImage&) const = default;
 };
 
-/// Black.
+/// Returns a black image.
 RgbImage MakeImage(const ImageSize& size);
-/// A copy of the box. REQUIRES: it lies inside.
+/// Returns a copy of the box. REQUIRES: it is inside the image.
 RgbImage Crop(const RgbImage& image, const ImageBox& box);
 
-/// What a decoder may spend on one image.
+/// Limits of a decoder for one image.
 struct DecodeLimits {
-  /// A file of few bytes may claim any size ("decompression bomb"): larger ones are refused before decoding.
+  /// A small file can claim any size ("decompression bomb"): larger ones are refused before decoding.
   int64_t max_pixels = 100'000'000;
-  /// Where the limit is from, for the sentence that refuses an image.
+  /// The origin of the limit, for the error message.
   std::string_view source = "--max_pixels";
 };
-/// kInvalidArgument names size and limit; kDataLoss for an image without pixels.
+/// kInvalidArgument: above the limit, with the size; kDataLoss: an image without pixels.
 absl::Status CheckLimits(int64_t height, int64_t width, const DecodeLimits& limits);
 
 }  // namespace mtrun::datasets

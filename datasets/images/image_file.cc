@@ -16,13 +16,13 @@ bool IsHeif(std::string_view file) {
          brand == "avif" || brand == "avis";
 }
 
-/// What a file that is neither JPEG nor PNG is refused with.
+/// Returns the error for a file that is neither JPEG nor PNG.
 absl::Status NotTaken(std::string_view file) {
   if (file.empty()) return absl::DataLossError("empty file");
   const ImageKind kind = FindImageKind(file);
   if (kind == ImageKind::kNone) return absl::InvalidArgumentError("not a JPEG or PNG image");
   return absl::InvalidArgumentError(
-      absl::StrCat("a ", ImageKindName(kind), " file, which is not taken; convert it to JPEG or PNG"));
+      absl::StrCat("a ", ImageKindName(kind), " file, which is not supported; convert it to JPEG or PNG"));
 }
 
 }  // namespace
@@ -85,8 +85,7 @@ absl::StatusOr<RgbImage> DecodeBox(std::string_view file, const ImageBox& box, c
   }
   MT_ASSIGN_OR_RETURN(const RgbImage image, DecodeImage(file, limits));
   if (!IsInside(box, image.size))
-    return absl::InvalidArgumentError(
-        absl::StrCat("the box ends outside of ", SizeText(image.size), " pixels"));
+    return absl::InvalidArgumentError(absl::StrCat("the box ends outside ", SizeText(image.size), " pixels"));
   return ResizeBilinear(image, InEighths(box), target);
 }
 

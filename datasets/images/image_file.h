@@ -1,4 +1,4 @@
-// Image files of any kind that is read. Pure functions; thread-safe.
+// Image files of all supported formats. Pure functions; thread-safe.
 #pragma once
 
 #include <string>
@@ -11,23 +11,23 @@ namespace mtrun::datasets {
 
 enum class ImageKind { kNone, kJpeg, kPng, kWebp, kBmp, kTiff, kGif, kHeif };
 
-/// By the first bytes, never by the name.
+/// Detects the format by the first bytes, never by the name.
 ImageKind FindImageKind(std::string_view file);
-/// "JPEG", "PNG", "WebP", ...
+/// Returns "JPEG", "PNG", "WebP", ...
 const char* ImageKindName(ImageKind kind);
 
-/// Decodes a whole JPEG or PNG file, as DecodeJpeg and DecodePng say. kInvalidArgument: another kind (named),
-/// or beyond the limits; kDataLoss: empty, truncated or damaged.
+/// Decodes a whole JPEG or PNG file, as DecodeJpeg and DecodePng do. kInvalidArgument: another format
+/// (named), or above the limits; kDataLoss: empty, truncated or damaged.
 absl::StatusOr<RgbImage> DecodeImage(std::string_view file, const DecodeLimits& limits = {});
-/// Height and width from the header. Errors as DecodeImage, without looking at the pixels.
+/// Returns height and width from the header. Errors as for DecodeImage, but the pixels are not checked.
 absl::StatusOr<ImageSize> FindImageSize(std::string_view file);
 
 enum class DecodeMode {
-  kExact,  // every pixel is decoded; at most 1 level from cropping and resizing with Pillow
-  kFast,   // a JPEG at the smallest scale of eighths that is large enough, and the box's rows alone
+  kExact,  // decodes every pixel; differs by at most 1 level from cropping and resizing with Pillow
+  kFast,   // decodes a JPEG at the smallest sufficient scale in eighths, and only the box's rows
 };
-/// `box` of the file's image, resized to `target` (ResizeBilinear). kInvalidArgument besides: the box is not
-/// inside.
+/// Returns `box` of the file's image, resized to `target` (ResizeBilinear). Errors as for DecodeImage; also
+/// kInvalidArgument if the box is not inside the image.
 absl::StatusOr<RgbImage> DecodeBox(std::string_view file, const ImageBox& box, const ImageSize& target,
                                    DecodeMode mode, const DecodeLimits& limits = {});
 

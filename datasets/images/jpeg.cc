@@ -11,15 +11,15 @@
 namespace mtrun::datasets {
 namespace {
 
-/// Smooth chroma looks at a neighbour, so columns and rows at the edge of a part need some more.
+/// Smooth chroma upsampling reads neighbours, so a part needs extra columns and rows at its edges.
 constexpr int kMargin = 2;
 
 uint8_t Byte(std::string_view file, size_t i) { return static_cast<uint8_t>(file[i]); }
 
-/// A marker that no length follows: RST0..RST7, TEM.
+/// Returns true for markers without a length: RST0..RST7, TEM.
 bool StandsAlone(uint8_t marker) { return (marker >= 0xD0 && marker <= 0xD7) || marker == 0x01; }
 
-/// The position of the next marker after entropy-coded data, or npos.
+/// Returns the position of the next marker after entropy-coded data, or npos.
 size_t SkipScan(std::string_view file, size_t at) {
   while ((at = file.find('\xFF', at)) != std::string_view::npos && at + 1 < file.size()) {
     const uint8_t next = Byte(file, at + 1);
@@ -33,7 +33,7 @@ bool IsCmyk(const jpeg_decompress_struct& library) {
   return library.jpeg_color_space == JCS_CMYK || library.jpeg_color_space == JCS_YCCK;
 }
 
-/// Reads the header and checks what it claims.
+/// Reads the header and checks the claimed size.
 absl::Status Begin(JpegReader& reader, std::string_view file, const DecodeLimits& limits) {
   if (!IsJpeg(file)) return absl::InvalidArgumentError("not a JPEG image");
   MT_RETURN_IF_ERROR(reader.Call([&] { jpeg_read_header(&reader.library(), TRUE); }));
@@ -57,7 +57,7 @@ void CmykToRgb(const uint8_t* cmyk, int width, bool inverted, uint8_t* rgb) {
   }
 }
 
-/// Reads as many rows as the image has, which has the width of libjpeg's output.
+/// Reads all rows of `image`, whose width is libjpeg's output width.
 absl::Status ReadRows(JpegReader& reader, RgbImage& image) {
   jpeg_decompress_struct& library = reader.library();
   const size_t stride = size_t{3} * image.size.width;
@@ -73,8 +73,8 @@ absl::Status ReadRows(JpegReader& reader, RgbImage& image) {
   });
 }
 
-/// The smallest of 1, 2, 4 and 8 eighths at which `box` is no smaller than `at_least`; libjpeg-turbo has fast
-/// transforms for these.
+/// Returns the smallest of 1, 2, 4 and 8 eighths at which `box` is at least as large as `at_least`;
+/// libjpeg-turbo has fast transforms for these scales.
 int ScaleFor(const ImageBox& box, const ImageSize& at_least) {
   for (const int eighths : {1, 2, 4}) {
     const bool fits = int64_t{box.height} * eighths >= int64_t{8} * at_least.height &&
@@ -84,7 +84,7 @@ int ScaleFor(const ImageBox& box, const ImageSize& at_least) {
   return 8;
 }
 
-/// First and last + 1 of the scaled pixels that show pixels begin .. begin + length - 1.
+/// First and last + 1 of the scaled pixels that cover pixels begin .. begin + length - 1.
 struct Range {
   int begin = 0, end = 0;
 };
@@ -144,7 +144,7 @@ absl::StatusOr<JpegPart> DecodeJpegPart(std::string_view file, const ImageBox& b
   jpeg_decompress_struct& library = reader.library();
   if (!IsInside(box, {static_cast<int>(library.image_height), static_cast<int>(library.image_width)}))
     return absl::InvalidArgumentError(
-        absl::StrCat("the box ends outside of ", library.image_height, "x", library.image_width, " pixels"));
+        absl::StrCat("the box ends outside ", library.image_height, "x", library.image_width, " pixels"));
   JpegPart part{.image = {}, .eighths = ScaleFor(box, at_least)};
   library.scale_num = static_cast<unsigned>(part.eighths);
   library.scale_denom = 8;
@@ -171,7 +171,7 @@ std::string EncodeJpeg(const RgbImage& image, int quality) {
   MT_CHECK(image.size.pixels() > 0 && image.pixels.size() == static_cast<size_t>(3 * image.size.pixels()));
   jpeg_compress_struct library = {};
   jpeg_error_mgr errors = {};
-  library.err = jpeg_std_error(&errors);  // which ends the process: only a lack of memory fails here
+  library.err = jpeg_std_error(&errors);  // ends the process on errors: only a lack of memory fails here
   jpeg_create_compress(&library);
   unsigned char* bytes = nullptr;
   unsigned long size = 0;

@@ -7,13 +7,13 @@
 namespace mtrun::datasets {
 namespace {
 
-/// A progressive file of a few kilobytes can hold thousands of scans, each of which costs a pass over all
+/// A progressive file of a few kilobytes can contain thousands of scans, each of which costs a pass over all
 /// pixels. Encoders make about ten.
 constexpr int kMaxScans = 500;
 
 JpegReader& Self(j_common_ptr library) { return *static_cast<JpegReader*>(library->client_data); }
 
-/// Warnings after which all pixels are there.
+/// Returns true for warnings after which all pixels are still decoded.
 bool KeepsPixels(int code) {
   return code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR ||
          code == JWRN_BOGUS_PROGRESSION;
@@ -26,7 +26,7 @@ JpegReader::JpegReader(std::string_view file) {
   library_.client_data = this;
   errors_.error_exit = OnError;
   errors_.emit_message = OnMessage;
-  if (setjmp(jump_) != 0) return;  // no memory: the next call fails in the same way
+  if (setjmp(jump_) != 0) return;  // out of memory: the next call fails in the same way
   jpeg_create_decompress(&library_);
   progress_.progress_monitor = OnProgress;
   library_.progress = &progress_;
@@ -57,7 +57,7 @@ void JpegReader::OnProgress(j_common_ptr library) {
 
 absl::Status JpegReader::Failure() const {
   if (too_many_scans_)
-    return absl::InvalidArgumentError(absl::StrCat("a JPEG of more than ", kMaxScans, " scans"));
+    return absl::InvalidArgumentError(absl::StrCat("a JPEG with more than ", kMaxScans, " scans"));
   return absl::DataLossError(absl::StrCat("damaged JPEG: ", message_));
 }
 

@@ -1,5 +1,5 @@
-// libjpeg's object for reading, with errors as absl::Status: libjpeg leaves a failing call by longjmp.
-// Internal to the room. Not thread-safe.
+// libjpeg's object for reading, with errors as absl::Status: libjpeg leaves a failed call by longjmp.
+// Internal to this folder. Not thread-safe.
 #pragma once
 
 #include <csetjmp>
@@ -15,7 +15,7 @@ namespace mtrun::datasets {
 
 class JpegReader {
  public:
-  /// `file` must outlive this.
+  /// REQUIRES: `file` outlives this.
   explicit JpegReader(std::string_view file);
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;
@@ -23,8 +23,8 @@ class JpegReader {
 
   jpeg_decompress_struct& library() { return library_; }
 
-  /// Runs calls of libjpeg. REQUIRES: `body` leaves no object with a destructor unfinished at a call, for
-  /// longjmp skips them. kDataLoss with libjpeg's reason, also for a warning that pixels are lost.
+  /// Runs calls of libjpeg. kDataLoss with libjpeg's reason, also if a warning says that pixels are lost.
+  /// REQUIRES: no object in `body` with a destructor is alive during a call: longjmp skips destructors.
   template <typename Body>
   absl::Status Call(Body body) {
     if (setjmp(jump_) != 0) return Failure();

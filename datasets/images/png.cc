@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kSignatureBytes = 8;
 
-/// libpng's objects for reading, with errors as absl::Status: libpng leaves a failing call by longjmp.
+/// libpng's objects for reading, with errors as absl::Status: libpng leaves a failed call by longjmp.
 class PngReader {
  public:
   explicit PngReader(std::string_view file) : rest_(file) {
@@ -23,7 +23,7 @@ class PngReader {
     MT_CHECK(info_ != nullptr) << "no memory for libpng";
     png_set_read_fn(png_, this, OnRead);
     png_set_user_limits(png_, kMaxImageSide, kMaxImageSide);
-    // Texts, profiles and the like change no pixel here and can be bombs themselves.
+    // Texts, profiles and the like do not change pixels and can be bombs themselves.
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   }
   PngReader(const PngReader&) = delete;
@@ -33,7 +33,7 @@ class PngReader {
   png_structp png() const { return png_; }
   png_infop info() const { return info_; }
 
-  /// Runs calls of libpng. REQUIRES: `body` leaves no object with a destructor unfinished at a call.
+  /// Runs calls of libpng. REQUIRES: no object in `body` with a destructor is alive during a call.
   template <typename Body>
   absl::Status Call(Body body) {
     if (setjmp(jump_) != 0) return absl::DataLossError(absl::StrCat("damaged PNG: ", message_));
@@ -71,7 +71,7 @@ absl::StatusOr<ImageSize> BeginPng(PngReader& reader, std::string_view file, con
   return ImageSize{static_cast<int>(height), static_cast<int>(width)};
 }
 
-/// Whatever the file holds, rows of 8-bit RGB come out.
+/// Requests rows of 8-bit RGB for every kind of PNG.
 void AskForRgb(png_structp png, png_infop info) {
   png_set_strip_16(png);
   png_set_expand(png);  // palettes, fewer than 8 bits

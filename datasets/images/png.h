@@ -10,15 +10,15 @@
 namespace mtrun::datasets {
 
 bool IsPng(std::string_view file);
-/// From the header alone. Errors as DecodePng.
+/// Reads only the header. Errors as for DecodePng.
 absl::StatusOr<ImageSize> PngSize(std::string_view file);
 
-/// The whole image. Grey is repeated over the channels, transparency is dropped (the colours below it are
-/// shown), of 16 bits the upper 8 are taken, gamma and profiles are passed over. kDataLoss: truncated or
-/// damaged; kInvalidArgument: no PNG, or beyond the limits.
+/// Decodes the whole image. Grey is repeated over the channels, transparency is dropped (keeping the
+/// colours), 16 bits are reduced to the upper 8, gamma and profiles are ignored. kDataLoss: truncated or
+/// damaged; kInvalidArgument: not a PNG, or above the limits.
 absl::StatusOr<RgbImage> DecodePng(std::string_view file, const DecodeLimits& limits = {});
 
-/// 8 bits a channel, zlib's default effort.
+/// Encodes with 8 bits per channel and zlib's default level.
 std::string EncodePng(const RgbImage& image);
 
 }  // namespace mtrun::datasets

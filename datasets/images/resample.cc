@@ -10,7 +10,7 @@
 namespace mtrun::datasets {
 namespace {
 
-/// For each output position of one direction.
+/// The taps and weights of all output positions in one direction.
 struct Kernel {
   std::vector<Taps> taps;
   std::vector<int32_t> weights;
@@ -20,8 +20,8 @@ struct Kernel {
 
 // Area averaging ------------------------------------------------------------------------------------------
 
-/// Source pixel j covers [j to, (j + 1) to) and output pixel i [i from, (i + 1) from), in units of a fraction
-/// 1 / to of a pixel; the weight is what both share. The weights of one output pixel add up to `from`.
+/// Source pixel j covers [j to, (j + 1) to) and output pixel i covers [i from, (i + 1) from), in units of 1 /
+/// to pixel. The weight is the length of their overlap; the weights of one output pixel add up to `from`.
 Kernel AreaKernel(int64_t from, int64_t to) {
   Kernel kernel;
   for (int64_t i = 0; i < to; ++i) {
@@ -36,7 +36,7 @@ Kernel AreaKernel(int64_t from, int64_t to) {
   return kernel;
 }
 
-/// One row of sums over columns: at most 255 * 65535 each.
+/// Computes one row of sums over columns: at most 255 * 65535 each.
 void SumColumns(const uint8_t* row, const Kernel& columns, uint32_t* sums) {
   for (const Taps& taps : columns.taps) {
     const int32_t* weight = columns.weights_of(taps);
@@ -56,12 +56,11 @@ void SumColumns(const uint8_t* row, const Kernel& columns, uint32_t* sums) {
 
 // Bilinear ------------------------------------------------------------------------------------------------
 
-/// The weight of source pixel x for output pixel i is the height of a triangle over the distance of their
-/// middles. In units of 1 / (2 to 8) pixel the middle of x lies at (2 x + 1) 8 to, that of i at
-/// 2 to begin + (2 i + 1) length, and the triangle reaches 2 max(length, 8 to) to each side; `begin` and
-/// `length` are in eighths.
+/// The weight of source pixel x for output pixel i is a triangle function of the distance of their centres.
+/// In units of 1 / (2 to 8) pixel, the centre of x is at (2 x + 1) 8 to, that of i at 2 to begin + (2 i + 1)
+/// length; the triangle extends 2 max(length, 8 to) to each side. `begin`, `length`: in eighths.
 Kernel TriangleKernel(int64_t begin, int64_t length, int64_t to) {
-  const int64_t lowest = begin / 8, limit = (begin + length + 7) / 8, unit = 16 * to;  // of one pixel
+  const int64_t lowest = begin / 8, limit = (begin + length + 7) / 8, unit = 16 * to;  // one pixel
   const int64_t reach = 2 * std::max(length, 8 * to);
   Kernel kernel;
   std::vector<int64_t> heights;
@@ -104,7 +103,7 @@ RgbImage AverageArea(const RgbImage& image, const ImageSize& target) {
   std::vector<uint32_t> sums(stride);
   std::vector<uint64_t> area(stride);
   RgbImage out = MakeImage(target);
-  int summed = -1;  // the source row that `sums` holds: neighbours share one
+  int summed = -1;  // the source row in `sums`: adjacent output rows share one
   for (int y = 0; y < target.height; ++y) {
     const Taps& taps = rows.taps[y];
     const int32_t* weight = rows.weights_of(taps);
@@ -133,7 +132,7 @@ RgbImage ResizeBilinear(const RgbImage& image, const EighthsBox& box, const Imag
   const int first = rows.taps.front().first, last = rows.taps.back().first + rows.taps.back().count;
   const size_t stride = size_t{3} * target.width, width = size_t{3} * image.size.width;
   std::vector<uint8_t> narrow((last - first) * stride);  // the rows, as wide as the target
-  std::vector<uint8_t> row(width + 1);                   // with the byte behind its end that is read
+  std::vector<uint8_t> row(width + 1);                   // including the byte that is read past the end
   for (int y = first; y < last; ++y) {
     std::copy_n(image.pixels.data() + y * width, width, row.data());
     BlendColumns(row.data(), columns.taps.data(), target.width, columns.weights.data(),
@@ -164,7 +163,7 @@ ImageSize ScaledSize(const ImageSize& size, int64_t over, int64_t under) {
 
 ImageSize FitInto(const ImageSize& size, int short_side, int max_side) {
   const int64_t shorter = std::min(size.height, size.width), longer = std::max(size.height, size.width);
-  // The smaller of the two scales short_side / shorter and max_side / longer, as a fraction of at most 1.
+  // The smaller of the scales short_side / shorter and max_side / longer, as a fraction of at most 1.
   int64_t over = 1, under = 1;
   const auto shrink = [&](int64_t limit, int64_t side) {
     if (limit > 0 && limit * under < over * side) over = limit, under = side;

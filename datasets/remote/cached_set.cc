@@ -45,7 +45,7 @@ absl::StatusOr<CachedSet> CachedSet::Remembered(const std::string& cache, const 
 
 absl::Status CachedSet::Remember(const std::string& cache, const std::string& url) const {
   const std::string path = SourceFile(cache, url), line = digest_ + "\n";
-  // What is known needs no room: a full disk holds up nobody whose set is here.
+  // If it is known already, nothing is written: a full disk does not stop clients whose set is cached.
   if (const auto known = ReadFile(path); known.ok() && *known == line) return absl::OkStatus();
   MT_RETURN_IF_ERROR(MakeFolders(absl::StrCat(cache, "/sources")));
   return WriteFileAtomically(path, line);
@@ -59,7 +59,7 @@ const ShardEntry* CachedSet::Find(const std::string& file) const {
 void CachedSet::SetAside(const std::string& file) const {
   const std::string path = PathOf(file);
   if (std::rename(path.c_str(), absl::StrCat(path, ".part.", HostName()).c_str()) == 0)
-    log::Warning(path, " has been written to since it was verified: its checksum is compared again");
+    log::Warning(path, " was modified after it was verified: its checksum will be compared again");
 }
 
 absl::Status MakeRoom(const std::string& cache, int64_t need, int64_t bound, bool full,
@@ -78,8 +78,8 @@ absl::Status MakeRoom(const std::string& cache, int64_t need, int64_t bound, boo
   }
   if (fits() || (full && freed > 0)) return absl::OkStatus();
   if (full) return absl::ResourceExhaustedError(absl::StrCat("the disk of the cache ", cache, " is full"));
-  return absl::ResourceExhaustedError(absl::StrCat("the cache ", cache, " may hold ", Gib(bound),
-                                                   " (--cache_gib), and all of that is in use"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the cache ", cache, " may hold ", Gib(bound), " (--cache_gib), and all of it is in use"));
 }
 
 }  // namespace mtrun::datasets

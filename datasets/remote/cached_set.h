@@ -1,4 +1,4 @@
-// A set's folder in the cache, as the fetcher fills it. Not thread-safe.
+// A set's folder in the cache, as seen by the fetcher. Not thread-safe.
 #pragma once
 
 #include <functional>
@@ -8,26 +8,25 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "datasets/cache/cache_layout.h"
-#include "datasets/index.h"
+#include "datasets/packed/index.h"
 
 namespace mtrun::datasets {
 
 class CachedSet {
  public:
-  /// `text` is an index.json; makes the folder `<cache>/<digest>` with it. kDataLoss, kInvalidArgument as
-  /// DecodeIndex.
+  /// Makes the folder `<cache>/<digest>` from `text`, an index.json. Errors as for DecodeIndex.
   static absl::StatusOr<CachedSet> Make(const std::string& cache, const std::string& text);
-  /// The set that was last read from `url`, as far as it is here; kNotFound for none.
+  /// Returns the set that was last read from `url`, as far as it is cached; kNotFound if there is none.
   static absl::StatusOr<CachedSet> Remembered(const std::string& cache, const std::string& url);
   absl::Status Remember(const std::string& cache, const std::string& url) const;
 
   const std::string& digest() const { return digest_; }
-  /// nullptr: no file of the set.
+  /// Returns nullptr if the set has no such file.
   const ShardEntry* Find(const std::string& file) const;
   std::string PathOf(const std::string& file) const { return folder_ + "/" + file; }
   bool Has(const std::string& file) const { return IsVerified(PathOf(file), *Find(file)); }
-  /// What was written to since it was verified becomes a part again, whose checksum is compared before use;
-  /// PartFile leaves it to those who hold it.
+  /// Turns a file that was written to since it was verified into a partial file, whose checksum is compared
+  /// before use. PartFile leaves it to the processes that hold it.
   void SetAside(const std::string& file) const;
 
  private:
@@ -35,8 +34,8 @@ class CachedSet {
   std::map<std::string, ShardEntry> entries_;
 };
 
-/// Room for `need` more bytes: below `bound` for the whole cache (0: no bound) and, with `full`, on the disk.
-/// Evicts what nobody holds and `may_go` allows. kResourceExhausted says how much is held by whom.
+/// Makes space for `need` more bytes: below `bound` for the whole cache (0: no limit) and, with `full`, on
+/// the disk. Evicts files that no process holds and `may_go` allows. kResourceExhausted says what is in use.
 absl::Status MakeRoom(const std::string& cache, int64_t need, int64_t bound, bool full,
                       const std::function<bool(const std::string& path)>& may_go);
 

@@ -1,6 +1,6 @@
-// libcurl found when it is first needed, for packages (MT_STATIC): Debian has none that could be linked
-// statically with all that it needs, and who never fetches needs none. The library's own names, so that
-// transfers.cc is the same.
+// Loads libcurl when it is first needed, for packages (MT_STATIC): Debian has no libcurl that can be linked
+// statically with its dependencies, and users who never fetch do not need it. Defines the library's own
+// names, so that transfers.cc is the same.
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 #undef curl_easy_getinfo
@@ -21,7 +21,7 @@ void* Library() {
       if (void* found = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return found;
     }
     std::fprintf(stderr,
-                 "mtdata: fetching from a server needs libcurl.so.4, which is not on this machine (Debian: "
+                 "mtdata: fetching from a server needs libcurl.so.4, which is not installed (Debian: "
                  "apt-get install libcurl4)\n");
     std::exit(1);
   }();
@@ -32,7 +32,7 @@ template <typename Function>
 Function* Find(Function*, const char* name) {
   void* const found = dlsym(Library(), name);
   if (found == nullptr) {
-    std::fprintf(stderr, "mtdata: the libcurl of this machine has no %s\n", name);
+    std::fprintf(stderr, "mtdata: this machine's libcurl lacks %s\n", name);
     std::exit(1);
   }
   return reinterpret_cast<Function*>(found);
@@ -53,6 +53,7 @@ CURL* curl_easy_init() {
 }
 void curl_easy_cleanup(CURL* easy) { MT_FORWARD(curl_easy_cleanup, easy); }
 const char* curl_easy_strerror(CURLcode code) { MT_FORWARD(curl_easy_strerror, code); }
+curl_version_info_data* curl_version_info(CURLversion version) { MT_FORWARD(curl_version_info, version); }
 CURLM* curl_multi_init() {
   static auto* const function = Find(&curl_multi_init, "curl_multi_init");
   return function();
@@ -72,8 +73,7 @@ curl_slist* curl_slist_append(curl_slist* list, const char* text) {
 }
 void curl_slist_free_all(curl_slist* list) { MT_FORWARD(curl_slist_free_all, list); }
 
-// Their last argument is a long, a pointer or a curl_off_t: one register on the 64-bit machines that packages
-// are for, whichever it is.
+// The last argument is a long, a pointer or a curl_off_t: always one register on 64-bit machines.
 CURLcode curl_easy_setopt(CURL* easy, CURLoption option, ...) {
   static_assert(sizeof(void*) == 8 && sizeof(long) == 8);
   va_list arguments;

@@ -10,13 +10,13 @@ constexpr size_t kLargestIndex = 256 << 20;
 absl::Status FetchJob::Take(int64_t offset, std::string_view bytes) {
   if (!part) {
     if (text.size() + bytes.size() > kLargestIndex) {
-      refused = absl::DataLossError("is larger than 256 MiB, and no index of a set is");
+      refused = absl::DataLossError("is larger than 256 MiB, so it is not the index of a data set");
     } else {
       text.append(bytes);
     }
     return refused;
   }
-  // A server that knows no ranges sends the file from its first byte.
+  // A server without range support sends the file from its first byte.
   if (offset == 0 && part->size() > 0) refused = part->Restart();
   if (refused.ok()) refused = part->Append(bytes);
   return refused;

@@ -1,4 +1,4 @@
-// A file of a set while it comes: a part beside its place, or the index as text. Not thread-safe.
+// A file of a set during its transfer: a part beside its final path, or the index as text. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace mtrun::datasets {
 
 struct FetchJob {
   FetchId id;
-  std::string source;            // whose secrets open it
+  std::string source;            // the source whose secrets are used
   std::optional<PartFile> part;  // none: the index
   std::string text;              // of the index
-  absl::Status refused;          // what keeps it from being written down here
-  int hops = 0;                  // redirects that were followed
+  absl::Status refused;          // why it cannot be stored here
+  int hops = 0;                  // number of redirects followed
 
-  /// Takes what has come of it; `offset` is the place in the file. An error stays in `refused`; kDataLoss:
-  /// more than the file has, or than any index.
+  /// Stores received bytes; `offset` is their position in the file. An error is kept in `refused`; kDataLoss:
+  /// more bytes than the file, or any index, has.
   absl::Status Take(int64_t offset, std::string_view bytes);
-  /// PartFile::Finish; an error that is not the bytes' fault stays in `refused`.
+  /// Calls PartFile::Finish; an error that is not caused by the bytes is kept in `refused`.
   absl::Status Finish();
 };
 

@@ -21,7 +21,7 @@ const std::string* FetchPlan::FirstOf(const Client& client, TimePoint now) const
 
 std::optional<FetchId> FetchPlan::Next(TimePoint now) {
   if (busy_.size() >= connections_) return std::nullopt;
-  // In turns: who comes behind the one that was served last is first.
+  // In turns: the next client after the last one served comes first.
   for (const bool behind : {true, false}) {
     for (const auto& [number, client] : clients_) {
       if ((number > last_served_) != behind) continue;
@@ -38,8 +38,8 @@ std::optional<FetchId> FetchPlan::Next(TimePoint now) {
 }
 
 std::optional<TimePoint> FetchPlan::NextLook(TimePoint now) const {
-  // Whoever waits for transfers hears of their ends; a moment that is over already would wake it all the
-  // time.
+  // While all connections are busy, the fetcher waits for the end of a transfer; a time in the past would
+  // wake it continuously.
   if (busy_.size() >= connections_) return std::nullopt;
   std::optional<TimePoint> next;
   for (const auto& [id, when] : paused_) {

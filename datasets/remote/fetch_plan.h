@@ -1,5 +1,5 @@
-// What a fetcher fetches next: pure, the time is an argument. Clients say in which order they need the files
-// of their sets; they are served in turns, each file once however many want it.
+// Decides which file a fetcher fetches next. Clients list the files that they need in order; they are served
+// in turns, and each file is fetched once even if several want it. Pure: the time is an argument.
 #pragma once
 
 #include <cstdint>
@@ -25,23 +25,23 @@ class FetchPlan {
  public:
   explicit FetchPlan(size_t connections) : connections_(connections) {}
 
-  /// What a client of `set` wants, most urgent first; replaces what it wanted before. Files that are there
-  /// already are not to be among them.
+  /// Sets the files that a client of `set` wants, most urgent first; replaces its previous list. Files that
+  /// are cached already must not be in it.
   void Want(int64_t client, const std::string& set, std::vector<std::string> files);
   void Leave(int64_t client);
 
-  /// The next file to fetch now: it counts as under way from here on. Nothing when as many connections as
-  /// allowed are busy, when nothing is wanted, or when what is wanted pauses.
+  /// Returns the next file to fetch and marks it as under way. Returns nullopt if all allowed connections are
+  /// busy, or if no file is wanted or all wanted files are paused.
   std::optional<FetchId> Next(TimePoint now);
-  /// When Next may have something that pauses now. Nothing while all connections are busy, too: the next
-  /// look is when one of them ends.
+  /// Returns when the next paused file can be tried. Returns nullopt if all connections are busy: check again
+  /// when one of them ends.
   std::optional<TimePoint> NextLook(TimePoint now) const;
 
-  /// A file is there; it is wanted no more.
+  /// Marks a file as fetched, so that it is not fetched again.
   void Done(const FetchId& id);
-  /// It is not, another try is allowed from `when` on.
+  /// Marks a failed file; another try is allowed from `when` on.
   void Pause(const FetchId& id, TimePoint when);
-  /// Those in vain since it was last there, with one that ends so now.
+  /// Counts a failed try that ended with `end`; returns the failed tries since the file was last fetched.
   Tries CountTry(const FetchId& id, const TransferEnd& end) {
     tries_[id].Count(end);
     return tries_[id];

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/data_key.h"
+#include "base/file_limit.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/sha256.h"
@@ -27,31 +28,32 @@ namespace mtrun::datasets {
 namespace {
 
 constexpr Duration kFullPause = std::chrono::seconds(1);
-constexpr Duration kLongestWait = std::chrono::seconds(10);
+constexpr Duration kMaxWait = std::chrono::seconds(10);
 
 /// One URL with its secrets.
 struct Source {
   Origin origin;
   Trust trust;
-  bool proven = false;    // a transfer has succeeded: trust falls no more
-  std::string authority;  // that mtrun's own servers are trusted by
+  bool proven = false;    // a transfer has succeeded: trust is not lowered any more
+  std::string authority;  // certificate authority of mtrun's own servers
   std::string trouble = "";
-  std::string digest = "";  // of the set that it gave last
+  std::string digest = "";  // the set that it served last
 };
 
 struct Client {
   std::string source;
-  std::string set;  // "" until its index is there
+  std::string set;  // empty before its index is cached
   std::vector<std::string> wanted;
 };
 
 using Job = FetchJob;
 
-/// Of what could not be written down here.
+/// Returns the message for data that could not be stored here.
 std::string NotWritten(const absl::Status& why) {
-  return absl::StrCat(why.message(), absl::IsResourceExhausted(why)
-                                         ? "; nothing is lost, it goes on once there is room"
-                                         : "; it is tried again");
+  return absl::StrCat(why.message(),
+                      absl::IsResourceExhausted(why) && !IsAtSizeLimit(why)
+                          ? "; nothing is lost, and fetching continues when there is disk space"
+                          : "; it will be tried again");
 }
 
 class Fetcher {
@@ -66,10 +68,10 @@ class Fetcher {
       if (door_.clients() > 0) alone = now;
       if (now - alone >= options_.linger) break;
       StartTransfers(now);
-      Duration patience = std::min<Duration>(kLongestWait, alone + options_.linger - now);
-      if (const auto look = plan_.NextLook(now)) patience = std::min<Duration>(patience, *look - now);
+      Duration timeout = std::min<Duration>(kMaxWait, alone + options_.linger - now);
+      if (const auto look = plan_.NextLook(now)) timeout = std::min<Duration>(timeout, *look - now);
       std::vector<pollfd> waits = door_.Waits();
-      for (const Transfers::Ended& ended : transfers_.Wait(waits, std::max(patience, Duration::zero())))
+      for (const Transfers::Ended& ended : transfers_.Wait(waits, std::max(timeout, Duration::zero())))
         OnEnd(ended.id, ended.end);
       for (FetcherDoor::News& news : door_.Hear()) OnNews(news);
     }
@@ -92,7 +94,9 @@ class Fetcher {
     const std::string key = Sha256Hex(fetch::Encode(open));
     if (sources_.count(key) == 0) {
       absl::StatusOr<Origin> origin = Origin::Make(open);
-      if (!origin.ok()) return door_.Send(client, fetch::Failed{std::string(origin.status().message())});
+      absl::Status usable = origin.status();
+      if (usable.ok() && origin->url().scheme == "s3") usable = Transfers::CheckSigning();
+      if (!usable.ok()) return door_.Send(client, fetch::Failed{std::string(usable.message())});
       Source source{.origin = *origin, .trust = origin->first_trust(), .authority = ""};
       if (!open.secrets.data_key.empty()) {
         const absl::StatusOr<TlsIdentity> identity = DeriveIdentity(open.secrets.data_key);
@@ -102,7 +106,7 @@ class Fetcher {
     }
     clients_[client] = {.source = key, .set = "", .wanted = {}};
     Source& source = sources_.at(key);
-    // Who has been turned away may come back because there is another server now.
+    // A client that failed may reconnect because the server was replaced.
     if (!source.proven && !plan_.under_way({key, kIndexFile})) source.trust = source.origin.first_trust();
     if (!source.trouble.empty()) door_.Send(client, fetch::Trouble{source.trouble});
     plan_.Want(client, key, {kIndexFile});
@@ -115,7 +119,7 @@ class Fetcher {
     if (!found->second.set.empty()) PlanFor(number, found->second);
   }
 
-  /// What it wants and is not there.
+  /// Plans the files that the client wants and that are not cached.
   void PlanFor(int64_t number, const Client& client) {
     const CachedSet& set = sets_.at(client.set);
     std::vector<std::string> missing;
@@ -156,7 +160,7 @@ class Fetcher {
   void Begin(const FetchId& id, TimePoint now) {
     Job job{.id = id, .source = SourceOf(id), .part = {}, .text = "", .refused = {}};
     if (id.file != kIndexFile) {
-      // Another client may have asked for the same set in another way, or another machine have brought it.
+      // Another client may use the same set through another URL, or another machine may have fetched it.
       if (sets_.at(id.set).Has(id.file)) return OnHere(job);
       if (Comes(id)) return plan_.Pause(id, now + kFullPause);
       const absl::Status begun = BeginPart(job);
@@ -167,12 +171,12 @@ class Fetcher {
       if (job.part->size() == sets_.at(id.set).Find(id.file)->bytes) return OnWhole(job);
     }
     const Source& source = sources_.at(job.source);
-    FetchRequest request = source.origin.RequestFor(id.file, source.trust, WallClockNs() / 1'000'000'000);
+    FetchRequest request = source.origin.RequestFor(id.file, source.trust);
     request.fresh = id.file == kIndexFile || wrong_.count(id) != 0;
     Start(std::move(job), std::move(request));
   }
 
-  /// Whether a transfer for another source brings the same file.
+  /// Returns true if a transfer for another source is fetching the same file.
   bool Comes(const FetchId& id) const {
     const std::string path = sets_.at(id.set).PathOf(id.file);
     return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
@@ -190,7 +194,7 @@ class Fetcher {
     return absl::OkStatus();
   }
 
-  /// Bytes that transfers still bring.
+  /// Returns the bytes that transfers under way will still bring.
   int64_t UnderWay() const {
     int64_t bytes = 0;
     for (const auto& [number, job] : jobs_) {
@@ -222,7 +226,7 @@ class Fetcher {
     jobs_.erase(number);
     Source& source = sources_.at(job.source);
     if (end.link == TransferEnd::Link::kUntrusted && source.trust == Trust::kDataKey && !source.proven) {
-      source.trust = Trust::kSystem;  // no server of mtrun's with this token: then it is any web server
+      source.trust = Trust::kSystem;  // not an mtrun server with this token: treat it as any web server
       return plan_.Pause(job.id, MonotonicNow());
     }
     const std::string url = source.origin.UrlOf(job.id.file);
@@ -255,14 +259,15 @@ class Fetcher {
     SetTrouble(job.source, verdict.text);
     const double random = static_cast<double>(RandomBits() >> 11) * 0x1p-53;
     plan_.Pause(job.id, MonotonicNow() + PauseBefore(tries, random, end.wait_seconds));
-    // A run that begins again while the server is away needs no server for what is here. Where something
-    // answers, which may be another program at the server's port, only for what this source gave before.
+    // A run that restarts while the server is unreachable can use the cached set. If something answers, which
+    // may be another program on the server's port, use it only if this source served that set before.
     if (job.part) return;
     const Source& source = sources_.at(job.source);
     absl::StatusOr<CachedSet> known = CachedSet::Remembered(options_.cache, source.origin.open().url);
     if (!known.ok()) return;
     if (end.link != TransferEnd::Link::kBroken && known->digest() != source.digest) return;
-    log::Warning("the copy of ", known->digest().substr(0, 12), " in the cache stands for the server");
+    log::Warning("cannot read the index from the server: using the data set ", known->digest().substr(0, 12),
+                 " from the cache");
     Adopt(job.source, *std::move(known));
     plan_.Done(job.id);
   }
@@ -272,14 +277,15 @@ class Fetcher {
     absl::StatusOr<FetchRequest> request = source.origin.Redirected(location, source.trust, job.hops++);
     if (!request.ok()) {
       return Fail(job, absl::StrCat(source.origin.UrlOf(job.id.file),
-                                    " redirects, and is not followed: ", request.status().message()));
+                                    " redirects, which is not followed: ", request.status().message()));
     }
     Start(std::move(job), *std::move(request));
   }
 
   void OnNotWritten(const Job& job) {
-    const bool full = absl::IsResourceExhausted(job.refused);
-    // What nobody waits for any more pushes nothing out: not what has come of the next file either.
+    // Other files' space does not help a file at its size limit.
+    const bool full = absl::IsResourceExhausted(job.refused) && !IsAtSizeLimit(job.refused);
+    // Evict only for a wanted file: otherwise it would also evict the part of the next file.
     const int64_t need =
         job.part ? sets_.at(job.id.set).Find(job.id.file)->bytes : static_cast<int64_t>(job.text.size());
     const absl::Status room = full && plan_.IsWanted(job.id) ? Room(job, need, /*full=*/true) : job.refused;
@@ -287,7 +293,7 @@ class Fetcher {
     plan_.Pause(job.id, MonotonicNow() + (room.ok() ? Duration::zero() : kFullPause));
   }
 
-  /// All that the server has of it is here.
+  /// The server has sent the whole file.
   void OnWhole(Job& job) {
     const bool resumed = job.part->resumed();
     const absl::Status finished = job.Finish();
@@ -306,7 +312,7 @@ class Fetcher {
     }
   }
 
-  /// Not the bytes that the index names.
+  /// Handles bytes that do not match the index.
   void OnWrong(Job& job, const absl::Status& why, bool resumed = false) {
     if (job.part) job.part->Restart().IgnoreError();
     WrongCopies& wrong = wrong_[job.id];
@@ -314,10 +320,10 @@ class Fetcher {
     const std::string url = sources_.at(job.source).origin.UrlOf(job.id.file);
     log::Warning(url, ": ", why.message());
     if (!wrong.Hopeless()) return plan_.Pause(job.id, MonotonicNow());
-    Fail(job, absl::StrCat(url, " has come ", wrong.whole + wrong.resumed,
-                           " times with other bytes than its index.json names (", why.message(),
-                           "): the file is damaged there, or was replaced; `mtdata verify` on "
-                           "the server finds out"));
+    Fail(job, absl::StrCat(url, " was received ", wrong.whole + wrong.resumed,
+                           " times and never matched its index.json (", why.message(),
+                           "): the file is damaged on the server, or was replaced; run `mtdata verify` on "
+                           "the server"));
   }
 
   void OnIndex(Job& job) {
@@ -328,13 +334,13 @@ class Fetcher {
     job.refused = set.status();
     if (job.refused.ok()) job.refused = set->Remember(options_.cache, url);
     if (!job.refused.ok()) return OnNotWritten(job);
-    log::Info(url, " is the set ", set->digest().substr(0, 12));
+    log::Info(url, " is the data set ", set->digest().substr(0, 12));
     sources_.at(job.source).digest = set->digest();
     plan_.Done(job.id);
     Adopt(job.source, *std::move(set));
   }
 
-  /// Those who wait for the index of this source have it.
+  /// Announces the set to the clients that wait for the index of this source.
   void Adopt(const std::string& source, CachedSet set) {
     const std::string key = source + "/" + set.digest(), digest = set.digest();
     sets_.insert_or_assign(key, std::move(set));
@@ -347,14 +353,14 @@ class Fetcher {
     }
   }
 
-  /// An index is wanted by all who have none yet.
+  /// Returns true if the client wants the file; a client without a set wants the index.
   static bool Wants(const Client& client, const FetchId& id) {
     if (client.set.empty()) return client.source == id.set;
     return client.set == id.set &&
            std::find(client.wanted.begin(), client.wanted.end(), id.file) != client.wanted.end();
   }
 
-  /// Nobody waits for it any more. Whom it does not concern goes on, without its trouble.
+  /// Fails the clients that wait for the file; for the others, clears the trouble.
   void Fail(const Job& job, const std::string& text) {
     log::Error(text);
     SetTrouble(job.source, "");
@@ -368,9 +374,9 @@ class Fetcher {
   const FetcherOptions options_;
   FetcherDoor door_;
   FetchPlan plan_;
-  std::map<std::string, Source> sources_;         // by the hash of what opens them
+  std::map<std::string, Source> sources_;         // by the hash of URL and secrets
   std::map<std::string, CachedSet> sets_;         // by source and digest
-  std::map<std::string, std::string> source_of_;  // a set's
+  std::map<std::string, std::string> source_of_;  // of each set
   std::map<int64_t, Client> clients_;
   std::map<int64_t, Job> jobs_;
   std::map<FetchId, WrongCopies> wrong_;
@@ -387,7 +393,7 @@ absl::Status RunFetcher(const FetcherOptions& options, const std::function<void(
     return absl::OkStatus();
   }
   MT_RETURN_IF_ERROR(door.status());
-  Fetcher fetcher(options, *std::move(door));  // which may find no libcurl
+  Fetcher fetcher(options, *std::move(door));  // fails if libcurl is missing
   ready();
   fetcher.Run();
   return absl::OkStatus();

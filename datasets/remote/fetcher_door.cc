@@ -22,22 +22,22 @@ absl::StatusOr<UniqueFd> Lock(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open ", path));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
-  if (errno == EWOULDBLOCK) return absl::AlreadyExistsError("this cache has a fetcher");
+  if (errno == EWOULDBLOCK) return absl::AlreadyExistsError("this cache already has a fetcher");
   return ErrnoStatus(errno, absl::StrCat("lock ", path));
 }
 
-/// Its name goes through a descriptor of the folder: a socket's may not be longer than 107 characters.
+/// Binds through a descriptor of the folder, because a socket's path is limited to 107 characters.
 absl::StatusOr<UniqueFd> Listen(const std::string& cache, const std::string& path) {
-  unlink(path.c_str());  // of one that was killed: the lock is this one's
+  unlink(path.c_str());  // left by a killed fetcher: this process holds the lock
   const UniqueFd at(open(cache.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!at.valid()) return ErrnoStatus(errno, absl::StrCat("open ", cache));
   MT_ASSIGN_OR_RETURN(const UnixAddress address,
                       ParseUnixAddress(absl::StrCat("/proc/self/fd/", at.get(), "/", FetcherFile("sock"))));
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return ErrnoStatus(errno, "make a socket");
+  if (!fd.valid()) return ErrnoStatus(errno, "create a socket");
   if (bind(fd.get(), address.get(), address.size) != 0 || chmod(path.c_str(), 0600) != 0 ||
       listen(fd.get(), SOMAXCONN) != 0) {
-    return ErrnoStatus(errno, absl::StrCat("listen at ", path));
+    return ErrnoStatus(errno, absl::StrCat("listen on ", path));
   }
   return fd;
 }
@@ -49,7 +49,7 @@ absl::StatusOr<FetcherDoor> FetcherDoor::Open(const std::string& cache) {
   MT_ASSIGN_OR_RETURN(UniqueFd lock, Lock(absl::StrCat(cache, "/", FetcherFile("lock"))));
   const std::string path = absl::StrCat(cache, "/", FetcherFile("sock"));
   absl::StatusOr<UniqueFd> socket = Listen(cache, path);
-  // Whatever is in the way there, no other fetcher is: the lock is this one's.
+  // This is not caused by another fetcher: this process holds the lock.
   if (!socket.ok()) return absl::FailedPreconditionError(socket.status().message());
   return FetcherDoor(std::move(lock), *std::move(socket), path);
 }
@@ -61,7 +61,7 @@ std::vector<pollfd> FetcherDoor::Waits() const {
   return waits;
 }
 
-/// False when it has gone.
+/// Returns false if the client has disconnected.
 bool FetcherDoor::Read(int64_t id, Client& client, std::vector<News>& news) {
   std::array<char, 64 << 10> bytes;
   const ssize_t read = recv(client.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
@@ -70,7 +70,7 @@ bool FetcherDoor::Read(int64_t id, Client& client, std::vector<News>& news) {
   while (const std::optional<std::string> line = client.lines.Next()) {
     const auto message = fetch::Decode(*line);
     if (!message.ok()) {
-      log::Warning("a client is sent away: ", message.status().message());
+      log::Warning("disconnecting a client: ", message.status().message());
       return false;
     }
     news.push_back({id, *message});
@@ -102,7 +102,7 @@ void FetcherDoor::Send(int64_t client, const fetch::Message& message) {
   const std::string line = fetch::Encode(message);
   const ssize_t sent =
       send(found->second.socket.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  // Its end is heard of as any other.
+  // Its end is noticed like that of any other client.
   if (sent != static_cast<ssize_t>(line.size())) shutdown(found->second.socket.get(), SHUT_RDWR);
 }
 

@@ -1,5 +1,4 @@
-// The fetcher's end of its Unix socket: one fetcher for each cache and machine, clients that come and go.
-// Not thread-safe.
+// The fetcher's Unix socket: one fetcher per cache and machine, any number of clients. Not thread-safe.
 #pragma once
 
 #include <poll.h>
@@ -21,21 +20,21 @@ class FetcherDoor {
  public:
   struct News {
     int64_t client = 0;
-    std::optional<fetch::Message> message;  // nothing: it has gone
+    std::optional<fetch::Message> message;  // nullopt: the client has disconnected
   };
 
-  /// kAlreadyExists: another process is the fetcher of this cache; its death frees the place.
+  /// kAlreadyExists: another process is the fetcher of this cache; its lock is released when it exits.
   static absl::StatusOr<FetcherDoor> Open(const std::string& cache);
   FetcherDoor(FetcherDoor&&) = default;
 
-  /// What to wait for.
+  /// The descriptors to wait for.
   std::vector<pollfd> Waits() const;
-  /// What has come; nobody is waited for.
+  /// Returns what has arrived; never blocks.
   std::vector<News> Hear();
-  /// To one that has gone it goes nowhere. A client that does not read loses its connection.
+  /// Sends to a client; ignored if it has disconnected. A client that does not read is disconnected.
   void Send(int64_t client, const fetch::Message& message);
   size_t clients() const { return clients_.size(); }
-  /// Nobody finds it any more.
+  /// Stops accepting clients.
   void Close();
 
  private:

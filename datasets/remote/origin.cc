@@ -1,19 +1,32 @@
 #include "datasets/remote/origin.h"
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/data_key.h"
 #include "base/endpoint.h"
+#include "base/sha256.h"
 #include "base/status_macros.h"
-#include "datasets/remote/aws_signature.h"
+#include "base/string_view.h"
 #include "datasets/remote/fetch_rules.h"
 
 namespace mtrun::datasets {
 namespace {
 
-/// "host" or "host:port", as a Host header has it.
-std::string Authority(const DataUrl& url) {
-  const std::string text = ToText(DataUrl{url.scheme, url.host, url.port, ""});
-  return text.substr(text.find("://") + 3);
+/// Decodes a URL's path, whatever is encoded in it, and encodes it as s3 does before it signs.
+std::string EncodedAgain(std::string_view path) {
+  std::string decoded;
+  for (size_t i = 0; i < path.size(); ++i) {
+    const std::string_view digits = path.substr(i).substr(1, 2);
+    const auto is_digit = [](char c) { return absl::ascii_isxdigit(static_cast<unsigned char>(c)); };
+    if (path[i] == '%' && digits.size() == 2 && is_digit(digits[0]) && is_digit(digits[1])) {
+      decoded += absl::HexStringToBytes(View(digits));
+      i += 2;
+    } else {
+      decoded += path[i];
+    }
+  }
+  return PathInUrl(decoded);
 }
 
 }  // namespace
@@ -32,7 +45,7 @@ absl::StatusOr<Origin> Origin::Make(const fetch::Open& open) {
                                    : open.s3_endpoint;
   absl::StatusOr<DataUrl> parsed = ParseDataUrl(endpoint);
   MT_RETURN_IF_ERROR(Annotate(parsed.status(), "AWS_ENDPOINT_URL"));
-  if (parsed->scheme == "s3") return absl::InvalidArgumentError("AWS_ENDPOINT_URL begins with https://");
+  if (parsed->scheme == "s3") return absl::InvalidArgumentError("AWS_ENDPOINT_URL must begin with https://");
   origin.endpoint_ = *std::move(parsed);
   return origin;
 }
@@ -43,8 +56,8 @@ Trust Origin::first_trust() const {
 
 std::string Origin::UrlOf(const std::string& file) const { return absl::StrCat(ToText(url_), "/", file); }
 
-/// The derived bearer is for a server that has proved to hold the key, or on this machine; any other one gets
-/// what the user has given for it.
+/// Sends the derived bearer only to a server that proved to have the key, or to this machine; any other
+/// server gets the user's bearer.
 void Origin::AddBearer(Trust trust, FetchRequest& request) const {
   const fetch::Secrets& secrets = open_.secrets;
   std::string bearer = secrets.bearer;
@@ -54,23 +67,22 @@ void Origin::AddBearer(Trust trust, FetchRequest& request) const {
   if (!bearer.empty()) request.headers.emplace_back("Authorization", "Bearer " + bearer);
 }
 
-void Origin::SignForS3(const std::string& file, int64_t seconds, FetchRequest& request) const {
-  const std::string path = absl::StrCat(AwsEncodeAgain(endpoint_.path), "/", AwsEncode(url_.host, false),
-                                        AwsEncodeAgain(url_.path), "/", AwsEncode(file, true));
-  request.url = absl::StrCat(ToText(DataUrl{endpoint_.scheme, endpoint_.host, endpoint_.port, ""}), path);
+void Origin::AddressForS3(const std::string& file, FetchRequest& request) const {
+  const DataUrl server{endpoint_.scheme, endpoint_.host, endpoint_.port, ""};
+  request.url = absl::StrCat(ToText(server), EncodedAgain(endpoint_.path), "/", PathInUrl(url_.host),
+                             EncodedAgain(url_.path), "/", PathInUrl(file));
   request.direct = IsLoopback(endpoint_.host);
-  const AwsIdentity identity{.access_key = open_.secrets.access_key,
-                             .secret_key = open_.secrets.secret_key,
-                             .session_token = open_.secrets.session_token,
-                             .region = open_.s3_region};
-  for (auto& [name, value] : AwsSign({.host = Authority(endpoint_), .path = path}, identity, seconds))
-    request.headers.emplace_back(name, value);
+  const fetch::Secrets& secrets = open_.secrets;
+  request.s3_keys = S3Keys{secrets.access_key, secrets.secret_key, open_.s3_region};
+  request.headers.emplace_back("x-amz-content-sha256", Sha256Hex(""));  // s3 requires it, signed
+  if (!secrets.session_token.empty())
+    request.headers.emplace_back("x-amz-security-token", secrets.session_token);
 }
 
-FetchRequest Origin::RequestFor(const std::string& file, Trust trust, int64_t seconds) const {
+FetchRequest Origin::RequestFor(const std::string& file, Trust trust) const {
   FetchRequest request{.url = UrlOf(file), .trust = trust, .direct = IsLoopback(url_.host)};
   if (url_.scheme == "s3") {
-    SignForS3(file, seconds, request);
+    AddressForS3(file, request);
   } else {
     AddBearer(trust, request);
   }

@@ -14,20 +14,20 @@
 namespace mtrun::datasets {
 namespace {
 
-/// The file at `part`, made where there is none, locked by this process alone.
+/// Opens the file at `part`, created if missing, and locks it exclusively.
 absl::StatusOr<UniqueFd> OpenAlone(const std::string& part) {
   for (const bool again : {false, true}) {
     UniqueFd fd(open(part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open ", part));
     if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
-    // A writer's lock is exclusive. Others may be those of readers, who hold a shard for as long as they run:
-    // the file stays theirs, damaged as it is, and another one has its name.
+    // A writer's lock is exclusive. Other locks may be of readers, which hold a shard while they run: they
+    // keep the damaged file, and a new one gets its name.
     const bool is_read = flock(fd.get(), LOCK_SH | LOCK_NB) == 0;
     if (again || !is_read || !IsFileAt(part, fd.get())) break;
     if (unlink(part.c_str()) != 0 && errno != ENOENT)
       return ErrnoStatus(errno, absl::StrCat("remove ", part));
   }
-  return absl::UnavailableError(absl::StrCat("another process writes ", part));
+  return absl::UnavailableError(absl::StrCat("another process is writing ", part));
 }
 
 }  // namespace
@@ -63,8 +63,8 @@ absl::Status PartFile::ReadAgain() {
 
 absl::Status PartFile::Append(std::string_view bytes) {
   if (size_ + static_cast<int64_t>(bytes.size()) > entry_.bytes)
-    return absl::DataLossError(absl::StrCat(path_, ": the server sends more than the ", entry_.bytes,
-                                            " bytes that the index names"));
+    return absl::DataLossError(
+        absl::StrCat(path_, ": the server sent more than the ", entry_.bytes, " bytes in the index"));
   while (!bytes.empty()) {
     const ssize_t written = pwrite(fd_.get(), bytes.data(), bytes.size(), size_);
     if (written < 0 && errno == EINTR) continue;
@@ -77,7 +77,7 @@ absl::Status PartFile::Append(std::string_view bytes) {
 }
 
 absl::Status PartFile::Restart() {
-  if (ftruncate(fd_.get(), 0) != 0) return ErrnoStatus(errno, absl::StrCat("cut ", part_));
+  if (ftruncate(fd_.get(), 0) != 0) return ErrnoStatus(errno, absl::StrCat("truncate ", part_));
   size_ = 0;
   resumed_ = false;
   sum_ = std::make_unique<Sha256>();
@@ -86,26 +86,28 @@ absl::Status PartFile::Restart() {
 
 absl::Status PartFile::Finish() {
   if (size_ != entry_.bytes)
-    return absl::DataLossError(absl::StrCat(path_, " has ", size_, " bytes, the index says ", entry_.bytes));
+    return absl::DataLossError(
+        absl::StrCat(path_, " has ", size_, " bytes, but the index says ", entry_.bytes));
   if (sum_->Hex() != entry_.sha256) {
     MT_RETURN_IF_ERROR(Restart());
-    return absl::DataLossError(absl::StrCat(path_, ": what came does not have the SHA-256 of the index"));
+    return absl::DataLossError(
+        absl::StrCat(path_, ": the received data does not have the SHA-256 in the index"));
   }
   if (fsync(fd_.get()) != 0) return ErrnoStatus(errno, absl::StrCat("fsync ", part_));
-  // What came is right: is it what lies here? Marked before it is read, so that a later write takes the mark
-  // away.
+  // The received bytes are right; check that the disk has the same ones. Mark before reading, so that a later
+  // write removes the mark.
   MT_RETURN_IF_ERROR(MarkVerified(part_, entry_));
   MT_ASSIGN_OR_RETURN(const std::string here, Sha256OfFile(part_));
   if (here != entry_.sha256) {
     MT_RETURN_IF_ERROR(Restart());
-    return absl::AbortedError(absl::StrCat(part_, " was written to by somebody else while it came"));
+    return absl::AbortedError(absl::StrCat(part_, " was modified by another process while it was received"));
   }
   fd_.Reset();
   return Place();
 }
 
-/// A verified file that is there already, by another machine's fetcher, stays: its readers hold locks on it,
-/// which would be locks on nothing if this one took its name.
+/// Moves the file into place, but keeps a verified file from another machine's fetcher: its readers hold
+/// locks on it, which would be useless if this file took its name.
 absl::Status PartFile::Place() {
   const bool linked = link(part_.c_str(), path_.c_str()) == 0;
   if (linked || IsVerified(path_, entry_)) {

@@ -1,5 +1,5 @@
-// A file that arrives in pieces, over any number of connections and processes: kept beside its place until it
-// is whole and has its checksum. Not thread-safe.
+// A file that arrives in pieces, over any number of connections and processes. It is kept beside its final
+// path until it is complete and matches its checksum. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,27 @@
 #include "absl/status/statusor.h"
 #include "base/posix.h"
 #include "base/sha256.h"
-#include "datasets/index.h"
+#include "datasets/packed/index.h"
 
 namespace mtrun::datasets {
 
 class PartFile {
  public:
-  /// Continues what an earlier try has left at `<path>.part.<host>`, which is read once for the checksum;
-  /// from the first byte, in another file, where that is a damaged shard that somebody still holds
-  /// (HoldShard). kUnavailable: another process writes it.
+  /// Continues the earlier try in `<path>.part.<host>`, which is read once for the checksum. Starts a new
+  /// file if that is a damaged shard and held (HoldShard). kUnavailable: another process writes it.
   static absl::StatusOr<PartFile> Open(const std::string& path, const ShardEntry& entry);
 
-  /// Bytes that are there: where the next piece belongs.
+  /// The number of bytes stored: the offset of the next piece.
   int64_t size() const { return size_; }
-  /// Some of them are of an earlier try, and may have been damaged on this disk since.
+  /// True if some bytes are from an earlier try, and may have been damaged on disk since.
   bool resumed() const { return resumed_; }
-  /// kDataLoss: more than the file has. kResourceExhausted: the disk is full; what fits is kept.
+  /// kDataLoss: more bytes than the file has. kResourceExhausted: the disk is full; keeps what fits.
   absl::Status Append(std::string_view bytes);
-  /// From the first byte again.
+  /// Starts again from the first byte.
   absl::Status Restart();
-  /// Compares the checksum, writes to the disk, marks as verified and puts the file into its place, unless a
-  /// verified one is there.
-  /// kDataLoss: these are not the bytes that the index names; kAborted: they came, but others lie here, since
-  /// somebody writes to the file. Nothing is kept.
+  /// Compares the checksum, writes to disk, marks as verified and moves the file into place, unless a
+  /// verified one is there. kDataLoss: the bytes do not match the index; kAborted: they did, but the file
+  /// differs because another process writes to it. In both cases the bytes are discarded.
   absl::Status Finish();
 
  private:

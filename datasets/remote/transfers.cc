@@ -21,9 +21,10 @@ namespace {
 using Link = TransferEnd::Link;
 
 constexpr long kConnectSeconds = 10;
-// A server that has sent nothing for so long may be gone without a word.
+// If a server has sent nothing for this long, it may be dead without having closed the connection.
 constexpr long kSilentSeconds = 15;
 constexpr long kBuffer = 512 << 10;
+constexpr unsigned kSigningVersion = 0x075800;  // 7.88; some older ones do not sign all headers
 
 struct Transfer {
   int64_t id = 0;
@@ -61,7 +62,7 @@ size_t OnHeader(char* bytes, size_t one, size_t count, void* user) {
   auto& transfer = *static_cast<Transfer*>(user);
   const absl::string_view line(bytes, one * count);
   const size_t colon = line.find(':');
-  if (absl::StartsWith(line, "HTTP/")) {  // of the answer itself, behind those of proxies
+  if (absl::StartsWith(line, "HTTP/")) {  // the final response, after those of proxies
     transfer.range_at = -1;
     transfer.retry_after.reset();
   }
@@ -78,11 +79,12 @@ size_t OnBody(char* bytes, size_t one, size_t count, void* user) {
   auto& transfer = *static_cast<Transfer*>(user);
   const size_t size = one * count;
   const long status = StatusOf(transfer.easy);
-  if (status != 200 && status != 206) return size;  // an error's page
+  if (status != 200 && status != 206) return size;  // an error page
   if (transfer.offset < 0) {
     transfer.offset = status == 206 ? transfer.range_at : 0;
     if (status == 206 && transfer.range_at != transfer.from) {
-      transfer.refused = absl::UnavailableError("the server answers with another part of the file");
+      transfer.refused =
+          absl::UnavailableError("the server sent a different range of the file than requested");
       return 0;
     }
   }
@@ -125,8 +127,7 @@ void SetTrust(CURL* easy, const FetchRequest& request, const std::string& author
     curl_easy_setopt(easy, CURLOPT_CAINFO, nullptr);
     curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
     curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &blob);
-    // Only who has the key has a certificate of this authority, so it does not matter by what name he is
-    // reached.
+    // Only an owner of the key has a certificate of this authority, so the host name does not matter.
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
     return;
   }
@@ -152,11 +153,21 @@ void SetRequest(Transfer& transfer, const FetchRequest& request) {
   if (request.direct) curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
 }
 
+/// libcurl signs all headers that it is given, and host and time. 7.88 does not sort a query before it signs
+/// it: REQUIRES: the URL has none.
+void SetKeys(CURL* easy, const S3Keys& keys) {
+  const std::string scope = absl::StrCat("aws:amz:", keys.region, ":s3");
+  // Without the signature it would send the keys themselves.
+  MT_CHECK(curl_easy_setopt(easy, CURLOPT_AWS_SIGV4, scope.c_str()) == CURLE_OK);
+  curl_easy_setopt(easy, CURLOPT_USERNAME, keys.access_key.c_str());
+  curl_easy_setopt(easy, CURLOPT_PASSWORD, keys.secret_key.c_str());
+}
+
 void SetLimits(CURL* easy) {
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-  // Several transfers at a time are several connections.
+  // Concurrent transfers use separate connections.
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1});
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
@@ -192,6 +203,7 @@ class Transfers::Impl {
     SetLimits(transfer.easy);
     SetTrust(transfer.easy, request, authority);
     SetRequest(transfer, request);
+    if (request.s3_keys) SetKeys(transfer.easy, *request.s3_keys);
     curl_easy_setopt(transfer.easy, CURLOPT_ERRORBUFFER, transfer.error.data());
     curl_easy_setopt(transfer.easy, CURLOPT_HEADERFUNCTION, OnHeader);
     curl_easy_setopt(transfer.easy, CURLOPT_HEADERDATA, &transfer);
@@ -209,21 +221,21 @@ class Transfers::Impl {
     transfers_.erase(found);
   }
 
-  std::vector<Ended> Wait(std::vector<pollfd>& others, Duration patience) {
+  std::vector<Ended> Wait(std::vector<pollfd>& others, Duration timeout) {
     int running = 0;
     curl_multi_perform(multi_, &running);
     std::vector<Ended> ended = Collect();
-    if (!ended.empty()) patience = Duration::zero();
+    if (!ended.empty()) timeout = Duration::zero();
     std::vector<curl_waitfd> also;
     for (const pollfd& other : others)
       also.push_back({.fd = other.fd,
                       .events = static_cast<short>(((other.events & POLLIN) != 0 ? CURL_WAIT_POLLIN : 0) |
                                                    ((other.events & POLLOUT) != 0 ? CURL_WAIT_POLLOUT : 0)),
                       .revents = 0});
-    const auto milliseconds = std::max<int64_t>(0, patience / std::chrono::milliseconds(1));
+    const auto milliseconds = std::max<int64_t>(0, timeout / std::chrono::milliseconds(1));
     curl_multi_poll(multi_, also.data(), static_cast<unsigned>(also.size()),
                     static_cast<int>(std::min<int64_t>(milliseconds, 60'000)), nullptr);
-    // curl has no word for an end: what has ended is ready all the same.
+    // curl does not report hang-ups: poll again for them.
     poll(others.data(), others.size(), 0);
     return ended;
   }
@@ -246,6 +258,17 @@ class Transfers::Impl {
   std::map<int64_t, std::unique_ptr<Transfer>> transfers_;
 };
 
+absl::Status Transfers::CheckSigning() {
+  const curl_version_info_data& own = *curl_version_info(CURLVERSION_NOW);
+  Transfer transfer;
+  transfer.easy = curl_easy_init();
+  // It may be built without signatures.
+  const bool known = curl_easy_setopt(transfer.easy, CURLOPT_AWS_SIGV4, "aws:amz") == CURLE_OK;
+  if (known && own.version_num >= kSigningVersion) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("s3:// needs libcurl 7.88 or newer, with AWS signatures; this machine has ", own.version));
+}
+
 Transfers::Transfers() : impl_(std::make_unique<Impl>()) {}
 Transfers::~Transfers() = default;
 
@@ -254,8 +277,8 @@ void Transfers::Start(int64_t id, const FetchRequest& request, const std::string
   impl_->Start(id, request, data_key_authority, std::move(sink));
 }
 void Transfers::Cancel(int64_t id) { impl_->Cancel(id); }
-std::vector<Transfers::Ended> Transfers::Wait(std::vector<pollfd>& others, Duration patience) {
-  return impl_->Wait(others, patience);
+std::vector<Transfers::Ended> Transfers::Wait(std::vector<pollfd>& others, Duration timeout) {
+  return impl_->Wait(others, timeout);
 }
 
 }  // namespace mtrun::datasets

@@ -1,5 +1,5 @@
-// Several HTTP transfers at a time, by curl, on one thread. Follows nothing and decides nothing: see
-// fetch_rules.h. Proxies are those of the usual variables (https_proxy, no_proxy, ...). Not thread-safe.
+// Concurrent HTTP transfers by curl, on one thread. Follows no redirects and decides nothing: see
+// fetch_rules.h. Uses the proxies of the usual variables (https_proxy, no_proxy, ...). Not thread-safe.
 #pragma once
 
 #include <poll.h>
@@ -20,23 +20,25 @@ namespace mtrun::datasets {
 
 class Transfers {
  public:
-  /// Takes what comes of a file. `offset`: where in the file the piece belongs. An error ends the transfer.
+  /// Receives pieces of a file. `offset`: the piece's position in the file. An error ends the transfer.
   using Sink = std::function<absl::Status(int64_t offset, std::string_view bytes)>;
   struct Ended {
     int64_t id = 0;
     TransferEnd end;
   };
 
-  /// `data_key_authority`: the certificate that mtrun's own servers are trusted by (PEM), "" for none.
+  /// kFailedPrecondition if this machine's libcurl cannot sign requests for s3.
+  static absl::Status CheckSigning();
+
   Transfers();
   ~Transfers();
 
-  /// REQUIRES: no transfer of this id is under way.
+  /// `data_key_authority`: certificate authority of mtrun's servers (PEM), or "". REQUIRES: `id` is unused.
   void Start(int64_t id, const FetchRequest& request, const std::string& data_key_authority, Sink sink);
   void Cancel(int64_t id);
 
-  /// Moves bytes, and waits for more and for `others` for up to `patience`. What has ended meanwhile.
-  std::vector<Ended> Wait(std::vector<pollfd>& others, Duration patience);
+  /// Transfers bytes, waiting for more or for `others` for up to `timeout`. Returns the ended transfers.
+  std::vector<Ended> Wait(std::vector<pollfd>& others, Duration timeout);
 
  private:
   class Impl;

@@ -1,17 +1,19 @@
 /*
  * Which generation may commit: members, services, leases, authority (README.md).
- * One process picks any enabled action; the verifier tries all orders. A member or a service that takes no action is
- * frozen or cut off, for any time. Any session may break, and a node may go to any service.
+ * One process picks any enabled action; the verifier tries all orders. A member or service that takes no action is
+ * frozen or disconnected, for any time. Any session can break, and a node can connect to any service.
  *
- * A step of a generation: each member sends the record of its part, the step is whole when all have, and each member
- * commits it if its lease is valid. It sends the next record after that.
+ * A step of a generation: each member sends the record of its part, the step is complete when all have, and each
+ * member commits it if its lease is valid. Only then does it send the next record.
  *
  * Worlds: -DN=3 nodes, -DK=1 services (several: a list), -DG=3 generations, -DFIRST=3 (the set of members of the
- * first one; the others are spares), -DDEATHS=1, -DHALVES (node 0 reaches service 0 alone,
- * node 2 service 1). Rules that were given up, or that are known to be unsafe:
+ * first one; the others are spares), -DDEATHS=1, -DHALVES (node 0 only reaches service 0,
+ * nodes 2 and 3 only service 1), -DCUT (after the first generation nodes 0 and 1 are at service 0, the others at
+ * service 1, and only node 1 moves). Rules that were given up, or that are known to be unsafe:
  *   OLD_RULE_LOST_IS_OUT    a generation is formed as soon as its members are lost: neither departure nor lease
  *   RULE_ANY_AUTHORITY      each service of the list may form a generation (takeover=any)
- *   RULE_NO_PREDECESSORS    the last generation that a service knows decides alone
+ *   RULE_NO_PREDECESSORS    only the last generation that a service knows matters
+ *   OLD_RULE_NO_BRANCHES    an older generation that a node was in at another service is ignored
  */
 #ifndef N
 #define N 3           /* nodes */
@@ -26,7 +28,7 @@
 #define FIRST ((1 << N) - 1)
 #endif
 #ifdef HALVES
-#define REACHES(x, y) ((x) == 1 || (x) == 2 * (y))
+#define REACHES(x, y) ((x) == 1 || ((x) > 1) == (y))
 #else
 #define REACHES(x, y) true
 #endif
@@ -34,9 +36,15 @@
 #define DEATHS N      /* how many nodes may die */
 #endif
 
+#ifdef CUT
+#define MOVES(x) ((x) == 1)
+#else
+#define MOVES(x) true
+#endif
+
 #define NOWHERE K
-/* Of several services each needs members of the last generation, so that one of them is out of it: no lease counts,
-   and none ends in the model. */
+/* If there are several services, each needs members of the last generation, so that one of them leaves it: no lease
+   matters, and none ends in the model. */
 #define LEASES (K == 1)
 #define IN(set, i) (((set) >> (i)) & 1)
 #define ADD(set, i) set = (set) | (1 << (i))
@@ -44,30 +52,31 @@
 #define SIZE(set) (((set) & 1) + (((set) >> 1) & 1) + (((set) >> 2) & 1) + (((set) >> 3) & 1))
 
 /* Generations. */
-byte top;               /* the newest one */
+byte top;               /* the newest generation */
 byte members[G + 1];    /* a set of nodes */
-byte before[G + 1];     /* the one that it follows */
+byte before[G + 1];     /* its predecessor */
 byte former[G + 1];     /* the service that formed it */
-byte sent[G + 1];       /* whose record of the step under way is sent */
-byte whole[G + 1];      /* who has not committed the step that is whole */
+byte sent[G + 1];       /* members that have sent the record of the current step */
+byte whole[G + 1];      /* members that have not committed the complete step */
 byte committed;         /* a set of generations: a member has committed a step */
-byte late;              /* a set of generations: a step became whole after a later one had committed */
+byte late;              /* a set of generations: a step became complete after a later one had committed */
 
 /* Nodes. */
-byte alive, runs, leased;  /* sets; leased: a valid lease for the generation that runs */
+byte alive, runs, leased;  /* sets; leased: a valid lease for the current generation */
 byte known[N];             /* the newest generation that it knows, and runs or ran */
 byte at[N];                /* the service of its session; NOWHERE */
 
-/* Services: what each of them believes. */
+/* Services: their beliefs. */
 byte last[K];           /* the newest generation that it knows */
 byte registered[K];     /* nodes with a session */
-byte offered[K];        /* those of them that run nothing */
+byte offered[K];        /* registered nodes that run nothing */
 byte gone[K];           /* members that are proven dead */
 byte waited[K];         /* members that were silent for longer than their lease */
-byte assigned[K];       /* members of the last generation that will hear of it in the session that they have */
+byte assigned[K];       /* members of the last generation that will be notified in their current session */
 byte told[K];           /* nodes that have said that they know the last generation */
+byte branch[K];         /* generations, reported by nodes, that this service neither formed nor learned of */
 
-byte i, k;              /* of one action alone, 0 between actions */
+byte i, k;              /* used within one action, 0 between actions */
 hidden byte j, n, set;
 hidden byte one_generation_at_a_time;
 #define HOLDS(name, what) name = (what); assert(name)
@@ -77,33 +86,61 @@ hidden byte one_generation_at_a_time;
 #define DEPTH(g) ((g) == 0 -> 0 : (before[g] == 0 -> 1 : (before[before[g]] == 0 -> 2 : (before[before[before[g]]] == 0 -> 3 : 4))))
 #define NEWER(a, b) (DEPTH(a) > DEPTH(b) || (DEPTH(a) == DEPTH(b) && (a) > (b)))
 
-/* Predecessors, AreMost: of a generation's members enough are `here` for no other service to follow it. */
+/* MemberCount (R7): enough of a generation's members are `present` that no other service can follow it. */
 #define ARE_MOST(k, g, present) ((members[g] & ~((present) | gone[k])) == 0 || \
                                  2 * SIZE(members[g] & (present) & ~gone[k]) > SIZE(members[g]))
 
-/* TakeoverQuorum::Allows: authority. */
+/* TakeoverQuorum::Authority (R4, R7). */
 #if K == 1 || defined(RULE_ANY_AUTHORITY)
 #define ALLOWS(k, present) true
 #else
 #define ALLOWS(k, present) (last[k] > 0 && ARE_MOST(k, last[k], present))
 #endif
-/* Departures::Over: one member is certainly out of it. */
+/* Departures::FindRunning (R2): one member has certainly left it. */
 #ifdef OLD_RULE_LOST_IS_OUT
 #define OVER(k) true
 #else
 #define OVER(k) ((members[last[k]] & (offered[k] | gone[k] | waited[k])) != 0)
 #endif
 
-/* Predecessors::FindUnsure, of the generations before the last one. */
+#define ANCESTOR(p, g) ((p) == before[g] || (p) == before[before[g]] || (p) == before[before[before[g]]])
+/* Predecessors::OnReported (R10): another service may follow g, because it may follow an older one that this service has
+   followed, and of whose members too few know that. */
+#define FOLLOWED_UNKNOWN(k, p, g) ((p) != 0 && NEWER(g, p) && !ARE_MOST(k, p, told[k]))
+#ifdef OLD_RULE_NO_BRANCHES
+#define IS_BRANCH(k, g) false
+#else
+#define IS_BRANCH(k, g) ((g) > 0 && (g) != last[k] && !ANCESTOR(g, last[k]) && \
+                         (FOLLOWED_UNKNOWN(k, before[last[k]], g) || FOLLOWED_UNKNOWN(k, before[before[last[k]]], g)))
+#endif
+#define BRANCH_ALLOWS(k, g, present) (!IN(branch[k], g) || ARE_MOST(k, g, present))
+#if G > 4
+#define BRANCHES_ALLOW(k, present) (BRANCH_ALLOWS(k, 2, present) && BRANCH_ALLOWS(k, 3, present) && \
+                                    BRANCH_ALLOWS(k, 4, present) && BRANCH_ALLOWS(k, 5, present))
+#else
+#define BRANCHES_ALLOW(k, present) (BRANCH_ALLOWS(k, 2, present) && BRANCH_ALLOWS(k, 3, present))
+#endif
+
+/* Predecessors::FindUnsure (R10), for the generations before the last one. */
 #if K == 1 || defined(RULE_NO_PREDECESSORS) || defined(RULE_ANY_AUTHORITY)
 #define PREDECESSORS_ALLOW(k, present) true
 #else
 #define SURE(k, p, present) ((p) == 0 || ARE_MOST(k, p, present))
-#define PREDECESSORS_ALLOW(k, present) (SURE(k, before[last[k]], present) && SURE(k, before[before[last[k]]], present))
+#define PREDECESSORS_ALLOW(k, present) (SURE(k, before[last[k]], present) && SURE(k, before[before[last[k]]], present) && \
+                                        BRANCHES_ALLOW(k, present))
 #endif
 
 inline learn(k, g) {
   last[k] = g; gone[k] = 0; waited[k] = 0; told[k] = 0; assigned[k] = 0
+}
+
+/* Keeps the branches that another service may still follow, and n if it is one. */
+inline account(k) {
+  ADD(branch[k], n);
+  FOR(j, 0, top)
+    if :: IN(branch[k], j) && !IS_BRANCH(k, j) -> DROP(branch[k], j) :: else fi;
+  ROF(j);
+  n = 0
 }
 
 /* ---- actions of nodes */
@@ -117,7 +154,7 @@ inline send() {
   :: sent[j] != members[j]
   :: else ->
      sent[j] = 0; whole[j] = members[j];
-     /* A later one has committed: then this one ends the step under way at most. */
+     /* If a later one has committed, this one finishes at most the current step. */
      if
      :: (committed >> (j + 1)) == 0
      :: else -> HOLDS(one_generation_at_a_time, !IN(late, j)); ADD(late, j)
@@ -131,14 +168,14 @@ inline commit() {
   ADD(committed, j)
 }
 
-/* Several services: a step as one action, for their generations end with a member that is out. */
+/* Several services: a step is one action, because their generations end with a member that leaves. */
 inline step() {
   j = known[i];
   HOLDS(one_generation_at_a_time, (committed >> (j + 1)) == 0);
   ADD(committed, j)
 }
 
-/* It stops in its generation: the service says so, or its group is broken. */
+/* The node stops in its generation: the service says so, or its group is broken. */
 inline stop() {
   DROP(runs, i);
   DROP(leased, i)
@@ -146,13 +183,15 @@ inline stop() {
 
 inline connect() {
   if
-  :: at[i] < NOWHERE && at[i] != k -> DROP(assigned[at[i]], i)  /* it offers again when it comes back */
+  :: at[i] < NOWHERE && at[i] != k -> DROP(assigned[at[i]], i)  /* it offers again when it reconnects */
   :: else
   fi;
   at[i] = k;
   ADD(registered[k], i);
   DROP(waited[k], i);
-  if :: NEWER(known[i], last[k]) -> learn(k, known[i]) :: else fi;
+  n = known[i];
+  if :: NEWER(n, last[k]) -> n = last[k]; learn(k, known[i]) :: else fi;
+  account(k);
   if :: last[k] == known[i] -> ADD(told[k], i) :: else fi;
   if
   :: IN(runs, i) && last[k] == known[i] -> DROP(offered[k], i)
@@ -195,12 +234,12 @@ inline form() {
 
 /* Members of the generations that a service looks at. */
 #if K > 1
-#define DECISIVE(k) (members[last[k]] | members[before[last[k]]] | members[before[before[last[k]]]])
+#define DECISIVE(k) (members[last[k]] | members[before[last[k]]] | members[before[before[last[k]]]] | (branch[k] -> 15 : 0))
 #else
 #define DECISIVE(k) 0
 #endif
 
-/* Forgets what no longer matters: a generation without one of its members completes no step. */
+/* Drops irrelevant state: a generation without one of its members completes no step. */
 inline tidy() {
   FOR(j, 1, top)
     set = 0;
@@ -253,7 +292,7 @@ inline tidy() {
   CONNECTS_TO_SECOND(x)
 
 #define CONNECTS(x, y) \
-  :: atomic { IN(alive, x) && REACHES(x, y) && (at[x] != y || !IN(registered[y], x)) -> \
+  :: atomic { MOVES(x) && IN(alive, x) && REACHES(x, y) && (at[x] != y || !IN(registered[y], x)) -> \
        i = x; k = y; DO(connect(), "node %d is at service %d\n", x, y) }
 
 #if K > 1
@@ -272,7 +311,7 @@ inline tidy() {
        k = y; DO(form(), "service %d forms %d\n", y, top) }
 
 #define OF_NODE(y, x) \
-  :: atomic { x < N && IN(registered[y], x) -> DO(DROP(registered[y], x); DROP(offered[y], x), "service %d loses node %d\n", y, x) } \
+  :: atomic { x < N && MOVES(x) && IN(registered[y], x) -> DO(DROP(registered[y], x); DROP(offered[y], x), "service %d loses node %d\n", y, x) } \
   :: atomic { K > 1 && x < N && !IN(registered[y], x) && !IN(alive, x) && IN(DECISIVE(y), x) && !IN(gone[y], x) -> \
        DO(ADD(gone[y], x), "service %d proves node %d dead\n", y, x) } \
   :: atomic { LEASES && x < N && !IN(registered[y], x) && IN(members[last[y]], x) && !IN(waited[y], x) && \
@@ -288,6 +327,14 @@ init {
     FOR(j, 0, N - 1)
       if :: IN(FIRST, j) -> known[j] = 1 :: else fi;
     ROF(j);
+#ifdef CUT
+    runs = 0; leased = 0;
+    registered[0] = 3; offered[0] = 3;
+    last[1] = 1; registered[1] = alive & ~3; offered[1] = alive & ~3; told[1] = FIRST & ~3;
+    FOR(j, 0, N - 1)
+      at[j] = j / 2;
+    ROF(j);
+#endif
     skip
   }
 end:

@@ -47,7 +47,7 @@
 
 #define NONE -1
 #define OUT 15        /* reached[]: has not entered the generation ... */
-#define GONE 14       /* ... and died before: a fresh process is in none */
+#define GONE 14       /* ... and died before: a new process is in no generation */
 #define IN(set, i) (((set) >> (i)) & 1)
 #define STEPS(h) ((h) >= 512 -> 4 : ((h) >= 64 -> 3 : ((h) >= 8 -> 2 : ((h) > 0 -> 1 : 0))))
 #define MADE(h, s) (((h) >> (3 * (s))) & 7)
@@ -64,7 +64,7 @@
 #define CK(d, s) ck[(d) * S + (s) - 1]
 #define INTACT(d, s) (CK(d, s) > 0 && !IN(damaged, (d) * S + (s) - 1))
 
-/* A random gap leads to a block of numbers that no other branch comes to: BLOCK > G. */
+/* A random gap leads to a block of numbers that no other branch uses: BLOCK > G. */
 #define BLOCK 8
 #define LAST_BLOCK (G - 1)
 
@@ -73,15 +73,15 @@ byte top;             /* the newest instance: only its members commit */
 byte members;         /* of the newest generation, a set */
 byte writer;
 short target;         /* the state in which it begins */
-short mem[N];         /* what each member holds; NONE: a fresh process */
-byte known[N];        /* the highest number that its memory knows */
-byte reached[N];      /* steps that it finished in the newest generation, also once it is dead; OUT */
-short saving[N];      /* handed to the thread that writes; NONE */
-short ck[D * S];      /* step_1 ... step_S of each disk, 0: not there */
+short mem[N];         /* the state of each member; NONE: a new process */
+byte known[N];        /* the highest number in its memory */
+byte reached[N];      /* steps that it finished in the newest generation, even if it died since; OUT */
+short saving[N];      /* handed to the writer thread; NONE */
+short ck[D * S];      /* step_1 ... step_S of each disk, 0: missing */
 byte folder[D];       /* the highest number in each folder: ledger, step_, branch_ */
-byte nodes[D];        /* what the folder tells: 0 no ledger, 1 a ledger, 2 several nodes have worked on the run */
+byte nodes[D];        /* recorded in the folder: 0 no ledger, 1 a ledger, 2 several nodes have worked on the run */
 #if DAMAGES > 0
-short damaged;        /* a set of checkpoints that cannot be read now */
+short damaged;        /* a set of checkpoints that are currently unreadable */
 byte damages;
 #else
 #define damaged 0
@@ -89,18 +89,18 @@ byte damages;
 #ifdef LEDGER
 int lines[D];         /* bit (instance - 1) * S + step */
 byte file[D];         /* the instance with the highest number in each ledger */
-byte ends[D];         /* the step after the last line of that one */
+byte ends[D];         /* the step after that instance's last line */
 byte rewound[G + 1];  /* 1 + step of the generation's rewind line; 0: it has none */
-byte follows[G + 1];  /* the instance that it names */
+byte follows[G + 1];  /* the instance that this line names */
 byte remembers[N];    /* the first step whose record the member has */
-short base[G + 1];    /* the state in which it began: what the lines must prove */
+short base[G + 1];    /* the state in which it began: the lines must prove it */
 #endif
 
-/* Of one action alone. What is used after a choice is part of the state, and 0 between actions. */
-byte who, next, gap;  /* who meets; the number of the next generation; whether a gap is added: 2 is open */
+/* Used within one action. Values used after a choice are part of the state, and 0 between actions. */
+byte who, next, gap;  /* the meeting members; the next generation's number; whether a gap is added: 2 is open */
 bool forgets;         /* whether the service knows nothing */
 byte source;          /* the member whose state counts; N: a checkpoint */
-short truth, live;    /* the state that counts; the highest that a member holds */
+short truth, live;    /* the state that counts; the highest state of a member */
 hidden byte i, j, n, s, w, bad;
 hidden short disk, made;
 
@@ -112,7 +112,7 @@ hidden byte nothing_saved_is_lost, one_number_one_generation, no_run_goes_back, 
 #define FOR(v, from, to) v = from; do :: v > to -> break :: else ->
 #define ROF(v) v++ od
 
-/* ---- a checkpoint leaves its name */
+/* ---- a checkpoint loses its name */
 
 #if DAMAGES > 0
 #define FORGET_DAMAGE(d, at) damaged = damaged & ~(1 << ((d) * S + (at) - 1))
@@ -120,19 +120,19 @@ hidden byte nothing_saved_is_lost, one_number_one_generation, no_run_goes_back, 
 #define FORGET_DAMAGE(d, at) skip
 #endif
 
-/* It is deleted: it must be an ancestor of the state `by` that is saved. */
+/* Deletes a checkpoint, which must be an ancestor of the saved state `by`. */
 inline delete(d, at, by) {
   HOLDS(nothing_saved_is_lost, ANCESTOR(CK(d, at), by))
   FORGET_DAMAGE(d, at);
   CK(d, at) = 0
 }
-/* It becomes branch_G_step_N, which the program never deletes. */
+/* Renames it to branch_G_step_N, which the program never deletes. */
 inline move_aside(d, at) {
   FORGET_DAMAGE(d, at);
   CK(d, at) = 0
 }
 
-/* The saver's thread: WriteCheckpoint, then RemoveOldSteps with --keep_checkpoints 1. */
+/* The writer thread: WriteCheckpoint, then RemoveOldSteps with --keep_checkpoints 1. */
 inline finish_save(d, h) {
   s = STEPS(h);
   if
@@ -178,7 +178,7 @@ inline finish_save(d, h) {
 
 /* ---- members meet */
 
-/* DecideSource: the state that counts. `who`: who meets. */
+/* DecideSource: the state that counts. `who`: the meeting members. */
 inline decide() {
   live = NONE; disk = NONE; source = N;
   FOR(i, 0, N - 1)
@@ -209,7 +209,7 @@ inline decide() {
   fi
 }
 
-/* At or above every position that a member holds or can read. */
+/* The state is at or above every position that a member holds or can read. */
 inline check_decision() {
   FOR(i, 0, N - 1)
     if
@@ -223,7 +223,7 @@ inline check_decision() {
   ROF(i)
 }
 
-/* A service that forgets knows what the members know. */
+/* A service that forgets knows only the members' numbers. */
 inline highest_known() {
   next = (forgets -> 0 : num[top]);
   FOR(i, 0, N - 1)
@@ -244,9 +244,9 @@ inline block_is_used(block) {
   ROF(i)
 }
 
-/* The gap of the source counts. `gap` is 2 if the folder says that others may have gone on: then it depends on
-   the lease. A member of the newest generation cannot be behind; its lease may be over. Of another one a service
-   that has forgotten knows nothing until that one's lease is over. */
+/* The gap of the source counts. `gap` is 2 if the folder says that others may have continued: then it depends on
+   the lease. A member of the newest generation cannot be behind; its lease may be over. For a member of another
+   generation, a service that has forgotten implies that the lease is over. */
 inline choose_number() {
 #ifdef RULE_NO_GAP
   gap = 0;
@@ -315,7 +315,7 @@ inline add_line(d, gen, at) {
   if :: folder[d] < num[gen] -> folder[d] = num[gen] :: else fi
 }
 
-/* Of the generations in the ledger the one with the highest number below that of `below`; 0: none. */
+/* Finds the generation in the ledger with the highest number below that of `below`; 0: none. */
 inline highest_below(below) {
   p = 0;
   FOR(j, 1, top)
@@ -323,7 +323,7 @@ inline highest_below(below) {
   ROF(j)
 }
 
-/* Which generation's line counts for each step, if `from` is the last generation; how far that reaches. */
+/* Finds which generation's line counts for each step if `from` is the last generation, and how far that reaches. */
 inline walk(from) {
   FOR(n, 0, S - 1) count[n] = 0; ROF(n);
   until = S; p = from; reach = 0;
@@ -346,7 +346,7 @@ inline walk(from) {
   od
 }
 
-/* The lines that count are those of one branch, as far as the writer is. */
+/* The lines that count belong to one branch, up to the writer's position. */
 inline verify_ledger(h) {
   all = 0; best = 0; best_reach = 0;
   FOR(i, 0, D - 1) all = all | lines[i]; ROF(i);
@@ -371,10 +371,10 @@ inline verify_ledger(h) {
   ROF(n)
 }
 
-/* Ledger::Begin and the remembered steps, of the writer of a generation that begins with `target`. */
+/* Ledger::Begin and the remembered steps, for the writer of a generation that begins with `target`. */
 inline open_ledger(i, d) {
   w = STEPS(target);
-  bad = OTHER_BRANCH(d, w);  /* the last line of the file is not of an ancestor */
+  bad = OTHER_BRANCH(d, w);  /* the last line of the file is not an ancestor's */
   g = (bad -> remembers[i] : KEPT(d, w));
   if
   :: ends[d] > w || (w > 0 && (bad || OTHERS_BETWEEN)) ->
@@ -422,7 +422,7 @@ inline meet() {
           if
           :: truth == live -> skip
           :: else ->
-             /* LoadAbove: it reads the newest checkpoint above the live states. */
+             /* LoadNewest: it reads the newest checkpoint above the live states. */
              w = 0;
              FOR(s, 1, S)
                if
@@ -461,7 +461,7 @@ inline enter(i) {
   fi;
   reached[i] = STEPS(target);
 #ifndef OLD_RULE_DELETE
-  /* SetBranchesAside: what could not be read when the generation began. */
+  /* SetBranchesAside: checkpoints that were unreadable when the generation began. */
   FOR(s, STEPS(target) + 1, S)
     if :: CK(DISK(i), s) > 0 && !INTACT(DISK(i), s) -> move_aside(DISK(i), s) :: else fi;
   ROF(s);
@@ -480,7 +480,7 @@ inline enter(i) {
   fi
 }
 
-/* No other generation that left a trace has the number of the newest one. */
+/* No other generation that left a trace has the newest one's number. */
 inline check_number() {
   FOR(j, 0, N - 1)
     FOR(n, 0, STEPS(mem[j]) - 1)
@@ -511,7 +511,7 @@ inline commit(i) {
   fi
 }
 
-/* All members have sent the record of the step: each does so when it has finished the one before. */
+/* All members have sent the record of the step, as each does after finishing the previous one. */
 #define SENT(k, i) (!IN(members, k) || (reached[k] < GONE && reached[k] >= STEPS(mem[i])))
 #if N == 3
 #define ALL_SENT(i) (SENT(0, i) && SENT(1, i) && SENT(2, i))

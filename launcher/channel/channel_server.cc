@@ -23,14 +23,14 @@ namespace {
 
 using Socket = asio::local::stream_protocol::socket;
 
-constexpr size_t kMostWaitingBytes = 64 << 20;  // for a worker that does not read
-constexpr int kReadsInARow = 16;                // then the others have their turn
+constexpr size_t kMaxWaitingBytes = 64 << 20;  // for a worker that does not read
+constexpr int kReadsInARow = 16;               // before the other connections get their turn
 constexpr auto kPauseWithoutDescriptors = std::chrono::milliseconds(100);
-constexpr int kReadsAtTheEnd = 4096;  // of a worker that cannot add anything
-constexpr int kAcceptedATurn = 64;    // whoever is on this machine may connect; other users are closed
-constexpr int kTurnsAtTheEnd = SOMAXCONN / kAcceptedATurn + 1;  // all that the queue may have held
+constexpr int kReadsAtTheEnd = 4096;  // for a worker that cannot add anything
+constexpr int kAcceptedATurn = 64;    // any local user can connect; other users are closed
+constexpr int kTurnsAtTheEnd = SOMAXCONN / kAcceptedATurn + 1;  // the whole accept queue
 
-/// One worker's connection; lives as long as an operation on it is under way.
+/// One worker's connection; lives as long as an operation on it is pending.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using OnLine = std::function<absl::Status(Connection&, const std::string&)>;
@@ -38,10 +38,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
       : id_(id), socket_(std::move(socket)), on_line_(std::move(on_line)) {}
 
   int64_t id() const { return id_; }
-  int local_rank = -1;  // from Hello on
+  int local_rank = -1;  // set by Hello
 
   void Read() {
-    // Bytes are taken in handlers only, so that ReadAvailable may be called at any time.
+    // Bytes are read only in handlers, so that ReadAvailable can be called at any time.
     socket_.async_wait(Socket::wait_read, [self = shared_from_this()](std::error_code error) {
       if (error) return self->Close();
       self->ReadAvailable(kReadsInARow);
@@ -66,9 +66,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Send(std::string line) {
     if (!open_) return;
     waiting_bytes_ += line.size();
-    if (waiting_bytes_ > kMostWaitingBytes) {
+    if (waiting_bytes_ > kMaxWaitingBytes) {
       log::Warning("worker channel: local rank ", local_rank,
-                   " does not read what it is sent; its connection is closed");
+                   " does not read its messages; its connection is closed");
       return Close();
     }
     waiting_.push_back(std::move(line));
@@ -181,7 +181,7 @@ class Server : public ChannelServer {
       if (error) return;
       if (AcceptSome() != Accepted::kNoDescriptors) return Accept();
       pause_.expires_after(
-          kPauseWithoutDescriptors);  // it stays readable: without a pause the loop would spin
+          kPauseWithoutDescriptors);  // the socket stays readable: a pause keeps the loop from spinning
       pause_.async_wait([this](std::error_code stopped) {
         if (!stopped) Accept();
       });
@@ -190,8 +190,8 @@ class Server : public ChannelServer {
 
   enum class Accepted {
     kAll,
-    kMore,           // there may be
-    kNoDescriptors,  // this process has none left
+    kMore,           // possibly
+    kNoDescriptors,  // this process is out of descriptors
   };
   Accepted AcceptSome() {
     for (int i = 0; i < kAcceptedATurn; ++i) {
@@ -207,7 +207,7 @@ class Server : public ChannelServer {
     return Accepted::kMore;
   }
 
-  /// Handlers may change `connections_`.
+  /// Returns a copy because handlers may change `connections_`.
   std::vector<std::shared_ptr<Connection>> Living() const {
     std::vector<std::shared_ptr<Connection>> living;
     for (const auto& [id, connection] : connections_) {
@@ -236,7 +236,7 @@ class Server : public ChannelServer {
       from.local_rank = hello->local_rank;
       by_rank_[from.local_rank] = from.id();
     } else if (from.local_rank < 0) {
-      return absl::InvalidArgumentError("a worker spoke before its hello");
+      return absl::InvalidArgumentError("a worker sent a message before its hello");
     }
     on_message_(from.id(), from.local_rank, message);
     return absl::OkStatus();

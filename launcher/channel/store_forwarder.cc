@@ -5,7 +5,7 @@
 namespace mtrun::launcher {
 namespace {
 
-/// The generation that a request names, {0, 0} for the current one; nothing for other messages.
+/// Returns the generation that a request names, {0, 0} for the current one; nullopt for other messages.
 std::optional<rendezvous::Generation> GenerationOf(const channel::WorkerMessage& message) {
   if (const auto* set = std::get_if<channel::StoreSet>(&message)) return set->generation;
   if (const auto* get = std::get_if<channel::StoreGet>(&message)) return get->generation;

@@ -1,5 +1,5 @@
-// Carries the workers' key-value requests to the service and the answers back: who asked, with which id.
-// Pure; not thread-safe.
+// Forwards the workers' key-value requests to the service and returns the answers: tracks the connection and
+// id of each request. Pure; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,27 +9,27 @@
 #include <vector>
 
 #include "base/worker_channel.h"
-#include "rendezvous/types.h"
+#include "rendezvous/wire/types.h"
 
 namespace mtrun::launcher {
 
 class StoreForwarder {
  public:
-  /// StoreSet, StoreGet and StoreWait.
+  /// Returns whether it is a StoreSet, StoreGet or StoreWait.
   static bool IsRequest(const channel::WorkerMessage& message);
-  /// Whether a request belongs to the generation that runs here ({0, 0}: none does).
+  /// Returns whether a request belongs to the generation that runs here ({0, 0}: none runs).
   static bool Fits(const channel::WorkerMessage& request, const rendezvous::Generation& current);
-  /// The answer to a request that does not; nothing for a StoreSet, which nobody waits for.
+  /// Returns the answer to a request that does not; nullopt for a StoreSet, which gets no answer.
   static std::optional<channel::StoreValues> Refuse(const channel::WorkerMessage& request);
 
-  /// What to send for a worker's StoreSet, StoreGet or StoreWait; nothing for other messages.
+  /// Returns the event for a worker's StoreSet, StoreGet or StoreWait; nullopt for other messages.
   std::optional<rendezvous::AgentEvent> Ask(int64_t connection, const channel::WorkerMessage& message,
                                             const rendezvous::Generation& generation);
-  /// The connection that waits for this reply and its answer; nothing when nobody does (any more).
+  /// Returns the waiting connection and its answer; nullopt if no connection waits for this reply.
   std::optional<std::pair<int64_t, channel::StoreValues>> Answer(const rendezvous::StoreReply& reply);
-  /// Questions without an answer, to be asked again after a reconnect.
+  /// Returns the unanswered requests, to repeat after a reconnect.
   std::vector<rendezvous::AgentEvent> Open() const;
-  /// The generation is over.
+  /// Drops all requests because the generation is over.
   void Clear() { open_.clear(); }
 
  private:

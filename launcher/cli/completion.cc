@@ -14,14 +14,14 @@ bool IsPath(const Option& option) { return option.completes == kPath; }
 
 bool IsSwitch(const SettingSpec& spec) { return spec.kind == SettingSpec::Kind::kBool; }
 
-/// What may be completed after a flag; "" for anything.
+/// Returns the completions after a flag; "" for anything.
 std::string Values(const Option& option) {
   return IsPath(option)             ? ""
          : option.completes.empty() ? absl::StrJoin(option.spec.choices, " ")
                                     : option.completes;
 }
 
-// Bash cuts words at '=', so that --tee=3 arrives as three of them.
+// Bash splits words at '=': --tee=3 arrives as three words.
 constexpr char kBash[] = R"(# bash completion for mtrun, printed by `mtrun --print_completion bash`
 _mtrun() {
   local current=${COMP_WORDS[COMP_CWORD]} flag= i=1 word
@@ -110,8 +110,67 @@ std::string Zsh() {
   return absl::StrCat(script, "  '*::program and its arguments:_normal'\n");
 }
 
+// The flags of mtrun come before the program, whose own arguments complete as files.
+constexpr char kFish[] = R"(# fish completion for mtrun, printed by `mtrun --print_completion fish`
+function __mtrun_before_program
+  set -l words (commandline -opc)
+  set words $words[2..-1]
+  while count $words >/dev/null
+    switch $words[1]
+      case '--*=*'
+        set words $words[2..-1]
+      case '-*'
+        if contains -- (string replace -a - _ -- $words[1]) %SWITCHES%
+          set words $words[2..-1]
+        else
+          set words $words[3..-1]
+        end
+      case '*'
+        return 1
+    end
+  end
+  return 0
+end
+)";
+
+std::string Fish() {
+  std::vector<std::string> switches;
+  std::string lines;
+  for (const Option& option : OptionRows()) {
+    const SettingSpec& spec = option.spec;
+    const std::string letter(spec.letter != 0 ? 1 : 0, spec.letter), values = Values(option);
+    if (IsSwitch(spec)) switches.push_back("__" + spec.name);
+    if (IsSwitch(spec) && !letter.empty()) switches.push_back("_" + letter);
+    const std::string takes = !values.empty()  ? absl::StrCat(" -x -a '", values, "'")
+                              : IsSwitch(spec) ? " -f"
+                              : IsPath(option) ? " -r -F"
+                                               : " -x";
+    absl::StrAppend(&lines, "complete -c mtrun -n __mtrun_before_program -l ", spec.name,
+                    letter.empty() ? "" : " -s ", letter, takes, " -d '",
+                    absl::StrReplaceAll(spec.help, {{"\\", "\\\\"}, {"'", "\\'"}}), "'\n");
+  }
+  return absl::StrReplaceAll(kFish, {{"%SWITCHES%", absl::StrJoin(switches, " ")}}) + lines;
+}
+
+std::string Tcsh() {
+  std::vector<std::string> flags, values;
+  for (const Option& option : OptionRows()) {
+    flags.push_back(option.spec.name);
+    if (IsSwitch(option.spec)) continue;
+    const std::string completes = IsPath(option)           ? "f"
+                                  : Values(option).empty() ? "x:a value:"
+                                                           : absl::StrCat("(", Values(option), ")");
+    values.push_back(absl::StrCat("  'n/--", option.spec.name, "/", completes, "/' \\\n"));
+  }
+  return absl::StrCat("# tcsh completion for mtrun, printed by `mtrun --print_completion tcsh`\n",
+                      "complete mtrun \\\n", absl::StrJoin(values, ""), "  'c/--/(",
+                      absl::StrJoin(flags, " "), ")/' \\\n  'n/*/f/'\n");
+}
+
 }  // namespace
 
-std::string CompletionScript(std::string_view shell) { return shell == "zsh" ? Zsh() : Bash(); }
+std::string CompletionScript(std::string_view shell) {
+  return shell == "zsh" ? Zsh() : shell == "fish" ? Fish() : shell == "tcsh" ? Tcsh() : Bash();
+}
 
 }  // namespace mtrun::launcher

@@ -1,4 +1,4 @@
-// Shell completion of mtrun's flags, made from the table of settings. Pure text.
+// Shell completion of mtrun's flags, generated from the option table. Pure.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace mtrun::launcher {
 
-/// `shell` is "bash" or "zsh". The program after the flags and its arguments complete as they do without
-/// mtrun.
+/// Returns the script for `shell`: "bash", "fish", "tcsh" or "zsh". The program's arguments complete as
+/// without mtrun.
 std::string CompletionScript(std::string_view shell);
 
 }  // namespace mtrun::launcher

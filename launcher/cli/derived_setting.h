@@ -1,4 +1,4 @@
-// A setting that nobody gave, and what it was derived from.
+// A setting that the user did not give, and its source.
 #pragma once
 
 #include <string>

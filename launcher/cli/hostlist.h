@@ -1,4 +1,4 @@
-// Lists of hosts as Slurm writes them: "node[001-003,7],gpu-a,rack[1-2]n[0-1]". Pure.
+// Host lists in Slurm's format: "node[001-003,7],gpu-a,rack[1-2]n[0-1]". Pure.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace mtrun::launcher {
 
-/// No list means more hosts than that.
-inline constexpr size_t kMostHosts = 65536;
+/// Limit of hosts in a list.
+inline constexpr size_t kMaxHosts = 65536;
 
-/// The hosts in their order; numbers keep their leading zeros. Several brackets in a name multiply.
-/// kInvalidArgument says what is wrong, and where, in a list that is empty or malformed, names more than
-/// kMostHosts hosts, or has characters that no host name has.
+/// Returns the hosts in order; numbers keep their leading zeros, and several brackets in a name multiply.
+/// kInvalidArgument describes the error: the list is empty or malformed, has more than kMaxHosts hosts, or
+/// contains characters that host names do not allow.
 absl::StatusOr<std::vector<std::string>> ExpandHostlist(std::string_view text);
 
-/// Where the list's item that begins at `begin` ends: at a comma outside of brackets, or at the end.
+/// Returns the end of the list item that begins at `begin`: the next comma outside of brackets, or the end.
 size_t EndOfHostlistItem(std::string_view text, size_t begin);
 
-/// "2(x3),1": 2, 2, 2, 1, as SLURM_STEP_TASKS_PER_NODE has it. kInvalidArgument likewise.
+/// Expands "2(x3),1" to 2, 2, 2, 1 (format of SLURM_STEP_TASKS_PER_NODE). kInvalidArgument if malformed.
 absl::StatusOr<std::vector<int>> ExpandCounts(std::string_view text);
 
 }  // namespace mtrun::launcher

@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "base/posix.h"
 #include "base/processors.h"
+#include "launcher/cli/slurm_step.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -23,14 +24,14 @@ namespace fs = std::filesystem;
 
 constexpr char kGpuFolder[] = "/proc/driver/nvidia/gpus";
 
-/// All of `text` as a number without a sign; -1 for none.
+/// Parses all of `text` as an unsigned number; -1 if it is not one.
 int WholeNumber(absl::string_view text) {
   int number = -1;
   const bool digits = text.find_first_not_of("0123456789") == absl::string_view::npos;
   return digits && absl::SimpleAtoi(text, &number) ? number : -1;
 }
 
-/// Which device file is the listed GPU's; -1 where the driver does not say.
+/// Returns the minor number of the listed GPU's device file; -1 if the driver does not report it.
 int DeviceMinor(const std::string& folder) {
   const std::string information = ReadFile(folder + "/information").value_or("");
   for (absl::string_view line : absl::StrSplit(information, '\n')) {
@@ -39,7 +40,7 @@ int DeviceMinor(const std::string& folder) {
   return -1;
 }
 
-/// The whole number that `entry` begins with, as CUDA reads it; -1 for none.
+/// Returns the leading whole number of `entry`, as CUDA reads it; -1 if there is none.
 int LeadingNumber(absl::string_view entry) {
   size_t digits = 0;
   while (digits < entry.size() && std::isdigit(static_cast<unsigned char>(entry[digits]))) ++digits;
@@ -64,7 +65,7 @@ GpuFiles FindGpuFiles(const std::string& root) {
     const int number = absl::StartsWith(name, "nvidia") ? WholeNumber(absl::StripPrefix(name, "nvidia")) : -1;
     if (number < 0) continue;
     files.present.push_back(number);
-    // This asks the control group of devices, too. An open would make an idle driver start the GPU.
+    // access() includes the device control group; opening the file would make an idle driver start the GPU.
     if (access(absl::StrCat(root, "/dev/", name).c_str(), R_OK | W_OK) == 0) files.usable.push_back(number);
   }
   return files;
@@ -87,7 +88,7 @@ std::vector<std::string> GpuAddresses(const std::string& root) {
     absl::AsciiStrToLower(&name);
     addresses.push_back(std::move(name));
   }
-  // Of a driver that does not say which: no more than there are.
+  // If the driver reports no minor numbers: at most as many as there are files.
   addresses.resize(std::min(addresses.size(), files.usable.size()));
   return addresses;
 }
@@ -104,7 +105,7 @@ std::vector<std::string> VisibleGpus(int devices, const EnvironmentMap& environm
     for (int i = 0; i < devices; ++i) visible.push_back(absl::StrCat(i));
     return visible;
   }
-  std::string kind;  // the first entry decides whether numbers or names are meant
+  std::string kind;  // the first entry decides between numbers and names
   for (absl::string_view entry : absl::StrSplit(found->second, ',')) {
     entry = absl::StripAsciiWhitespace(entry);
     std::string name(entry);
@@ -132,6 +133,7 @@ MachineFacts LookAtMachine(const EnvironmentMap& environment, const std::string&
   const auto slurms = environment.find("SLURM_CPUS_ON_NODE");
   if (int cpus = 0; slurms != environment.end() && absl::SimpleAtoi(slurms->second, &cpus) && cpus > 0)
     facts.cpus = std::min(facts.cpus, cpus);
+  facts.in_slurm_shell = IsInSlurmShell(environment);
   facts.gpus = static_cast<int>(VisibleGpus(CountGpus(root), environment).size());
   return facts;
 }

@@ -1,6 +1,5 @@
-// What this machine has, without opening a CUDA context: processors this process may use, GPUs the driver
-// lists. Functions that take `root` read files below it: "" for this machine, a folder with proc/, dev/ and
-// sys/ in tests.
+// Hardware of this machine, found without a CUDA context: usable processors and the driver's GPUs. `root`:
+// the folder below which files are read: "" for this machine, one with proc/, dev/ and sys/ in tests.
 #pragma once
 
 #include <string>
@@ -11,30 +10,29 @@
 
 namespace mtrun::launcher {
 
-/// What lies in a folder, sorted; nothing where there is none.
+/// Returns the sorted names in a folder; empty if it does not exist.
 std::vector<std::string> NamesIn(const std::string& folder);
 
-/// The device files of GPUs (/dev/nvidia0, ...), by their numbers.
+/// Numbers of the GPUs' device files (/dev/nvidia0, ...).
 struct GpuFiles {
   std::vector<int> present;
-  std::vector<int> usable;  // that this process may open: neither its user nor its control group forbids it
+  std::vector<int> usable;  // this process may open them: permitted by both file mode and control group
 };
 GpuFiles FindGpuFiles(const std::string& root);
-/// PCI addresses of all GPUs that the NVIDIA driver lists, by bus ("0000:1b:00.0"), lower case.
+/// Returns the PCI addresses of all GPUs that the NVIDIA driver lists, by bus ("0000:1b:00.0"), lower case.
 std::vector<std::string> ListedGpus(const std::string& root);
-/// Of these the ones that CUDA gives numbers to, in their order: those whose device file is usable. Where
-/// there is no such file at all, all of them, for the driver's tools make the files when they are needed.
+/// Returns the addresses of the GPUs that CUDA numbers, in its order: those with a usable device file. If no
+/// device file exists it returns all, because the driver's tools create the files on demand.
 std::vector<std::string> GpuAddresses(const std::string& root);
-/// How many these are; of a driver that lists none the usable device files.
+/// Returns the number of GPUs; if the driver lists none, the number of usable device files.
 int CountGpus(const std::string& root);
 
-/// What CUDA_VISIBLE_DEVICES leaves of `devices`, entry by entry as CUDA reads it: up to the first entry that
-/// names no device; nothing when one is named twice; one MIG slice at most. Without the variable "0", "1",
-/// ...
+/// Returns the entries of CUDA_VISIBLE_DEVICES that name one of `devices` devices, as CUDA reads it: up to
+/// the first invalid entry; none if one is repeated; at most one MIG slice. If it is unset: "0", "1", ...
 std::vector<std::string> VisibleGpus(int devices, const EnvironmentMap& environment);
 
-/// `environment` may hold CUDA_VISIBLE_DEVICES, and SLURM_CPUS_ON_NODE: a Slurm that does not tie steps to
-/// their processors lets them see all of the machine's.
+/// `environment` may hold CUDA_VISIBLE_DEVICES and SLURM_CPUS_ON_NODE. The latter is needed because a Slurm
+/// that does not bind steps to their processors shows them all of the machine's.
 MachineFacts LookAtMachine(const EnvironmentMap& environment, const std::string& root = "");
 
 }  // namespace mtrun::launcher

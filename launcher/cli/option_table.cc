@@ -2,8 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "launcher/cli/options_reading.h"
-#include "launcher/cli/rdzv_conf.h"
-#include "rendezvous/fields.h"
+#include "rendezvous/wire/fields.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -11,7 +10,6 @@ namespace {
 using Kind = SettingSpec::Kind;
 
 constexpr char kNodes[] = "Nodes and workers";
-constexpr char kRendezvous[] = "Rendezvous";
 constexpr char kFaults[] = "Failures and stopping";
 constexpr char kOutput[] = "Output";
 constexpr char kProgram[] = "Program";
@@ -23,21 +21,26 @@ std::vector<Option> NodeOptions() {
   return {
       {{.name = "nnodes",
         .default_text = "1",
-        .help = "Nodes: N, or MIN:MAX for an elastic job.",
+        .help = "Nodes of the job; MIN:MAX: an elastic job.",
         .group = kNodes,
+        .value = "N|MIN:MAX",
+        .common = true,
         .hints = {"num_nodes", "num_machines", "machines"}},
        ReadNodes},
       {{.name = "nproc_per_node",
         .default_text = "1",
-        .help = "Workers on this node: N, auto, cpu or gpu.",
+        .help = "Workers on this node: N, one per GPU (gpu), one per processor (cpu), or gpu if there are "
+                "GPUs and else cpu (auto).",
         .group = kNodes,
+        .value = "N|auto|cpu|gpu",
+        .common = true,
         .hints = {"np", "n", "num_proc", "num_processes", "num_workers", "workers", "gpus", "num_gpus",
                   "ngpus", "devices", "ntasks", "ntasks_per_node", "ppn"}},
        ReadWorkers,
        "auto cpu gpu"},
       {{.name = "node_rank",
         .kind = Kind::kInt,
-        .help = "This node's place in the order of nodes.",
+        .help = "Place of this node in the order of nodes.",
         .group = kNodes,
         .min = 0,
         .max = rendezvous::kMaxNodes - 1,
@@ -46,109 +49,20 @@ std::vector<Option> NodeOptions() {
       {{.name = "role",
         .default_text = "default",
         .help = "Name of this node's workers: ROLE_NAME, and the prefix of their lines.",
-        .group = kNodes},
+        .group = kNodes,
+        .value = "NAME"},
        ReadRole},
       {{.name = "virtual_local_rank",
         .kind = Kind::kBool,
         .default_text = "false",
-        .help = "Each worker sees one GPU, its own, as number 0: LOCAL_RANK is 0 for all.",
+        .help = "Show each worker only its own GPU, as number 0; LOCAL_RANK is 0 for all.",
         .group = kNodes},
        ReadVirtualRank},
       {{.name = "numa_binding",
-        .help = "Ties workers to the processors near their GPU, or (without GPUs) to a fair share.",
+        .help = "Bind workers to the processors near their GPU, or without GPUs to a fair share.",
         .group = kNodes,
         .choices = {"node", "socket", "exclusive", "core-complex"}},
        &Options::numa_binding},
-  };
-}
-
-std::vector<Option> RendezvousOptions() {
-  return {
-      {{.name = "rdzv_endpoint",
-        .help = "HOST[:PORT] of the rendezvous, the same on all nodes; port 29400.",
-        .group = kRendezvous,
-        .hints = {"endpoint", "host", "coordinator", "coordinator_address", "head", "head_node"}},
-       ReadRendezvous},
-      {{.name = "rdzv_id",
-        .help = "Name of the job, the same on all nodes.",
-        .group = kRendezvous,
-        .hints = {"job_id", "job", "id", "run_id", "name"}},
-       PartOf{"rdzv_endpoint"}},
-      {{.name = "rdzv_backend",
-        .default_text = "mtrun",
-        .help = "mtrun, c10d, etcd, etcd-v2: mtrun's own service; static: that with exactly MAX nodes.",
-        .group = kRendezvous},
-       PartOf{"rdzv_endpoint"},
-       "mtrun c10d static etcd etcd-v2"},
-      {{.name = "rdzv_conf", .help = ConfHelp(), .group = kRendezvous}, PartOf{"rdzv_endpoint"}},
-      {{.name = "standalone",
-        .kind = Kind::kBool,
-        .default_text = "false",
-        .help = "One node, a rendezvous of its own on a free port.",
-        .group = kRendezvous},
-       PartOf{"rdzv_endpoint"}},
-      {{.name = "master_addr",
-        .help = "With --master_port: the endpoint when --rdzv_endpoint is not given.",
-        .group = kRendezvous,
-        .hints = {"main_process_ip"}},
-       PartOf{"rdzv_endpoint"}},
-      {{.name = "master_port",
-        .kind = Kind::kInt,
-        .help = "See --master_addr; 29500. With one node: its MASTER_PORT.",
-        .group = kRendezvous,
-        .min = 0,
-        .max = 65535,
-        .hints = {"port", "main_process_port"}},
-       PartOf{"rdzv_endpoint"}},
-  };
-}
-
-/// Who serves MASTER_PORT.
-std::vector<Option> StoreOptions() {
-  return {
-      {{.name = "store",
-        .default_text = "agent",
-        .help = "PyTorch's TCPStore on MASTER_PORT: agent: node 0's mtrun serves it, as torchrun; rank0: the "
-                "worker of rank 0 listens there. The same on all nodes.",
-        .group = kRendezvous,
-        .choices = {"agent", "rank0"},
-        .yields = true},
-       ReadStore},
-  };
-}
-
-/// Of this node alone: where it is reached, and by whom.
-std::vector<Option> ReachOptions() {
-  return {
-      {{.name = "local_addr",
-        .help =
-            "Where the other nodes reach this one: an address, an interface (eth0), a network (10.0.0.0/8) "
-            "or auto. NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME follow, unless they are set.",
-        .group = kRendezvous,
-        .hints = {"address", "bind", "interface"}},
-       &Options::local_addr},
-      {{.name = "port_range",
-        .help = "Ports LOW-HIGH on which this node's mtrun and its trainers listen, beside the endpoint's; "
-                "any free ones when not given.",
-        .group = kRendezvous,
-        .hints = {"ports", "port_min", "port_max"},
-        .yields = true},
-       ReadPortRange},
-      {{.name = "insecure",
-        .kind = Kind::kBool,
-        .default_text = "false",
-        .help = "Rendezvous without the shared secret and TLS: whoever reaches it may join, read and stop "
-                "the job.",
-        .group = kRendezvous,
-        .yields = true},
-       &Options::insecure},
-      {{.name = "token_file",
-        .help =
-            "File with the cluster's token, instead of the variable MTRUN_TOKEN or ~/.mtrun/token (made at "
-            "first use).",
-        .group = kRendezvous,
-        .yields = true},
-       &Options::token_file},
   };
 }
 
@@ -157,53 +71,67 @@ std::vector<Option> FaultOptions() {
       {{.name = "max_restarts",
         .kind = Kind::kInt,
         .default_text = "0",
-        .help = "Worker failures that the whole job survives (with --trainer 10 when not given, and every "
-                "100 steps give one back).",
+        .help = "Worker failures that the whole job survives. With --trainer every 100 steps give one back.",
         .group = kFaults,
+        .otherwise = "0, with --trainer 10",
+        .common = true,
         .min = 0,
         .max = rendezvous::kMaxRestarts,
         .hints = {"retries", "max_retries", "attempts"}},
        ReadRestarts},
       {{.name = "shutdown_timeout",
         .kind = Kind::kDouble,
-        .help = "Seconds from the first signal to SIGKILL; else $TORCH_ELASTIC_SHUTDOWN_TIMEOUT, 30.",
+        .help = "Time from the first signal to SIGKILL; at most 0.8 below Open MPI.",
         .group = kFaults,
+        .value = "SECONDS",
+        .otherwise = "$TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30",
         .min = 0,
-        .max = kMostSeconds,
+        .max = kMaxSeconds,
         .hints = {"grace", "grace_period", "timeout"}},
        ReadShutdownTimeout},
       {{.name = "hang_notice",
         .kind = Kind::kDouble,
         .default_text = "30",
-        .help = "Report a trainer's worker that makes no progress for so many seconds and waits neither for "
-                "others nor for data; 0: never.",
+        .help = "Report a trainer's worker that makes no progress for this long and waits neither for others "
+                "nor for data; 0: never.",
         .group = kFaults,
+        .value = "SECONDS",
         .min = 0,
-        .max = kMostSeconds},
+        .max = kMaxSeconds},
        ReadHangNotice},
       {{.name = "hang_timeout",
         .kind = Kind::kDouble,
-        .help = "Kill and replace such a worker after so many seconds; 0: never [600 with --trainer, else "
-                "0].",
+        .help = "Kill and replace such a worker after this long; 0: never.",
         .group = kFaults,
+        .value = "SECONDS",
+        .otherwise = "600 with --trainer, else 0",
         .min = 0,
-        .max = kMostSeconds,
+        .max = kMaxSeconds,
         .hints = {"watchdog", "stall_timeout", "hang"}},
        ReadHangTimeout},
+  };
+}
+
+std::vector<Option> StopOptions() {
+  return {
       {{.name = "preempt_file",
-        .help = "When this file appears the node leaves as on SIGTERM; it must not be there at the start.",
+        .help =
+            "File whose appearance makes the node leave, as SIGTERM does; it must not exist at the start.",
         .group = kFaults,
+        .value = "FILE",
         .hints = {"preemption_file", "preempt"}},
        &Options::preempt_file,
        kPath},
       {{.name = "signals_to_handle",
-        .help = "Signals that stop the job, passed on to the workers "
-                "[SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1].",
-        .group = kFaults},
+        .help = "Signals that stop the job; they are passed on to the workers.",
+        .group = kFaults,
+        .value = "SIGNAL,...",
+        .otherwise = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"},
        ReadSignals},
       {{.name = "signals_to_forward",
         .help = "Signals that are passed on to the workers and stop nothing: SIGUSR1,SIGUSR2.",
         .group = kFaults,
+        .value = "SIGNAL,...",
         .yields = true},
        PartOf{"signals_to_handle"}},
   };
@@ -212,58 +140,77 @@ std::vector<Option> FaultOptions() {
 std::vector<Option> OutputOptions() {
   return {
       {{.name = "log_dir",
-        .help = "Folder for the workers' output; /dev/null for no files [one in ~/.local/state/mtrun, which "
-                "keeps the newest 20 runs].",
+        .help = "Folder for the workers' output; /dev/null: no files.",
         .group = kOutput,
+        .value = "FOLDER",
+        .otherwise = "in ~/.local/state/mtrun, which keeps the newest 20 runs",
+        .common = true,
         .hints = {"output", "output_dir"}},
        &Options::log_dir,
        kPath},
       {{.name = "redirects",
-        .help = "Streams for files only: 0 none, 1 stdout, 2 stderr, 3 both, or RANK:N,...",
+        .help = "Streams that go to files only: 0 none, 1 stdout, 2 stderr, 3 both; or for each local rank, "
+                "RANK:N,...",
         .group = kOutput,
+        .value = "STREAMS",
         .letter = 'r'},
        &Options::redirects,
        kStreams},
       {{.name = "tee",
-        .help = "Streams for files and the console; as --redirects.",
+        .help = "Streams that go to files and to the console, written as for --redirects.",
         .group = kOutput,
+        .value = "STREAMS",
         .letter = 't'},
        &Options::tee,
        kStreams},
       {{.name = "local_ranks_filter",
-        .help = "Only these local ranks (0,1,...) show on the console; files get everything.",
-        .group = kOutput},
+        .help = "Local ranks that the console shows: 0,1,...; files get everything.",
+        .group = kOutput,
+        .value = "RANKS",
+        .otherwise = "all"},
        &Options::console_ranks},
       {{.name = "log_line_prefix_template",
-        .help = "In front of each console line: ${role_name} ${local_rank} ${rank} ${hostname} "
-                "[[${role_name}${local_rank}]:].",
-        .group = kOutput},
+        .help = "Prefix of each console line, made of ${role_name} ${local_rank} ${rank} ${hostname}.",
+        .group = kOutput,
+        .value = "TEXT",
+        .otherwise = "[${role_name}${local_rank}]:"},
        ReadPrefix},
       {{.name = "console",
-        .help =
-            "Lines on the console: prefix, or plain, without one. What a program's only worker prints passes "
-            "unchanged, on a terminal to a terminal, unless prefix, --tee or a template asks for lines "
-            "[prefix; for a program with one worker plain].",
+        .help = "Form of the console's lines: prefix, or plain, without one. The output of a program's only "
+                "worker passes unchanged, on a terminal to a terminal, unless prefix, --tee or a template "
+                "asks for lines.",
         .group = kOutput,
+        .otherwise = "prefix; plain for a program with one worker",
         .choices = {"prefix", "plain"},
         .yields = true},
        &Options::console_format},
+  };
+}
+
+std::vector<Option> CopyOptions() {
+  return {
       {{.name = "duplicate_stdout_filters",
-        .help = "Lines with any of these texts (A,B; ,, is a comma) also go to filtered_stdout.log.",
-        .group = kOutput},
+        .help = "Copy lines with any of these texts to filtered_stdout.log, too; ,, is a comma.",
+        .group = kOutput,
+        .value = "TEXT,..."},
        &Options::out_filters},
       {{.name = "duplicate_stderr_filters",
-        .help = "The same for standard error and filtered_stderr.log.",
-        .group = kOutput},
+        .help = "Do the same for standard error, to filtered_stderr.log.",
+        .group = kOutput,
+        .value = "TEXT,..."},
        &Options::err_filters},
       {{.name = "http",
-        .help = "HOST:PORT: serves a live page of the job there; 127.0.0.1:8080 for this machine alone.",
+        .help =
+            "Address at which to serve a live page of the job; a PORT alone (8080) is one of 127.0.0.1, for "
+            "this machine.",
         .group = kOutput,
+        .value = "HOST:PORT",
         .yields = true},
-       &Options::http},
+       ReadPage},
       {{.name = "event_log",
-        .help = "File that gets what happens, one JSON object a line.",
+        .help = "File for events, one JSON object a line.",
         .group = kOutput,
+        .value = "FILE",
         .yields = true},
        &Options::event_log,
        kPath},
@@ -273,13 +220,17 @@ std::vector<Option> OutputOptions() {
 std::vector<Option> ProgramOptions() {
   return {
       {{.name = "trainer",
-        .help = "Runs the training program NAME; what follows belongs to it.",
+        .help = "Run the training program NAME; the arguments after it are its own. list: show all of them.",
         .group = kProgram,
+        .value = "NAME",
+        .common = true,
         .yields = true},
        ReadEntry},
       {{.name = "config",
-        .help = "YAML file: section mtrun: here, the trainer's section there.",
+        .help = "YAML file; mtrun reads its section mtrun, a trainer its own.",
         .group = kProgram,
+        .value = "FILE",
+        .common = true,
         .yields = true},
        PartOf{"trainer"},
        kPath},
@@ -288,6 +239,7 @@ std::vector<Option> ProgramOptions() {
         .default_text = "false",
         .help = "PROGRAM is a Python module.",
         .group = kProgram,
+        .common = true,
         .letter = 'm'},
        PartOf{"trainer"}},
       {{.name = "no_python",
@@ -299,7 +251,7 @@ std::vector<Option> ProgramOptions() {
       {{.name = "run_path",
         .kind = Kind::kBool,
         .default_text = "false",
-        .help = "PROGRAM is a Python script, whatever its name.",
+        .help = "Run PROGRAM as a Python script, whatever its name.",
         .group = kProgram},
        PartOf{"trainer"}},
   };
@@ -310,16 +262,16 @@ std::vector<Option> WarmOptions() {
       {{.name = "warm_python",
         .kind = Kind::kBool,
         .default_text = "false",
-        .help =
-            "Keeps an interpreter that has imported --preload; once it is ready workers are forked from it, "
-            "which spares a restart the imports.",
+        .help = "Keep an interpreter that has imported --preload, and fork restarted workers from it, which "
+                "saves them the imports.",
         .group = kProgram,
         .yields = true},
        &Options::warm_python},
       {{.name = "preload",
         .default_text = "torch",
-        .help = "Modules that --warm_python imports: A,B.",
+        .help = "Modules that --warm_python imports.",
         .group = kProgram,
+        .value = "MODULE,...",
         .yields = true},
        &Options::preload},
   };
@@ -350,9 +302,10 @@ std::vector<Option> OptionsWithoutEffect() {
 const std::vector<Option>& OptionRows() {
   static const std::vector<Option> rows = [] {
     std::vector<Option> all;
-    for (const auto& group : {NodeOptions(), SshRows(), RendezvousOptions(), StoreOptions(), ReachOptions(),
-                              FaultOptions(), OutputOptions(), ProgramOptions(), WarmOptions(),
-                              StatusQuestions(), ControlQuestions(), OwnQuestions(), OptionsWithoutEffect()})
+    for (const auto& group :
+         {NodeOptions(), SshRows(), RendezvousRows(), StoreRows(), ReachRows(), FaultOptions(), StopOptions(),
+          OutputOptions(), CopyOptions(), ProgramOptions(), WarmOptions(), StatusQuestions(),
+          ControlQuestions(), OwnQuestions(), OptionsWithoutEffect()})
       all.insert(all.end(), group.begin(), group.end());
     for (Option& option : all) {
       const auto* without = std::get_if<NoEffect>(&option.target);

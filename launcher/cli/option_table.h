@@ -1,6 +1,6 @@
-// Every option of mtrun, a row each: name, default, help, bounds, what a shell completes, and how it is read.
-// The one list behind flags, PET_* variables, --config keys, --help, completion and Options: a new option is
-// a row here and a member there.
+// Every option of mtrun, one row each: name, default, help, bounds, shell completion and how it is read.
+// Flags, PET_* variables, --config keys, --help, completion and Options all derive from this table. A new
+// option is a row here and a member there.
 #pragma once
 
 #include <map>
@@ -16,31 +16,31 @@
 
 namespace mtrun::launcher {
 
-/// What a reader may look at.
+/// Inputs of a reader.
 struct OptionContext {
-  const std::string& name;  // of the option that is read
+  const std::string& name;  // name of the option to read
   const Settings& settings;
   const EnvironmentMap& environment;
   const MachineFacts& machine;
   const std::vector<std::string>& rest;  // the program and its arguments
 };
 
-/// Reads an option that is more than a value; rows above it have been read.
+/// Reads an option that needs more than storing a value; the rows above it have been read.
 using OptionReader = absl::Status (*)(const OptionContext&, Options*);
-/// The reader of option `name` reads this one too.
+/// The reader of option `name` also reads this one.
 struct PartOf {
   const char* name;
 };
-/// torchrun's, means nothing here: `why`.
+/// A torchrun option without effect here, because `why`.
 struct NoEffect {
   const char* why;
 };
-/// A question to mtrun itself, which then runs nothing.
+/// A question to mtrun itself, which then runs no program.
 struct Asks {
   Options::Act act;
 };
 
-/// How an option is read. The members by their types: "0:1,12:2" as streams, "0,1" as local ranks, "a,b,,c"
+/// How an option is read. Members are parsed by type: "0:1,12:2" as streams, "0,1" as local ranks, "a,b,,c"
 /// as texts, numbers as seconds (unset: the member's own default).
 using OptionTarget =
     std::variant<bool Options::*, std::string Options::*, std::optional<int> Options::*, Duration Options::*,
@@ -50,20 +50,24 @@ using OptionTarget =
 struct Option {
   SettingSpec spec;
   OptionTarget target;
-  std::string completes = {};  // words that a shell offers beside spec.choices; kPath: file names
+  std::string completes = {};  // words that a shell offers besides spec.choices; kPath: file names
 };
 inline constexpr char kPath[] = "/";
 
-/// In the order in which they are read and shown. The help of a row without effect says so.
+/// Returns all rows in the order of reading and help. The help of a row without effect says so.
 const std::vector<Option>& OptionRows();
-/// Their parts that are questions (option_table_questions.cc): what a job does, what it is to do, mtrun
-/// itself.
+/// Return the rows of questions (option_table_questions.cc): about a job, to a job, and to mtrun itself.
 std::vector<Option> StatusQuestions();
 std::vector<Option> ControlQuestions();
 std::vector<Option> OwnQuestions();
-/// About other machines over ssh (option_table_ssh.cc).
+/// Return the rows of option_table_rendezvous.cc: about the rendezvous, the server at MASTER_PORT, and the
+/// ways to this node with the rights of those that use them.
+std::vector<Option> RendezvousRows();
+std::vector<Option> StoreRows();
+std::vector<Option> ReachRows();
+/// Returns the rows about other machines over ssh (option_table_ssh.cc).
 std::vector<Option> SshRows();
-/// The rows' specs.
+/// Returns the rows' specs.
 std::vector<SettingSpec> OptionTable();
 
 }  // namespace mtrun::launcher

@@ -1,4 +1,4 @@
-// The rows of questions to mtrun, which then runs nothing.
+// The rows of questions to mtrun, which then runs no program.
 #include "launcher/cli/option_table.h"
 
 namespace mtrun::launcher {
@@ -6,40 +6,45 @@ namespace {
 
 using Kind = SettingSpec::Kind;
 
-constexpr char kQuestions[] = "Questions to mtrun";
+constexpr char kStatus[] = "Questions to a running job";
+constexpr char kControl[] = "Requests to a running job";
+constexpr char kOwn[] = "About mtrun and this machine";
 
 }  // namespace
 
 std::vector<Option> StatusQuestions() {
   return {
       {{.name = "status",
-        .help = "ENDPOINT: prints which jobs and nodes are there, their generation and restarts.",
-        .group = kQuestions,
+        .help = "Print the jobs and nodes of the service at ENDPOINT, their generation and restarts.",
+        .group = kStatus,
+        .value = "ENDPOINT",
         .yields = true},
        Asks{Options::Act::kStatus}},
       {{.name = "top",
-        .help = "ENDPOINT: the same on the whole terminal, renewed each second; q ends it.",
-        .group = kQuestions,
+        .help = "Show the same on the whole terminal, updated each second; q ends it.",
+        .group = kStatus,
+        .value = "ENDPOINT",
         .yields = true},
        Asks{Options::Act::kTop}},
       {{.name = "json",
         .kind = Kind::kBool,
         .default_text = "false",
-        .help = "With --status: as JSON.",
-        .group = kQuestions,
+        .help = "With --status: print JSON.",
+        .group = kStatus,
         .yields = true},
        &Options::json},
       {{.name = "watch",
         .kind = Kind::kBool,
         .default_text = "false",
-        .help = "With --status: prints it again whenever it changes, until the job ends.",
-        .group = kQuestions,
+        .help = "With --status: print it again at each change, until the job ends.",
+        .group = kStatus,
         .yields = true},
        &Options::watch},
       {{.name = "logs",
         .kind = Kind::kInt,
-        .help = "RANK ENDPOINT: prints the last lines of that rank's output, from the node that runs it.",
-        .group = kQuestions,
+        .help = "Print the last lines of that rank's output, from the node that runs it.",
+        .group = kStatus,
+        .value = "RANK ENDPOINT",
         .min = 0,
         .max = 1 << 30,
         .yields = true},
@@ -47,8 +52,8 @@ std::vector<Option> StatusQuestions() {
       {{.name = "follow",
         .kind = Kind::kBool,
         .default_text = "false",
-        .help = "With --logs: also what comes then, until the job ends.",
-        .group = kQuestions,
+        .help = "With --logs: print new output, too, until the job ends.",
+        .group = kStatus,
         .yields = true},
        &Options::follow},
   };
@@ -57,27 +62,29 @@ std::vector<Option> StatusQuestions() {
 std::vector<Option> ControlQuestions() {
   return {
       {{.name = "drain",
-        .help = "NODE ENDPOINT: that node leaves its job after its step, as on SIGTERM to its mtrun.",
-        .group = kQuestions,
+        .help = "Make the node leave its job after its step, as SIGTERM to its mtrun does.",
+        .group = kControl,
+        .value = "NODE ENDPOINT",
         .yields = true},
        Asks{Options::Act::kDrain}},
       {{.name = "evict",
-        .help =
-            "NODE ENDPOINT: a node that was cut off or lost power never comes back; its job goes on without "
-            "it. If its workers still run, two generations may commit.",
-        .group = kQuestions,
+        .help = "Give up a node that was cut off or lost power; its job continues without it. If its workers "
+                "still run, two generations may commit.",
+        .group = kControl,
+        .value = "NODE ENDPOINT",
         .yields = true},
        Asks{Options::Act::kEvict}},
       {{.name = "stop",
-        .help = "ENDPOINT: ends the job on all its nodes.",
-        .group = kQuestions,
+        .help = "End the job on all its nodes.",
+        .group = kControl,
+        .value = "ENDPOINT",
         .yields = true},
        Asks{Options::Act::kStop}},
       {{.name = "checkpoint",
         .kind = Kind::kBool,
         .default_text = "false",
-        .help = "With --stop: trainers save first, as when SIGTERM comes to all nodes at once.",
-        .group = kQuestions,
+        .help = "With --stop: let trainers save a checkpoint first, as when all nodes get SIGTERM at once.",
+        .group = kControl,
         .yields = true},
        &Options::checkpoint},
   };
@@ -88,43 +95,44 @@ std::vector<Option> OwnQuestions() {
       {{.name = "doctor",
         .kind = Kind::kBool,
         .default_text = "false",
-        .help =
-            "[ENDPOINT]: a line for each thing that a job needs of this machine, and of the way to ENDPOINT: "
-            "ok, warn or FAIL, and what to do; exits with 1 if something fails.",
-        .group = kQuestions,
+        .help = "Check what a job needs of this machine, and the network to ENDPOINT. A line for each check "
+                "has ok, warn or FAIL, and what to do. Exit with 1 if one fails.",
+        .group = kOwn,
+        .value = "[ENDPOINT]",
         .yields = true},
        Asks{Options::Act::kDoctor}},
       {{.name = "new_token",
         .kind = Kind::kBool,
         .default_text = "false",
-        .help = "Prints a new token for a cluster, for a file of mode 0600 or MTRUN_TOKEN.",
-        .group = kQuestions},
+        .help = "Print a new token for a cluster, for a file of mode 0600 or MTRUN_TOKEN.",
+        .group = kOwn},
        Asks{Options::Act::kNewToken}},
       {{.name = "http_passwords",
         .kind = Kind::kBool,
         .default_text = "false",
-        .help = "Prints the passwords of the live page (--http), viewer's and operator's.",
-        .group = kQuestions,
+        .help = "Print the passwords of the live page (--http), viewer's and operator's.",
+        .group = kOwn,
         .yields = true},
        Asks{Options::Act::kPasswords}},
       {{.name = "help",
         .kind = Kind::kBool,
         .default_text = "false",
-        .help = "Prints this.",
-        .group = kQuestions,
+        .help = "Print this text.",
+        .group = kOwn,
+        .common = true,
         .letter = 'h'},
        Asks{Options::Act::kHelp}},
       {{.name = "version",
         .kind = Kind::kBool,
         .default_text = "false",
-        .help = "Prints the version.",
-        .group = kQuestions,
+        .help = "Print the version.",
+        .group = kOwn,
         .yields = true},
        Asks{Options::Act::kVersion}},
       {{.name = "print_completion",
-        .help = "Prints the shell's completion: mtrun --print_completion bash.",
-        .group = kQuestions,
-        .choices = {"bash", "zsh"}},
+        .help = "Print a completion script for the shell.",
+        .group = kOwn,
+        .choices = {"bash", "fish", "tcsh", "zsh"}},
        Asks{Options::Act::kCompletion}},
   };
 }

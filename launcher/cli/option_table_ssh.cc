@@ -1,5 +1,5 @@
-// The rows about machines on which others are started by ssh. An mtrun that was started so has them too, and
-// they mean nothing to it: ReadHosts reads them where they count.
+// The rows about machines on which mtrun is started by ssh. An mtrun started this way accepts them too,
+// without effect: only ReadHosts uses them.
 #include "launcher/cli/option_table.h"
 #include "launcher/cli/options_reading.h"
 
@@ -10,39 +10,48 @@ std::vector<Option> SshRows() {
   const PartOf hosts = {"hosts"};
   return {
       {{.name = "hosts",
-        .help = "Runs PROGRAM on these machines, starting an mtrun on each by ssh: HOST[:WORKERS],... as "
-                "a,me@b:8,node[1-4]. This one need not be among them.",
+        .help = "Run PROGRAM on these machines, with an mtrun started on each by ssh: HOST[:WORKERS],..., "
+                "for example a,me@b:8,node[1-4]. This one need not be among them.",
         .group = kSsh,
+        .value = "HOST,...",
+        .common = true,
         .yields = true},
        ReadHosts},
       {{.name = "hostfile",
-        .help = "The same from a file, a line each: HOST [slots=WORKERS]; # begins a comment.",
+        .help = "File with the same, a line for each host: HOST [slots=WORKERS]; # begins a comment.",
         .group = kSsh,
+        .value = "FILE",
         .hints = {"machinefile", "machine_file", "hosts_file"},
         .yields = true},
        hosts,
        kPath},
       {{.name = "ssh",
         .default_text = "ssh",
-        .help = "With --hosts: the ssh program with its first arguments, as \"ssh -F FILE\".",
+        .help = "With --hosts: the ssh program and its first arguments, for example \"ssh -F FILE\".",
         .group = kSsh,
+        .value = "COMMAND",
         .yields = true},
        hosts},
       {{.name = "export",
-        .help = "With --hosts: variables for the programs there: NAME,NAME=VALUE; ,, is a comma.",
+        .help = "With --hosts: variables for the programs there, NAME or NAME=VALUE; ,, is a comma.",
         .group = kSsh,
+        .value = "NAME,...",
         .hints = {"genv", "env"},
         .yields = true},
        hosts},
       {{.name = "ssh_folder",
-        .help = "With --hosts: the folder there [as this one's].",
+        .help = "With --hosts: the working folder there.",
         .group = kSsh,
+        .value = "FOLDER",
+        .otherwise = "as here",
         .hints = {"wdir", "chdir", "workdir"},
         .yields = true},
        hosts},
       {{.name = "ssh_mtrun",
-        .help = "With --hosts: the mtrun there [where this one is; else that on the host's PATH].",
+        .help = "With --hosts: the mtrun there.",
         .group = kSsh,
+        .value = "PATH",
+        .otherwise = "as here, else on the host's PATH",
         .yields = true},
        hosts},
   };

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/help_page.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
 #include "launcher/cli/option_table.h"
@@ -16,7 +17,7 @@
 namespace mtrun::launcher {
 namespace {
 
-/// Length of the part of `args` that is mtrun's when `--trainer NAME` ends it; all of `args` otherwise.
+/// Returns how many of `args` belong to mtrun if `--trainer NAME` ends them; otherwise all of `args`.
 size_t OwnArguments(const std::vector<std::string>& args) {
   for (size_t i = 0; i < args.size(); ++i) {
     const std::vector<std::string> parts = absl::StrSplit(args[i], absl::MaxSplits('=', 1));
@@ -31,7 +32,7 @@ size_t OwnArguments(const std::vector<std::string>& args) {
   return args.size();
 }
 
-/// Puts one option into `options`, by the kind of its target.
+/// Stores one option in `options`, according to its target's type.
 class TargetReader {
  public:
   TargetReader(const OptionContext& context, Options* options) : context_(context), options_(*options) {}
@@ -74,36 +75,40 @@ class TargetReader {
   Options& options_;
 };
 
-/// torchrun's settings that mean nothing here, in one note.
+/// Adds one note about the given torchrun settings that have no effect here.
 void NoteIgnored(const Settings& settings, Options* options) {
   std::vector<std::string> said;
   for (const Option& option : OptionRows()) {
     const auto* without = std::get_if<NoEffect>(&option.target);
     const std::string& name = option.spec.name;
     if (without == nullptr || !settings.IsSet(name)) continue;
-    if (settings.Text(name) == "null" || settings.Text(name) == "default") continue;  // as mtrun does anyway
+    if (settings.Text(name) == "null" || settings.Text(name) == "default") continue;  // the default here too
     said.push_back(absl::StrCat(Named(settings, name), " (", without->why, ")"));
   }
   if (!said.empty()) options->notes.push_back(absl::StrCat("without effect: ", absl::StrJoin(said, ", ")));
 }
 
-/// By its user, and not only until others come.
+/// Returns whether the user asked for exactly one node, not just as a minimum.
 bool IsGivenOneNode(const Settings& settings) {
   const std::vector<std::string> parts = absl::StrSplit(settings.Text("nnodes"), ':');
   int most = 0;
   return IsGiven(settings, "nnodes") && absl::SimpleAtoi(parts.back(), &most) && most == 1;
 }
 
-/// Within a Slurm step whose user has not said where the other nodes are, what Slurm says of them.
-absl::Status DeriveFromSlurm(const EnvironmentMap& environment, Settings* settings, Options* options) {
+/// Derives settings from Slurm's variables if this is a Slurm step and the user gave no other location.
+absl::Status DeriveFromSlurm(const EnvironmentMap& environment, bool in_shell, Settings* settings,
+                             Options* options) {
   if (!IsInSlurmStep(environment)) return absl::OkStatus();
   for (const char* name : {"standalone", "rdzv_endpoint", "master_addr", "master_port"}) {
     if (IsGiven(*settings, name)) return absl::OkStatus();
   }
+  // As in torchrun, an explicit single node is a job of its own, even if the step starts others. In a shell
+  // there is one mtrun, which was not started by srun.
+  const bool shells_node = in_shell && !IsGiven(*settings, "nnodes");
+  const bool own_job = shells_node || IsGivenOneNode(*settings);
+  if (!in_shell && !own_job) MT_RETURN_IF_ERROR(CheckOneTaskANode(environment));
   MT_ASSIGN_OR_RETURN(const std::vector<DerivedSetting> derived, SettingsOfSlurmStep(environment));
   std::vector<std::string> said;
-  // As with torchrun one that is told to be one node is a job of its own, whatever else the step starts.
-  const bool own_job = IsGivenOneNode(*settings);
   const bool alone = derived.front().value == "1" && !IsGiven(*settings, "nnodes");
   for (const DerivedSetting& each : derived) {
     if (IsGiven(*settings, each.name) || (alone && each.name == "rdzv_endpoint")) continue;
@@ -111,11 +116,15 @@ absl::Status DeriveFromSlurm(const EnvironmentMap& environment, Settings* settin
     settings->Derive(each.name, each.value, each.source);
     said.push_back(absl::StrCat("--", each.name, " ", each.value, " (", each.source, ")"));
   }
+  if (shells_node && !alone)
+    said.push_back(absl::StrCat("--nnodes 1 (a shell of srun --pty; srun --overlap mtrun uses all ",
+                                derived.front().value, " nodes)"));
+  options->nodes_from_slurm = !own_job && !alone && !IsGiven(*settings, "nnodes");
   if (!said.empty()) options->derived = absl::StrCat("from Slurm: ", absl::StrJoin(said, ", "));
   return absl::OkStatus();
 }
 
-/// A flag nobody knows is often one of the program's, given too early.
+/// Adds a hint to an unknown flag: it often belongs to the program and was given too early.
 absl::Status WithAdvice(const absl::Status& status) {
   if (!absl::StartsWith(status.message(), "unknown flag") ||
       absl::StrContains(status.message(), "did you mean"))
@@ -124,14 +133,14 @@ absl::Status WithAdvice(const absl::Status& status) {
       status.message(), " (flags of your own program go after its name; --help lists those of mtrun)"));
 }
 
-/// With a trainer the file may be meant for that alone; no trainer's name is almost mtrun's.
+/// Reads --config. If a trainer runs, it may have only the trainer's section; none is named like "mtrun".
 absl::Status ReadConfig(Settings& settings) {
   const MissingSection missing =
       RunsTrainer(settings) ? MissingSection::kFineUnlessMisspelt : MissingSection::kWarn;
   return Annotate(settings.ApplyYaml(settings.Text("config"), "mtrun", missing), "--config");
 }
 
-/// Is the same whatever is set.
+/// Returns whether the answer does not depend on other settings.
 bool AsksNobody(Options::Act act) {
   using Act = Options::Act;
   return act == Act::kHelp || act == Act::kVersion || act == Act::kCompletion || act == Act::kNewToken;
@@ -163,7 +172,8 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const
     MT_RETURN_IF_ERROR(ReadHosts({hosts, settings, environment, machine, *rest}, &options));
     return options;
   }
-  if (derived.empty()) MT_RETURN_IF_ERROR(DeriveFromSlurm(environment, &settings, &options));
+  if (derived.empty())
+    MT_RETURN_IF_ERROR(DeriveFromSlurm(environment, machine.in_slurm_shell, &settings, &options));
   for (const Option& option : OptionRows()) {
     const OptionContext context{option.spec.name, settings, environment, machine, *rest};
     MT_RETURN_IF_ERROR(std::visit(TargetReader(context, &options), option.target));
@@ -173,23 +183,21 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const
 }
 
 std::string HelpText() {
-  return absl::StrCat(
-      "usage: mtrun [flags] PROGRAM [arguments]\n"
-      "       mtrun [flags] -m MODULE [arguments]\n"
-      "       mtrun [flags] --trainer NAME [the trainer's flags]\n"
-      "       mtrun --hosts HOST,HOST [flags] PROGRAM [arguments]\n"
-      "       mtrun --trainer list\n"
-      "       mtrun --status ENDPOINT [--json] [--watch]\n"
-      "       mtrun --top ENDPOINT\n"
-      "       mtrun --drain NODE ENDPOINT [--rdzv_id ID]\n"
-      "       mtrun --evict NODE ENDPOINT [--rdzv_id ID]\n"
-      "       mtrun --stop ENDPOINT [--checkpoint] [--rdzv_id ID]\n"
-      "       mtrun --logs RANK ENDPOINT [--follow] [--rdzv_id ID]\n"
-      "       mtrun --doctor [ENDPOINT]\n\n"
-      "Starts the workers of this node and keeps them one job with those of the other\n"
-      "nodes. Every flag may also be set as PET_<NAME> or in the mtrun: section of\n"
-      "--config; dashes and underscores are alike.\n",
-      Settings("mtrun", OptionTable()).Help());
+  const HelpPage page = {
+      .purpose = "Runs a program on one or more nodes, and keeps it running if parts of them fail.",
+      .usage = {"mtrun [flags] PROGRAM [arguments]", "mtrun [flags] -m MODULE [arguments]",
+                "mtrun [flags] --trainer NAME [the trainer's flags]",
+                "mtrun --hosts HOST,HOST [flags] PROGRAM [arguments]",
+                "mtrun --status|--top|--stop ENDPOINT [flags]",
+                "mtrun --logs RANK|--drain NODE|--evict NODE ENDPOINT [flags]", "mtrun --doctor [ENDPOINT]"},
+      .examples = {{"four workers on this machine", "mtrun --standalone --nproc_per_node 4 train.py"},
+                   {"an elastic job; the same command on each of its two to four nodes",
+                    "mtrun --nnodes 2:4 --nproc_per_node 8 --rdzv_endpoint node1:29400 train.py"},
+                   {"the nodes of that job, their workers and restarts", "mtrun --status node1:29400"}},
+      .notes =
+          "Dashes and underscores in flags are alike. A flag can also be set as PET_<NAME>, or in\n"
+          "the section mtrun of --config. LOGLEVEL=debug prints every decision.\n"};
+  return mtrun::HelpText(page, Settings("mtrun", OptionTable()).Help());
 }
 
 }  // namespace mtrun::launcher

@@ -1,5 +1,5 @@
-// mtrun's command line as one value: flags over environment (PET_*) over the `mtrun:` section of --config
-// over defaults. Pure apart from reading the --config file: what the machine has is an argument.
+// mtrun's command line as one value. Precedence: flags, environment (PET_*), `mtrun:` section of --config,
+// defaults. Pure except for reading the --config file: the machine's facts are an argument.
 #pragma once
 
 #include <map>
@@ -15,18 +15,19 @@
 #include "base/worker_env.h"
 #include "launcher/cli/derived_setting.h"
 #include "launcher/cli/signals.h"
-#include "rendezvous/job_settings.h"
-#include "rendezvous/types.h"
+#include "rendezvous/wire/job_settings.h"
+#include "rendezvous/wire/types.h"
 
 namespace mtrun::launcher {
 
-/// What --nproc_per_node auto|cpu|gpu may count.
+/// Counts for --nproc_per_node auto|cpu|gpu.
 struct MachineFacts {
   int cpus = 1;
-  int gpus = 0;  // visible to this process
+  int gpus = 0;                 // visible to this process
+  bool in_slurm_shell = false;  // started by hand in a shell of srun --pty
 };
 
-/// Where one stream of one worker goes, from --redirects and --tee.
+/// Destinations of one stream of one worker, from --redirects and --tee.
 struct StreamTargets {
   bool file = true;
   bool console = true;
@@ -37,24 +38,24 @@ struct OutputPlan {
   bool operator==(const OutputPlan&) const = default;
 };
 
-/// What every worker runs.
+/// Entry point of every worker.
 struct EntryPoint {
-  std::string trainer = {};             // --trainer NAME, "" for a program
-  std::vector<std::string> words = {};  // program (or module) and its arguments; with a trainer its arguments
+  std::string trainer = {};             // --trainer NAME; "" for a program
+  std::vector<std::string> words = {};  // program (or module) and arguments; for a trainer its arguments
   bool module = false;
   bool no_python = false;
-  bool run_path = false;  // a Python script, whatever its name
+  bool run_path = false;  // a Python script regardless of its name
   bool operator==(const EntryPoint&) const = default;
 };
 
-/// The machines on which this mtrun starts others by ssh, and how (launcher/ssh); texts as they were given.
+/// Machines on which this mtrun starts others by ssh, and how (launcher/ssh); texts as given by the user.
 struct SshOptions {
   std::string hosts, hostfile;        // both "": none, the workers run here
-  std::string program = "ssh";        // and its first arguments
+  std::string program = "ssh";        // followed by its first arguments
   std::vector<std::string> exported;  // "NAME", "NAME=VALUE"
-  std::string folder, mtrun;          // on the hosts; "": as here
+  std::string folder, mtrun;          // on the hosts; "": same as here
   bool nodes_given = false, endpoint_given = false, id_given = false;
-  int port = 0;  // of the endpoint; 0: not given
+  int port = 0;  // port of the endpoint; 0: not given
 };
 
 struct Options {
@@ -76,47 +77,51 @@ struct Options {
   };
   Act act = Act::kRun;
   std::string completion_shell;      // "bash" or "zsh"
-  std::vector<std::string> asked;    // the endpoints of the services that a question is for
-  std::string asked_node;            // host or node id of a drain, an eviction
-  bool json = false, watch = false;  // of --status
-  int asked_rank = 0;                // of --logs
-  bool follow = false;               // of --logs
-  bool checkpoint = false;           // of --stop
-  std::vector<std::string> notes;    // what to warn of: accepted, but without effect
-  std::string derived;               // settings that nobody gave, and what they come from; for people
+  std::vector<std::string> asked;    // endpoints of the services to ask
+  std::string asked_node;            // host or node id to drain or evict
+  bool json = false, watch = false;  // with --status
+  int asked_rank = 0;                // with --logs
+  bool follow = false;               // with --logs
+  bool checkpoint = false;           // with --stop
+  std::vector<std::string> notes;    // warnings about settings without effect
+  std::string derived;               // derived settings with their sources, for the log
+  bool nodes_from_slurm = false;     // several, and the user did not give their number
+  bool keeps_logs = true;            // false: log files were not requested and do not fit
   rendezvous::JobSettings job;
   int workers = 1;
   std::string endpoint;  // "host:port"; standalone: "127.0.0.1:0"
   bool standalone = false;
+  bool told_every_address = false;  // as the endpoint, for which `endpoint` has loopback: others have another
+  bool serves_all = false;  // a service of this node listens on all addresses, even if told a loopback one
   bool meets_at_master_port = false;  // a static job: a program may look for its store at the endpoint
   bool run_id_given = false;
   std::optional<bool> is_host;
   std::optional<int> node_rank;
-  Duration reconnect_timeout = Duration::zero();  // zero: for ever
+  Duration reconnect_timeout = Duration::zero();  // zero: no limit
   bool warm_up = false;                           // the workers are trainers: see AgentConfig
   Duration hang_notice = Duration::zero(), hang_timeout = Duration::zero();  // zero: never
-  Duration connect_timeout = std::chrono::seconds(600);  // until the service is reached for the first time
+  Duration connect_timeout = std::chrono::seconds(600);  // for the first connection to the service
   bool hold_port = true;
-  std::string store = "agent";  // who serves PyTorch's TCPStore on MASTER_PORT: "agent", "rank0"
-  std::string master_addr;      // one node with --master_addr: its MASTER_ADDR
-  int master_port = 0;          // one node with --master_port: its MASTER_PORT; 0: any free one
-  bool may_be_etcd = false;  // --rdzv_backend etcd*: the endpoint may be an etcd server, which cannot serve
-  bool insecure = false;     // no token, no TLS
-  std::string token_file;    // "": MTRUN_TOKEN or ~/.mtrun/token
-  bool weak_token = false;   // one that mtrun has not made will do
-  std::string local_addr;    // as it was given; from SettleLocalAddress on an address, a name or "auto"
-  std::string local_interface;  // with the address that --local_addr comes to, "" for none; see NodeContext
+  std::string store = "agent";     // server of PyTorch's TCPStore on MASTER_PORT: "agent", "rank0"
+  std::string master_addr;         // single node with --master_addr: its MASTER_ADDR
+  int master_port = 0;             // single node with --master_port: its MASTER_PORT; 0: any free port
+  bool may_be_etcd = false;        // --rdzv_backend etcd*: the endpoint may be an unusable etcd server
+  bool insecure = false;           // no token, no TLS
+  std::string token_file;          // "": MTRUN_TOKEN or ~/.mtrun/token
+  bool weak_token = false;         // also accept a token that mtrun did not generate
+  std::string local_addr;          // as given; after SettleLocalAddress an address, a name or "auto"
+  bool hides_behind_name = false;  // without local_addr: Gloo needs an interface, see HidesBehindName
   std::string role = "default";
   std::string log_dir;  // "" = a temporary folder; "/dev/null" = no files
   Duration shutdown_timeout = std::chrono::seconds(30);
   std::map<int, int> redirects, tee;  // local rank (-1: all) -> 0 none, 1 stdout, 2 stderr, 3 both
-  std::set<int> console_ranks;        // local ranks that the console shows; none: all
-  std::string console_format;  // "prefix", "plain"; "": plain for one worker, whose bytes then pass unchanged
+  std::set<int> console_ranks;        // local ranks shown on the console; empty: all
+  std::string console_format;         // "prefix", "plain"; "": plain, byte for byte, for a single worker
   bool prefix_given = false;
   std::string prefix_template = "[${role_name}${local_rank}]:";
-  std::vector<std::string> out_filters, err_filters;  // lines that are also kept apart
+  std::vector<std::string> out_filters, err_filters;  // matching lines are copied to separate files
   std::string event_log;                              // "" for none
-  std::string http;                                   // where the live page is: HOST:PORT, "" for none
+  std::string http;                                   // HOST:PORT of the live page; "" for none
   PortRange port_range;
   SignalPlan signals = DefaultSignals();
   std::string preempt_file;  // "" for none
@@ -124,28 +129,34 @@ struct Options {
   std::string numa_binding;  // "", "node", "socket", "exclusive", "core-complex"
   EntryPoint entry;
   SshOptions ssh;
-  bool warm_python = false;  // workers are forked from an interpreter that has imported `preload`
+  bool warm_python = false;  // fork workers from an interpreter that has imported `preload`
   std::vector<std::string> preload = {"torch"};  // modules
 
-  /// Files and console for one worker. By default both; --redirects alone takes a stream off the console.
+  /// Returns the destinations of one worker's output. The default is both; --redirects alone skips the
+  /// console.
   OutputPlan OutputOf(int local_rank) const;
-  /// The bytes of this node's only worker, a program, go to the console as they are.
+  /// Returns whether the output of this node's only worker, a program, goes to the console unchanged.
   bool RawConsole() const;
-  /// Trainers meet over the worker channel: no port is opened for a store that nobody asks.
+  /// Returns the MASTER_PORT to offer: `held`, or in a static job the endpoint's port, if this node hosts
+  /// there (`hosted`; 0: it does not), because the store is served there, too.
+  int MasterPort(int hosted, int held) const {
+    return meets_at_master_port && agent_store() && hosted != 0 ? hosted : held;
+  }
+  /// Returns whether to open a port for PyTorch's store. Trainers use the worker channel instead.
   bool agent_store() const { return store == "agent" && hold_port && entry.trainer.empty(); }
 };
 
-/// `args` without the program's own name. kInvalidArgument names flag, value and what is allowed. With hosts
-/// (Act::kSsh) only what this end needs is read: the mtruns there read the rest, of their machines. `derived`
-/// takes the place of flags, as an mtrun that another one has started is told them.
+/// Parses `args`, without the program's own name. kInvalidArgument names the flag, its value and the allowed
+/// values. If hosts are given (Act::kSsh), only the options for this end are read: the mtruns on the hosts
+/// read the rest on their machines. `derived` replaces flags in an mtrun that was started by another one.
 absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const EnvironmentMap& environment,
                                      const MachineFacts& machine,
                                      const std::vector<DerivedSetting>& derived = {});
 
-/// Whether every endpoint where the job's service may be is on this machine: then it needs no token.
+/// Returns whether all possible endpoints of the job's service are on this machine: it then needs no token.
 bool IsOnLoopback(const Options& options, const Resolver& resolve = ResolveHost);
 
-/// Text of --help.
+/// Returns the text of --help.
 std::string HelpText();
 
 }  // namespace mtrun::launcher

@@ -1,11 +1,13 @@
-// Options about workers that fail or hang, and about signals.
+// Options about failing or hanging workers and about signals.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_macros.h"
 #include "launcher/cli/options_reading.h"
 
 namespace mtrun::launcher {
@@ -16,20 +18,7 @@ constexpr int kTrainerRefundSteps = 100;
 constexpr Duration kTrainerHangTimeout = std::chrono::minutes(10);
 constexpr char kGraceVariable[] = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
 
-}  // namespace
-
-absl::Status ReadRestarts(const OptionContext& context, Options* options) {
-  const Settings& settings = context.settings;
-  const bool trainer = RunsTrainer(settings);
-  options->job.max_restarts = static_cast<int>(settings.Int("max_restarts"));
-  // A worker's death costs a trainer a second: bad luck does not end the job, a crash loop does.
-  if (trainer && settings.SourceOf("max_restarts") == SettingSource::kDefault)
-    options->job.max_restarts = kTrainerRestarts;
-  if (trainer) options->job.refund_steps = kTrainerRefundSteps;
-  return absl::OkStatus();
-}
-
-absl::Status ReadShutdownTimeout(const OptionContext& context, Options* options) {
+absl::Status ReadGivenGrace(const OptionContext& context, Options* options) {
   if (context.settings.IsSet(context.name)) {
     options->shutdown_timeout = FromSeconds(context.settings.Double(context.name));
     return absl::OkStatus();
@@ -37,16 +26,54 @@ absl::Status ReadShutdownTimeout(const OptionContext& context, Options* options)
   const auto grace = context.environment.find(kGraceVariable);
   if (grace == context.environment.end() || grace->second.empty()) return absl::OkStatus();
   double seconds = 0;
-  if (!absl::SimpleAtod(grace->second, &seconds) || !(seconds >= 0 && seconds <= kMostSeconds)) {
+  if (!absl::SimpleAtod(grace->second, &seconds) || !(seconds >= 0 && seconds <= kMaxSeconds)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%s: \"%s\" is not allowed; it takes seconds from 0 to %.0f", kGraceVariable,
-                        grace->second, kMostSeconds));
+                        grace->second, kMaxSeconds));
   }
   options->shutdown_timeout = FromSeconds(seconds);
   return absl::OkStatus();
 }
 
-/// A program that reports no progress cannot be watched; --hang_timeout says that it does report.
+/// Returns how long after SIGTERM this mtrun must have ended if Open MPI has started it, with a margin for
+/// its own exit: mpirun waits for odls_base_sigkill_timeout, 1 s by default, and then sends SIGKILL.
+std::optional<Duration> GraceOfMpirun(const EnvironmentMap& environment) {
+  constexpr Duration kOwnExit = std::chrono::milliseconds(200);
+  if (!environment.contains("OMPI_COMM_WORLD_RANK")) return std::nullopt;
+  double seconds = 1;
+  for (const char* name : {"OMPI_MCA_odls_base_sigkill_timeout", "PRTE_MCA_odls_base_sigkill_timeout"})
+    if (const auto found = environment.find(name); found != environment.end())
+      if (double given = 0; absl::SimpleAtod(found->second, &given) && given >= 1 && given <= kMaxSeconds)
+        seconds = given;
+  return FromSeconds(seconds) - kOwnExit;
+}
+
+}  // namespace
+
+absl::Status ReadRestarts(const OptionContext& context, Options* options) {
+  const Settings& settings = context.settings;
+  const bool trainer = RunsTrainer(settings);
+  options->job.max_restarts = static_cast<int>(settings.Int("max_restarts"));
+  // A worker's death costs a trainer one second: the budget tolerates bad luck but not a crash loop.
+  if (trainer && settings.SourceOf("max_restarts") == SettingSource::kDefault)
+    options->job.max_restarts = kTrainerRestarts;
+  if (trainer) options->job.refund_steps = kTrainerRefundSteps;
+  return absl::OkStatus();
+}
+
+absl::Status ReadShutdownTimeout(const OptionContext& context, Options* options) {
+  MT_RETURN_IF_ERROR(ReadGivenGrace(context, options));
+  const std::optional<Duration> most = GraceOfMpirun(context.environment);
+  if (!most || options->shutdown_timeout <= *most) return absl::OkStatus();
+  options->notes.push_back(absl::StrCat("--shutdown_timeout is ", HumanDuration(*most), " instead of ",
+                                        HumanDuration(options->shutdown_timeout),
+                                        ": Open MPI kills mtrun soon after SIGTERM (mpirun --mca "
+                                        "odls_base_sigkill_timeout 30 gives it longer)"));
+  options->shutdown_timeout = *most;
+  return absl::OkStatus();
+}
+
+/// A program that reports no progress cannot be watched; --hang_timeout declares that it does report.
 absl::Status ReadHangNotice(const OptionContext& context, Options* options) {
   const Settings& settings = context.settings;
   if (RunsTrainer(settings) || settings.IsSet("hang_timeout"))
@@ -70,14 +97,15 @@ absl::Status ReadSignals(const OptionContext& context, Options* options) {
   SignalPlan& plan = options->signals;
   plan.forward = ParseSignals(settings.Text("signals_to_forward"), &unknown);
   if (settings.IsSet("signals_to_handle")) {
-    plan.stop = ParseSignals(settings.Text("signals_to_handle"), &unknown);
+    plan.stop_text = settings.Text("signals_to_handle");
+    plan.stop = ParseSignals(plan.stop_text, &unknown);
     plan.stop_is_default = false;
   }
   for (const std::string& name : unknown) {
     options->notes.push_back(absl::StrCat(
         "no handler for \"", name, "\": it is not a signal that can be handled (SIGTERM, SIGUSR1, ...)"));
   }
-  // A signal that is only to be passed on must not stop anything.
+  // A signal that is only forwarded must not stop anything.
   std::erase_if(plan.stop, [&](int signal) {
     return std::find(plan.forward.begin(), plan.forward.end(), signal) != plan.forward.end();
   });

@@ -4,12 +4,14 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "base/endpoint.h"
+#include "base/link_zone.h"
 #include "base/status_macros.h"
 #include "launcher/cli/options_reading.h"
 
 namespace mtrun::launcher {
 
-/// --redirects and --tee: "3", or "0:1,12:2" per local rank.
+/// Parses --redirects and --tee: "3", or "0:1,12:2" per local rank.
 absl::Status ReadStreams(const Settings& settings, const std::string& name, std::map<int, int>* streams) {
   const std::string text = settings.Text(name);
   if (text.empty()) return absl::OkStatus();
@@ -49,6 +51,16 @@ std::vector<std::string> SplitTexts(const std::string& text) {
   return texts;
 }
 
+absl::Status ReadPage(const OptionContext& context, Options* options) {
+  const std::string text = context.settings.Text(context.name);
+  if (text.empty()) return absl::OkStatus();
+  const absl::StatusOr<Endpoint> place = ParseLocalEndpoint(text, kDefaultPagePort);
+  if (!place.ok()) return NotAllowed(context.settings, context.name, "HOST:PORT, HOST (port 8080) or PORT");
+  MT_RETURN_IF_ERROR(Annotate(CheckZone(*place), Named(context.settings, context.name)));
+  options->http = ToText(*place);
+  return absl::OkStatus();
+}
+
 absl::Status ReadPrefix(const OptionContext& context, Options* options) {
   const auto variable = context.environment.find("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
   options->prefix_given = context.settings.IsSet(context.name);
@@ -62,7 +74,7 @@ absl::Status ReadPrefix(const OptionContext& context, Options* options) {
 }
 
 bool Options::RawConsole() const {
-  if (!entry.trainer.empty()) return false;  // lines, one of which may stay on a terminal
+  if (!entry.trainer.empty()) return false;  // by line: a progress line may stay
   if (!console_format.empty()) return console_format == "plain" && workers == 1;
   return workers == 1 && tee.empty() && !prefix_given;
 }

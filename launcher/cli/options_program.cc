@@ -1,4 +1,4 @@
-// Options about nodes, workers and the program that they run.
+// Options about nodes, workers and their program.
 #include <string>
 #include <vector>
 
@@ -7,8 +7,8 @@
 #include "absl/strings/str_split.h"
 #include "launcher/cli/options_reading.h"
 #include "launcher/core/worker_environment.h"
-#include "rendezvous/fields.h"
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/fields.h"
+#include "rendezvous/wire/job_settings.h"
 
 namespace mtrun::launcher {
 
@@ -51,7 +51,7 @@ absl::Status ReadWorkers(const OptionContext& context, Options* options) {
   return options->workers <= rendezvous::kMaxWorkersPerNode ? absl::OkStatus() : wrong;
 }
 
-/// A trainer's workers are named after it.
+/// Reads the role; workers of a trainer are named after it by default.
 absl::Status ReadRole(const OptionContext& context, Options* options) {
   const Settings& settings = context.settings;
   const bool named_after = settings.SourceOf("role") == SettingSource::kDefault && RunsTrainer(settings);
@@ -63,10 +63,10 @@ absl::Status ReadVirtualRank(const OptionContext& context, Options* options) {
   options->virtual_local_rank = context.settings.Bool("virtual_local_rank");
   if (!options->virtual_local_rank || !DeviceOf(context.environment, options->workers - 1).empty())
     return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(Named(context.settings, "virtual_local_rank"), " gives each of the ", options->workers,
-                   " workers a device of its own, but CUDA_VISIBLE_DEVICES is \"",
-                   context.environment.at("CUDA_VISIBLE_DEVICES"), "\""));
+  const std::string devices = DevicesVariable(context.environment);
+  return absl::InvalidArgumentError(absl::StrCat(
+      Named(context.settings, "virtual_local_rank"), " gives each of the ", options->workers,
+      " workers a device of its own, but ", devices, " is \"", context.environment.at(devices), "\""));
 }
 
 absl::Status ReadEntry(const OptionContext& context, Options* options) {
@@ -89,10 +89,10 @@ absl::Status ReadEntry(const OptionContext& context, Options* options) {
   if (entry.module || entry.no_python || entry.run_path || settings.Bool("virtual_local_rank")) {
     return absl::InvalidArgumentError(
         "--trainer names a program of mtrun's own; --module, --no_python, --run_path and "
-        "--virtual_local_rank do not go with it");
+        "--virtual_local_rank cannot be combined with it");
   }
   options->warm_up = true;
-  // One file serves both; a --config among the trainer's own flags comes later and wins.
+  // One file serves both; a --config among the trainer's own flags comes later and takes precedence.
   if (settings.IsSet("config"))
     entry.words.insert(entry.words.begin(), {"--config", settings.Text("config")});
   return absl::OkStatus();

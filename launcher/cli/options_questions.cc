@@ -1,4 +1,4 @@
-// Questions to mtrun, which then runs nothing.
+// Questions to mtrun, which then runs no program.
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/endpoint.h"
+#include "base/link_zone.h"
 #include "base/status_macros.h"
 #include "launcher/cli/options_reading.h"
 #include "launcher/cli/rdzv_conf.h"
@@ -14,7 +15,7 @@
 namespace mtrun::launcher {
 namespace {
 
-/// A question to the services of a job. Its value is the endpoint, or what stands in front of that.
+/// A question to the services of a job. Its value is the endpoint, or the word before it.
 struct ServiceQuestion {
   const char* name;
   bool endpoint_follows;  // --evict NODE ENDPOINT
@@ -22,7 +23,7 @@ struct ServiceQuestion {
 constexpr ServiceQuestion kServiceQuestions[] = {{"status", false}, {"top", false},  {"drain", true},
                                                  {"evict", true},   {"stop", false}, {"logs", true}};
 
-/// A switch that means something beside one question alone.
+/// A switch that is valid only with one question.
 struct Companion {
   const char* name;
   const char* question;
@@ -40,21 +41,23 @@ absl::Status WouldNotRun(absl::string_view flag, const std::string& program) {
 
 absl::Status ReadEndpoints(absl::string_view question, const std::string& text, Options* options) {
   for (const absl::string_view item : absl::StrSplit(text, ',')) {
-    const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(std::string(absl::StripAsciiWhitespace(item)));
+    const absl::StatusOr<Endpoint> endpoint =
+        ParseLocalEndpoint(std::string(absl::StripAsciiWhitespace(item)));
     if (!endpoint.ok()) return Annotate(endpoint.status(), absl::StrCat("--", question));
+    MT_RETURN_IF_ERROR(Annotate(CheckZone(*endpoint), absl::StrCat("--", question)));
     options->asked.push_back(ToText(*endpoint));
   }
   return absl::OkStatus();
 }
 
-/// `--evict NODE ENDPOINT`, and flags of mtrun on either side. `rest`: from the endpoint on.
+/// Reads `--evict NODE ENDPOINT`, with flags of mtrun on either side. `rest`: from the endpoint on.
 absl::Status ReadWithEndpoint(const std::string& name, const std::vector<std::string>& rest,
                               Settings* settings, Options* options) {
   options->asked_node = settings->Text(name);
   if (rest.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--", name, " ", options->asked_node,
-                     " needs an ENDPOINT behind it: HOST:PORT of the job's service, or its list of them"));
+                     " needs an ENDPOINT after it: HOST:PORT of the job's service, or a list of them"));
   }
   const absl::StatusOr<std::vector<std::string>> more =
       settings->ParseFlags({rest.begin() + 1, rest.end()}, true);
@@ -63,7 +66,7 @@ absl::Status ReadWithEndpoint(const std::string& name, const std::vector<std::st
   return ReadEndpoints(name, rest.front(), options);
 }
 
-/// `--doctor [ENDPOINT]`, and flags on either side: those that say what would be used.
+/// Reads `--doctor [ENDPOINT]`, with flags on either side that set what it checks.
 absl::Status ReadDoctor(const std::vector<std::string>& rest, Settings* settings, Options* options) {
   if (!rest.empty()) {
     MT_RETURN_IF_ERROR(ReadEndpoints("doctor", rest.front(), options));
@@ -74,7 +77,7 @@ absl::Status ReadDoctor(const std::vector<std::string>& rest, Settings* settings
   return absl::OkStatus();
 }
 
-/// The question to a service that is asked, if any.
+/// Returns the question to a service; null if there is none.
 absl::StatusOr<const ServiceQuestion*> FindServiceQuestion(const Settings& settings) {
   const ServiceQuestion* found = nullptr;
   for (const ServiceQuestion& question : kServiceQuestions) {
@@ -106,7 +109,7 @@ absl::Status ReadServiceQuestion(const ServiceQuestion& question, const std::vec
 absl::Status ReadQuestion(const std::vector<std::string>& rest, Settings* settings, Options* options) {
   MT_ASSIGN_OR_RETURN(const ServiceQuestion* asked, FindServiceQuestion(*settings));
   if (asked != nullptr) MT_RETURN_IF_ERROR(ReadServiceQuestion(*asked, rest, settings, options));
-  // A flag behind the endpoint may be another question.
+  // A flag after the endpoint may be another question.
   MT_RETURN_IF_ERROR(FindServiceQuestion(*settings).status());
   for (const Option& option : OptionRows()) {
     const auto* asks = std::get_if<Asks>(&option.target);
@@ -144,6 +147,9 @@ absl::Status ReadAskers(const Settings& settings, Options* options) {
   }
   MT_RETURN_IF_ERROR(CheckRunId(settings));
   options->job.job_id = settings.Text("rdzv_id");
+  const std::string nodes = "nnodes";  // some checks are for several nodes
+  if (options->act == Options::Act::kDoctor)
+    MT_RETURN_IF_ERROR(ReadNodes({nodes, settings, {}, {}, {}}, options));
   options->log_dir = settings.Text("log_dir");
   options->local_addr = settings.Text("local_addr");
   const absl::StatusOr<PortRange> range = ParsePortRange(settings.Text("port_range"));

@@ -1,4 +1,4 @@
-// Readers of options that are more than a value; shared by option_table.cc and the options*.cc files only.
+// Readers of options that need more than storing a value. Only for option_table.cc and the options*.cc files.
 #pragma once
 
 #include <string>
@@ -9,20 +9,20 @@
 
 namespace mtrun::launcher {
 
-/// Of what people give in seconds: three years, and a point of time so far ahead can still be counted.
-inline constexpr double kMostSeconds = 1e8;
+/// Upper limit of settings in seconds: three years, which cannot overflow a TimePoint.
+inline constexpr double kMaxSeconds = 1e8;
 
-/// The setting as its user gave it: "--nnodes", "PET_NNODES" or "nnodes in the --config file".
+/// Returns the setting in the user's notation: "--nnodes", "PET_NNODES" or "nnodes in the --config file".
 std::string Named(const Settings& settings, const std::string& name);
-/// "--nnodes: "3:1" is not allowed; it takes N or MIN:MAX".
+/// Returns an error such as "--nnodes: "3:1" is not allowed; it takes N or MIN:MAX".
 absl::Status NotAllowed(const Settings& settings, const std::string& name, absl::string_view allowed);
 
-/// By a flag, a variable or a file.
+/// Returns whether a flag, a variable or a file sets it.
 inline bool IsGiven(const Settings& settings, const std::string& name) {
   return settings.IsSet(name) && settings.SourceOf(name) != SettingSource::kDefault;
 }
 
-/// --trainer: of trainers more is known than of other programs.
+/// Returns whether --trainer is given: mtrun knows more about trainers than about other programs.
 inline bool RunsTrainer(const Settings& settings) { return !settings.Text("trainer").empty(); }
 
 // Nodes, workers, program (options_program.cc).
@@ -32,14 +32,14 @@ absl::Status ReadRole(const OptionContext& context, Options* options);
 absl::Status ReadVirtualRank(const OptionContext& context, Options* options);
 absl::Status ReadEntry(const OptionContext& context, Options* options);
 
-/// Which question is asked, if any, and of whom (options_questions.cc). `rest`: what is not mtrun's flags.
+/// Reads the question, if any, and its target (options_questions.cc). `rest`: all but mtrun's flags.
 absl::Status ReadQuestion(const std::vector<std::string>& rest, Settings* settings, Options* options);
-/// As whom a question is asked, and what the doctor looks at: from flags, environment and --config as ever.
+/// Reads a question's credentials and the doctor's settings from flags, environment and --config.
 absl::Status ReadAskers(const Settings& settings, Options* options);
 
-/// Whether the job's id can be sent and shown.
+/// Checks that the job's id can be sent and displayed.
 absl::Status CheckRunId(const Settings& settings);
-/// Back-end, endpoint, --rdzv_conf, --rdzv_id; after the nodes.
+/// Reads the back-end, endpoint, --rdzv_conf and --rdzv_id; after the nodes.
 absl::Status ReadRendezvous(const OptionContext& context, Options* options);
 absl::Status ReadStore(const OptionContext& context, Options* options);
 
@@ -53,14 +53,15 @@ absl::Status ReadPortRange(const OptionContext& context, Options* options);
 
 // Other machines over ssh (options_ssh.cc).
 bool NamesHosts(const Settings& settings);
-/// All that the end which starts the others needs; nothing where no hosts are named.
+/// Reads the settings of the starting end; does nothing if no hosts are given.
 absl::Status ReadHosts(const OptionContext& context, Options* options);
 
 // Output (options_output.cc).
+absl::Status ReadPage(const OptionContext& context, Options* options);
 absl::Status ReadPrefix(const OptionContext& context, Options* options);
 absl::Status ReadStreams(const Settings& settings, const std::string& name, std::map<int, int>* streams);
 absl::Status ReadLocalRanks(const Settings& settings, const std::string& name, std::set<int>* ranks);
-/// "a,b,,c" is "a" and "b,c".
+/// Splits "a,b,,c" into "a" and "b,c".
 std::vector<std::string> SplitTexts(const std::string& text);
 
 }  // namespace mtrun::launcher

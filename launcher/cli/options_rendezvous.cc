@@ -7,11 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/endpoint.h"
+#include "base/link_zone.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "launcher/cli/options_reading.h"
 #include "launcher/cli/rdzv_conf.h"
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/job_settings.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -20,7 +21,7 @@ constexpr int kEtcdPort = 2379;
 constexpr int kStaticPort = 29500;
 constexpr Duration kAloneHeartbeat = std::chrono::hours(1);
 
-/// A lease is longer than the silence after which a node is lost: a node that lives renews it in time.
+/// Checks that a lease outlasts the silence after which a node is lost: a live node can renew it in time.
 absl::Status CheckLease(bool given, Options* options) {
   rendezvous::JobSettings& job = options->job;
   const Duration lost = job.LostAfter();
@@ -32,7 +33,7 @@ absl::Status CheckLease(bool given, Options* options) {
       HumanDuration(lost), " (keep_alive_interval x keep_alive_max_attempt): give a longer one"));
 }
 
-/// A job that has not begun within join_timeout ends.
+/// Checks that the wait ends before join_timeout, at which a job that has not started ends.
 absl::Status CheckColdStartWait(const rendezvous::JobSettings& job) {
   if (job.cold_start_wait < job.join_timeout) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -74,12 +75,13 @@ absl::Status ReadBackend(const Settings& settings, Options* options) {
       "--rdzv_backend c10d needs nothing but --rdzv_endpoint)");
 }
 
-/// "a:29400,b:29400": where a service of the job may be; the first is where it begins.
+/// Reads "a:29400,b:29400": possible locations of the job's service; it starts at the first.
 absl::Status ReadEndpointList(const Settings& settings, const std::string& text, Options* options) {
   for (const absl::string_view item : absl::StrSplit(text, ',')) {
     const std::string one(absl::StripAsciiWhitespace(item));
     const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(one);
     if (!endpoint.ok()) return Annotate(endpoint.status(), Named(settings, "rdzv_endpoint"));
+    MT_RETURN_IF_ERROR(Annotate(CheckZone(*endpoint), Named(settings, "rdzv_endpoint")));
     if (endpoint->port == 0)
       return NotAllowed(settings, "rdzv_endpoint", "ports from 1 to 65535 in a list of endpoints");
     options->job.endpoints.push_back(ToText(*endpoint));
@@ -88,36 +90,44 @@ absl::Status ReadEndpointList(const Settings& settings, const std::string& text,
   return absl::OkStatus();
 }
 
-/// One node whose page asks a service: a real one, at a free port of this machine.
-bool AskedAlone(const Settings& settings, Options* options) {
+/// Configures a single node whose web page needs a real service, on a free port of this machine.
+bool AskedAlone(Options* options) {
   options->standalone = false;
   options->is_host = true;
-  options->job.max_nodes = 1;
-  if (settings.IsSet("master_port")) options->master_port = static_cast<int>(settings.Int("master_port"));
   return true;
 }
 
-/// One node needs no rendezvous; only a port it was told to use counts, as MASTER_PORT.
+/// Returns whether the endpoint's port is 0, any free one: no other node can learn it, so this one runs
+/// alone.
+bool IsOnFreePort(const Settings& settings) {
+  const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(settings.Text("rdzv_endpoint"));
+  return endpoint.ok() && endpoint->port == 0;
+}
+
+/// Configures a single node without rendezvous; only MASTER_PORT matters of the port settings.
 bool ReadStandalone(const Settings& settings, Options* options) {
-  const bool alone = options->job.max_nodes == 1;
-  options->standalone = settings.Bool("standalone") || (alone && settings.Text("rdzv_endpoint").empty());
+  const bool alone = options->job.max_nodes == 1, told = settings.Bool("standalone");
+  const bool on_free_port = !told && options->job.min_nodes == 1 && IsOnFreePort(settings);
+  options->standalone = told || on_free_port || (alone && settings.Text("rdzv_endpoint").empty());
   if (!options->standalone) return false;
   options->endpoint = "127.0.0.1:0";
-  if (!settings.Text("http").empty()) return AskedAlone(settings, options);
-  // Nobody else can fall silent: the agent would only wake itself.
-  options->job.heartbeat_interval = kAloneHeartbeat;
-  if (settings.IsSet("master_port")) options->master_port = static_cast<int>(settings.Int("master_port"));
-  options->master_addr = settings.Text("master_addr");
   if (!alone) {
-    options->notes.push_back(absl::StrCat("--standalone runs this node alone, not ",
-                                          Named(settings, "nnodes"), " ", settings.Text("nnodes")));
+    options->notes.push_back(absl::StrCat(
+        told ? "--standalone" : Named(settings, "rdzv_endpoint") + " " + settings.Text("rdzv_endpoint"),
+        " runs this node alone, not ", Named(settings, "nnodes"), " ", settings.Text("nnodes")));
     options->job.max_nodes = 1;
   }
+  // As under torchrun, several jobs at port 0 never compete for a port.
+  if (!on_free_port && settings.IsSet("master_port"))
+    options->master_port = static_cast<int>(settings.Int("master_port"));
+  if (!settings.Text("http").empty()) return AskedAlone(options);
+  // No other node can fall silent: heartbeats would only wake the agent.
+  options->job.heartbeat_interval = kAloneHeartbeat;
+  if (!on_free_port) options->master_addr = settings.Text("master_addr");
   return true;
 }
 
 absl::Status ReadEndpoint(const Settings& settings, Options* options) {
-  const bool alone = options->job.max_nodes == 1;
   if (settings.Bool("standalone") && options->job.min_nodes > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--standalone runs one node, but ", Named(settings, "nnodes"), " is ", settings.Text("nnodes")));
@@ -125,12 +135,13 @@ absl::Status ReadEndpoint(const Settings& settings, Options* options) {
   if (ReadStandalone(settings, options)) return absl::OkStatus();
   std::string name = "rdzv_endpoint";
   std::string text = settings.Text(name);
-  // torchrun's static back-end, its default, meets at 127.0.0.1:29500 when nothing is given.
+  // torchrun's default back-end, static, meets at 127.0.0.1:29500 by default.
   const std::string backend = settings.Text("rdzv_backend");
   const bool by_default = settings.SourceOf("rdzv_backend") == SettingSource::kDefault || backend == "static";
   if (text.empty() && by_default && !settings.IsSet("master_addr") && !settings.IsSet("master_port"))
-    options->notes.push_back(absl::StrCat("no --rdzv_endpoint: the nodes meet at 127.0.0.1:", kStaticPort,
-                                          ", so all of them must be on this machine"));
+    options->notes.push_back(
+        absl::StrCat("no --rdzv_endpoint: the nodes meet at 127.0.0.1:", kStaticPort,
+                     " of this machine; nodes elsewhere need --master_addr with its address"));
   if (text.empty() && (by_default || settings.IsSet("master_addr") || settings.IsSet("master_port"))) {
     name = settings.IsSet("master_addr") ? "master_addr" : "master_port";
     const std::string host = settings.IsSet("master_addr") ? settings.Text("master_addr") : "127.0.0.1";
@@ -143,18 +154,23 @@ absl::Status ReadEndpoint(const Settings& settings, Options* options) {
                      " needs --rdzv_endpoint HOST:PORT, the same on all nodes (HOST is one of them)"));
   }
   if (text.find(',') != std::string::npos) return ReadEndpointList(settings, text, options);
-  absl::StatusOr<Endpoint> endpoint = ParseEndpoint(text);
+  absl::StatusOr<Endpoint> endpoint =
+      ParseEndpoint(text, options->may_be_etcd ? kEtcdPort : kDefaultEndpointPort);
   if (!endpoint.ok()) return Annotate(endpoint.status(), Named(settings, name));
-  if (options->may_be_etcd && ToText(*endpoint) != text && ToText(*endpoint) == ToText({endpoint->host}))
-    endpoint->port = kEtcdPort;
-  if (endpoint->port == 0 && !(alone && IsLoopback(endpoint->host)))
-    return NotAllowed(settings, name, "a port from 1 to 65535 (port 0 only for one node on localhost)");
+  MT_RETURN_IF_ERROR(Annotate(CheckZone(*endpoint), Named(settings, name)));
+  if (endpoint->port == 0)
+    return NotAllowed(settings, name, "a port from 1 to 65535 (port 0, any free one, is for a single node)");
+  // Nodes elsewhere may be told another address of this machine. Only the token protects the service there.
+  options->serves_all = !IsLoopback(endpoint->host, NamesAsTheySay) ||
+                        (options->job.max_nodes > 1 && !settings.Bool("insecure"));
+  options->told_every_address = IsEveryAddress(endpoint->host);
+  if (options->told_every_address) endpoint->host = endpoint->host == "0.0.0.0" ? "127.0.0.1" : "localhost";
   options->endpoint = ToText(*endpoint);
   options->meets_at_master_port = name != "rdzv_endpoint" || backend == "static";
   return absl::OkStatus();
 }
 
-/// None when one of them cannot be read.
+/// Returns an empty list if one of them cannot be parsed.
 std::vector<Endpoint> EndpointsOf(const Options& options) {
   std::vector<Endpoint> endpoints;
   for (const std::string& text :
@@ -185,7 +201,7 @@ absl::Status NotAllowed(const Settings& settings, const std::string& name, absl:
 }
 
 bool IsOnLoopback(const Options& options, const Resolver& resolve) {
-  return AreLoopback(EndpointsOf(options), resolve);
+  return !options.told_every_address && AreLoopback(EndpointsOf(options), resolve);
 }
 
 absl::Status ReadRendezvous(const OptionContext& context, Options* options) {
@@ -194,7 +210,7 @@ absl::Status ReadRendezvous(const OptionContext& context, Options* options) {
   options->job.heartbeat_interval = rendezvous::HeartbeatInterval(options->job.max_nodes);
   MT_RETURN_IF_ERROR(ReadEndpoint(settings, options));
   MT_RETURN_IF_ERROR(ReadConf(settings, options));
-  // An empty one, of a variable that is not set, is none.
+  // An empty id, from an unset variable, means none.
   const std::string run_id = settings.Text("rdzv_id");
   options->run_id_given = !run_id.empty() && settings.SourceOf("rdzv_id") != SettingSource::kDefault;
   if (!run_id.empty()) options->job.job_id = run_id;
@@ -204,7 +220,7 @@ absl::Status ReadRendezvous(const OptionContext& context, Options* options) {
 absl::Status CheckRunId(const Settings& settings) {
   const std::string run_id = settings.Text("rdzv_id");
   if (run_id.size() <= rendezvous::kMaxName && IsPlainText(run_id)) return absl::OkStatus();
-  // Shown as it is it would do to the terminal whatever its control characters say.
+  // Printed unescaped, its control characters would reach the terminal.
   return absl::InvalidArgumentError(absl::StrCat(Named(settings, "rdzv_id"), ": \"", absl::CHexEscape(run_id),
                                                  "\" is not allowed; it takes up to ", rendezvous::kMaxName,
                                                  " bytes of UTF-8 without control characters"));
@@ -212,7 +228,7 @@ absl::Status CheckRunId(const Settings& settings) {
 
 absl::Status ReadStore(const OptionContext& context, Options* options) {
   options->store = context.settings.Text("store");
-  // torchrun's way to say so.
+  // torchrun's variable for the same choice.
   const auto variable = context.environment.find("TORCH_DISABLE_SHARE_RDZV_TCP_STORE");
   const bool disabled = variable != context.environment.end() && variable->second == "1";
   if (disabled && context.settings.SourceOf("store") == SettingSource::kDefault) options->store = "rank0";
@@ -223,7 +239,7 @@ absl::Status ReadPortRange(const OptionContext& context, Options* options) {
   absl::StatusOr<PortRange> range = ParsePortRange(context.settings.Text("port_range"));
   if (!range.ok()) return Annotate(range.status(), Named(context.settings, "port_range"));
   options->port_range = *range;
-  // Another listener of this node could take it first.
+  // Another listener of this node could otherwise take these ports first.
   std::vector<int> kept = {options->master_port};
   for (const Endpoint& endpoint : EndpointsOf(*options)) kept.push_back(endpoint.port);
   for (const int port : kept) {

@@ -1,4 +1,4 @@
-// Options about machines on which others are started by ssh.
+// Options about machines on which mtrun is started by ssh.
 #include <string>
 #include <utility>
 #include <vector>

@@ -35,7 +35,7 @@ bool IsFile(const std::string& path) {
 
 bool IsExecutable(const std::string& path) { return IsFile(path) && access(path.c_str(), X_OK) == 0; }
 
-/// A Python program that is executable itself: a script whose first line names a Python, a zip archive.
+/// Returns whether the file is a Python program: a script whose first line names a Python, or a zip archive.
 bool IsPythonProgram(const std::string& path) {
   constexpr size_t kFirstLine = 256;
   const absl::StatusOr<std::string> start = ReadFileStart(path, kFirstLine);
@@ -44,10 +44,10 @@ bool IsPythonProgram(const std::string& path) {
   return absl::StartsWith(*start, "#!") && absl::StrContains(start->substr(0, start->find('\n')), "python");
 }
 
-/// What Python runs although it is no file.
+/// Returns whether it is a folder that Python can run.
 bool IsPythonFolder(const std::string& path) { return IsFile(path + "/__main__.py"); }
 
-/// "${local_rank}", and "$local_rank" where the name ends there, as Python's string.Template has them.
+/// Replaces "${local_rank}", and "$local_rank" if the name ends there, as Python's string.Template does.
 std::string WithLocalRank(const std::string& word, const std::string& rank) {
   constexpr std::string_view kName = "$local_rank";
   std::string filled = absl::StrReplaceAll(word, {{"${local_rank}", rank}});
@@ -59,27 +59,67 @@ std::string WithLocalRank(const std::string& word, const std::string& rank) {
   return filled;
 }
 
-absl::StatusOr<std::string> FindPython(const EnvironmentMap& environment) {
-  if (const std::string named = Variable(environment, "PYTHON_EXEC"); !named.empty()) {
-    const std::string found = FindOnPath(named, environment);
-    if (!found.empty()) return found;
-    return absl::NotFoundError(absl::StrCat("PYTHON_EXEC=", named, " is not an executable"));
-  }
-  if (const std::string venv = Variable(environment, "VIRTUAL_ENV"); !venv.empty()) {
-    if (const std::string found = absl::StrCat(venv, "/bin/python"); IsExecutable(found)) return found;
-  }
-  const std::string found = FindOnPath("python3", environment);
-  if (!found.empty()) return found;
-  return absl::NotFoundError("no python3 on PATH to run the program with; set PYTHON_EXEC");
+/// Returns the interpreter of the venv or conda environment that has mtrun in its bin folder; "" if there is
+/// none, or if pipx or uv made it for mtrun alone.
+std::string PythonBeside(const std::string& executable_folder) {
+  const fs::path prefix = fs::path(executable_folder).parent_path();
+  std::error_code ignored;
+  const bool is_environment =
+      fs::exists(prefix / "pyvenv.cfg", ignored) || fs::exists(prefix / "conda-meta", ignored);
+  const bool is_tools =
+      fs::exists(prefix / "pipx_metadata.json", ignored) || fs::exists(prefix / "uv-receipt.toml", ignored);
+  if (!is_environment || is_tools) return "";
+  for (const char* name : {"/python", "/python3"})
+    if (std::string found = executable_folder + name; IsExecutable(found)) return found;
+  return "";
 }
 
-absl::StatusOr<Program> WithPython(std::vector<std::string> words, bool module,
-                                   const EnvironmentMap& environment) {
-  MT_ASSIGN_OR_RETURN(std::string python, FindPython(environment));
-  Program program{
-      .file = python, .argv = {python, "-u"}, .name = fs::path(words.front()).filename(), .python = true};
-  if (module) program.argv.push_back("-m");
-  program.argv.insert(program.argv.end(), words.begin(), words.end());
+struct Python {
+  std::string file;
+  const char* from = "";
+};
+
+/// Returns what an interactive user would get: the active environment's interpreter, or that of PATH, or "".
+Python PythonOfShell(const EnvironmentMap& environment) {
+  if (const std::string venv = Variable(environment, "VIRTUAL_ENV"); !venv.empty())
+    if (std::string found = venv + "/bin/python"; IsExecutable(found))
+      return {std::move(found), "VIRTUAL_ENV"};
+  return {FindOnPath("python3", environment), "PATH"};
+}
+
+bool AreInOneFolder(const std::string& file, const std::string& other) {
+  std::error_code ignored;
+  return fs::equivalent(fs::path(file).parent_path(), fs::path(other).parent_path(), ignored);
+}
+
+/// Sets the program's interpreter and note.
+absl::Status ChoosePython(const EnvironmentMap& environment, const std::string& executable_folder,
+                          Program& program) {
+  if (const std::string named = Variable(environment, "PYTHON_EXEC"); !named.empty()) {
+    program.file = FindOnPath(named, environment);
+    if (!program.file.empty()) return absl::OkStatus();
+    return absl::NotFoundError(absl::StrCat("PYTHON_EXEC=", named, " is not an executable"));
+  }
+  const std::string own = PythonBeside(executable_folder);
+  const Python shells = PythonOfShell(environment);
+  program.file = own.empty() ? shells.file : own;
+  if (program.file.empty())
+    return absl::NotFoundError("no python3 on PATH to run the program with; set PYTHON_EXEC");
+  if (!own.empty() && !shells.file.empty() && !AreInOneFolder(own, shells.file))
+    program.note = absl::StrCat("the program runs with ", own, ", beside mtrun, not ", shells.file, " (",
+                                shells.from, "); PYTHON_EXEC=", shells.file, " would choose that one");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Program> WithPython(const EntryPoint& entry, const EnvironmentMap& environment,
+                                   const std::string& executable_folder) {
+  Program program;
+  program.name = fs::path(entry.words.front()).filename();
+  program.python = true;
+  MT_RETURN_IF_ERROR(ChoosePython(environment, executable_folder, program));
+  program.argv = {program.file, "-u"};
+  if (entry.module) program.argv.push_back("-m");
+  program.argv.insert(program.argv.end(), entry.words.begin(), entry.words.end());
   return program;
 }
 
@@ -95,13 +135,13 @@ absl::StatusOr<Program> ResolveTrainer(const EntryPoint& entry, const Environmen
   }
   const std::vector<std::string> found = FindTrainers(environment, executable_folder);
   const std::string nearest = NearestName(entry.trainer, found);
-  return absl::NotFoundError(absl::StrCat("--trainer ", entry.trainer, ": there is no such trainer",
-                                          nearest.empty() ? "" : "; did you mean " + nearest + "?",
-                                          "; found: ", found.empty() ? "none" : absl::StrJoin(found, ", "),
-                                          " (looked in ", absl::StrJoin(folders, ", "), ")"));
+  return absl::NotFoundError(absl::StrCat("--trainer ", entry.trainer, ": there is no such trainer (found: ",
+                                          found.empty() ? "none" : absl::StrJoin(found, ", "), "; looked in ",
+                                          absl::StrJoin(folders, ", "), ")",
+                                          nearest.empty() ? "" : "; did you mean " + nearest + "?"));
 }
 
-/// Where pip puts the package of a wheel whose programs are in <prefix>/bin.
+/// Returns the folders of the pip package whose programs are in <prefix>/bin.
 std::vector<fs::path> InPythonPackages(const fs::path& prefix) {
   std::vector<fs::path> found;
   std::error_code error;
@@ -131,17 +171,18 @@ std::string FindOnPath(const std::string& name, const EnvironmentMap& environmen
 absl::StatusOr<Program> ResolveProgram(const EntryPoint& entry, const EnvironmentMap& environment,
                                        const std::string& executable_folder) {
   if (!entry.trainer.empty()) return ResolveTrainer(entry, environment, executable_folder);
-  if (entry.module) return WithPython(entry.words, true, environment);
+  if (entry.module) return WithPython(entry, environment, executable_folder);
   const std::string& name = entry.words.front();
   if (!entry.no_python && (IsPythonFolder(name) || IsPythonProgram(name)))
-    return WithPython(entry.words, false, environment);
-  // As torchrun takes every file; one that is executable may also be on PATH under its name.
+    return WithPython(entry, environment, executable_folder);
+  // Like torchrun, accepts any file; an executable name may also be found on PATH.
   const bool plain_file = IsFile(name) && !IsExecutable(name);
   const bool python_script =
       entry.run_path || (!entry.no_python && (absl::EndsWith(name, ".py") || plain_file));
   std::string file = python_script ? "" : FindOnPath(name, environment);
   if (file.empty() && !python_script && IsExecutable(name)) file = absl::StrCat("./", name);
-  if (file.empty() && IsFile(name) && !entry.no_python) return WithPython(entry.words, false, environment);
+  if (file.empty() && IsFile(name) && !entry.no_python)
+    return WithPython(entry, environment, executable_folder);
   if (file.empty()) {
     std::error_code ignored;
     const bool there = fs::exists(name, ignored);
@@ -156,7 +197,7 @@ absl::StatusOr<Program> ResolveProgram(const EntryPoint& entry, const Environmen
 std::string ProgramIdentity(const Program& program, const EntryPoint& entry) {
   constexpr std::string_view kElf =
       "\x7f"
-      "ELF";  // builds may differ from node to node
+      "ELF";  // builds may differ between nodes
   constexpr size_t kLargestScript = 1 << 20, kDigits = 12;
   if (!entry.trainer.empty() || entry.module) return program.name;
   const bool by_python = program.python && IsFile(entry.words.front());

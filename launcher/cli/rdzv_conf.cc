@@ -10,27 +10,26 @@
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
 #include "launcher/cli/options_reading.h"
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/job_settings.h"
 
 namespace mtrun::launcher {
 namespace {
 
 using rendezvous::JobSettings;
 
-/// Checked and dropped: torchrun's keys that bound a single operation of its store. Here nothing waits for
-/// one.
+/// Checked and ignored: torchrun's times of single store operations. mtrun does not wait for them.
 struct IgnoredSeconds {};
-/// Dropped when the back-end is etcd, unknown otherwise.
+/// Ignored if the back-end is etcd; otherwise unknown.
 struct OfEtcd {};
-/// Seconds for --rdzv_backend static, dropped otherwise.
+/// Seconds for --rdzv_backend static; otherwise ignored.
 struct OfStatic {
   Duration JobSettings::*member;
 };
-/// Seconds, more than 0, or "never", which is zero.
+/// Seconds above 0, or "never", which is stored as zero.
 struct OrNever {
   Duration JobSettings::*member;
 };
-/// Words, each with what it sets.
+/// A choice of words, each with the member that it sets.
 struct OneOf {
   std::vector<std::pair<const char*, bool JobSettings::*>> words;
   std::vector<std::string> Words() const {
@@ -39,7 +38,7 @@ struct OneOf {
     return all;
   }
 };
-/// One word, with what to do instead of any other.
+/// The only allowed word, and advice for any other.
 struct Only {
   const char *word, *advice;
 };
@@ -76,6 +75,7 @@ const std::vector<ConfKey>& ConfKeys() {
             "HOST:29400, where HOST is one of the nodes"}},
       {"close_timeout", IgnoredSeconds{}},
       {"heartbeat_timeout", IgnoredSeconds{}},
+      {"cas_backoff_max_seconds", IgnoredSeconds{}, true},
       {"protocol", OfEtcd{}},
       {"cert", OfEtcd{}},
       {"key", OfEtcd{}},
@@ -139,7 +139,7 @@ class ConfReader {
  private:
   absl::Status Seconds(Duration* seconds, const char* allowed = nullptr) const {
     double number = 0;
-    if (!absl::SimpleAtod(value_, &number) || !(number >= 0 && number <= kMostSeconds) ||
+    if (!absl::SimpleAtod(value_, &number) || !(number >= 0 && number <= kMaxSeconds) ||
         (number == 0 && !key_.zero_is_fine))
       return Wrong(key_.name, value_,
                    allowed != nullptr  ? allowed
@@ -173,10 +173,10 @@ absl::Status ReadConfPair(absl::string_view name, absl::string_view value, bool 
   }
   std::sort(names.begin(), names.end());
   const std::string near = NearestName({name.data(), name.size()}, names);
-  // As torchrun, whose back-ends have keys of their own.
-  options->notes.push_back(absl::StrCat("--rdzv_conf: unknown key \"", name, "\" has no effect",
-                                        near.empty() ? "" : "; did you mean " + near + "?",
-                                        " (keys: ", absl::StrJoin(names, ", "), ")"));
+  // torchrun accepts them too: its back-ends have keys of their own.
+  options->notes.push_back(absl::StrCat("--rdzv_conf: unknown key \"", name,
+                                        "\" has no effect (keys: ", absl::StrJoin(names, ", "), ")",
+                                        near.empty() ? "" : "; did you mean " + near + "?"));
   return absl::OkStatus();
 }
 
@@ -195,7 +195,7 @@ std::string ConfHelp() {
       others.push_back(key.name);
     }
   }
-  return absl::StrCat("KEY=VALUE,...: ", absl::StrJoin(seconds, ", "), " (seconds), ",
+  return absl::StrCat("Settings of the rendezvous: ", absl::StrJoin(seconds, ", "), " (seconds), ",
                       absl::StrJoin(others, ", "), ".");
 }
 

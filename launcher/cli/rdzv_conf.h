@@ -1,4 +1,4 @@
-// --rdzv_conf KEY=VALUE,...: one row a key makes reading, help and "did you mean".
+// --rdzv_conf KEY=VALUE,...: one row per key, used for reading, help and "did you mean".
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace mtrun::launcher {
 
-/// Reads one pair. `fixed`: the back-end is static, whose `timeout` bounds the joining. kInvalidArgument
-/// names key, value and what is allowed, or the nearest key.
+/// Reads one pair. `fixed`: the back-end is static, whose `timeout` limits joining. kInvalidArgument names
+/// the key, its value and the allowed values. An unknown key adds a note with the nearest key.
 absl::Status ReadConfPair(absl::string_view key, absl::string_view value, bool fixed, Options* options);
 
-/// The keys that mean something here, in one sentence for --help.
+/// Returns one sentence for --help with the keys that have an effect here.
 std::string ConfHelp();
 
 }  // namespace mtrun::launcher

@@ -1,4 +1,4 @@
-// Which signals mtrun answers: those that stop the job, those that are only passed on to the workers. Pure.
+// Signals that mtrun handles: those that stop the job, and those that it only forwards to the workers. Pure.
 #pragma once
 
 #include <string>
@@ -10,17 +10,18 @@
 namespace mtrun::launcher {
 
 struct SignalPlan {
-  std::vector<int> stop;     // passed on to the workers, which then have to go; sorted
-  std::vector<int> forward;  // passed on and nothing else; sorted, none of `stop`
+  std::vector<int> stop;     // forwarded to the workers, which must then exit; sorted
+  std::vector<int> forward;  // only forwarded; sorted, disjoint from `stop`
   bool stop_is_default = true;
+  std::string stop_text = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";  // as torchrun tells its workers
   bool operator==(const SignalPlan&) const = default;
 };
 
-/// SIGTERM, SIGINT, SIGHUP and SIGQUIT as torchrun; SIGUSR1 too, which would otherwise kill mtrun itself.
+/// Returns torchrun's SIGTERM, SIGINT, SIGHUP and SIGQUIT; also SIGUSR1, which otherwise kills mtrun.
 SignalPlan DefaultSignals();
 
-/// "SIGTERM,usr1, 10" as signals; names without SIG and numbers are fine. Names that this system does not
-/// have, and SIGKILL, SIGSTOP and SIGCHLD, which nobody can handle for another, go to `unknown`.
+/// Parses "SIGTERM,usr1, 10"; numbers and names without SIG are accepted. Names unknown on this system, and
+/// SIGKILL, SIGSTOP and SIGCHLD, which cannot be handled on behalf of the workers, go to `unknown`.
 std::vector<int> ParseSignals(std::string_view text, std::vector<std::string>* unknown);
 
 }  // namespace mtrun::launcher

@@ -1,5 +1,7 @@
 #include "launcher/cli/slurm_step.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "absl/strings/numbers.h"
@@ -11,7 +13,7 @@
 namespace mtrun::launcher {
 namespace {
 
-// Below the ports that the kernel gives away by itself, apart from the trainers' under srun alone.
+// Below the kernel's ephemeral ports, and separate from the ports of trainers run by srun without mtrun.
 constexpr int64_t kFirstPort = 15000, kPorts = 5000;
 
 std::string SlurmVariable(const EnvironmentMap& environment, const std::string& name) {
@@ -23,9 +25,29 @@ absl::StatusOr<int64_t> Number(const EnvironmentMap& environment, const std::str
   int64_t number = 0;
   const std::string text = SlurmVariable(environment, name);
   if (absl::SimpleAtoi(text, &number) && number >= 0) return number;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "in a Slurm step: ", name, text.empty() ? " is missing" : absl::StrCat(" is \"", text, "\", no number"),
-      "; give --rdzv_endpoint, --nnodes and --node_rank, or --standalone"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("in a Slurm step: ", name,
+                   text.empty() ? " is missing" : absl::StrCat(" is \"", text, "\", not a number"),
+                   "; give --rdzv_endpoint, --nnodes and --node_rank, or --standalone"));
+}
+
+}  // namespace
+
+bool IsInSlurmStep(const EnvironmentMap& environment) {
+  // A batch script has a job but no step of its own; a worker of mtrun inherits its mtrun's step.
+  return !SlurmVariable(environment, "SLURM_STEP_ID").empty() &&
+         !SlurmVariable(environment, "SLURM_PROCID").empty() &&
+         !SlurmVariable(environment, "SLURM_STEP_NODELIST").empty() &&
+         SlurmVariable(environment, "MTRUN_SOCKET").empty();
+}
+
+bool IsInSlurmShell(const EnvironmentMap& environment) {
+  int64_t task = 0;
+  if (!IsInSlurmStep(environment) || SlurmVariable(environment, "SLURM_PTY_PORT").empty() ||
+      !absl::SimpleAtoi(SlurmVariable(environment, "SLURM_TASK_PID"), &task))
+    return false;
+  const pid_t group = getpgid(static_cast<pid_t>(task));  // -1: the task is gone
+  return group >= 0 && group != getpgrp();                // 0: a group outside of this namespace
 }
 
 absl::Status CheckOneTaskANode(const EnvironmentMap& environment) {
@@ -37,23 +59,12 @@ absl::Status CheckOneTaskANode(const EnvironmentMap& environment) {
   if (most <= 1) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("srun starts ", most, " tasks on a node (SLURM_STEP_TASKS_PER_NODE=", text,
-                   "), but one mtrun a node starts all of its workers: srun --ntasks-per-node=1 mtrun "
+                   "), but one mtrun on each node starts all of its workers: srun --ntasks-per-node=1 mtrun "
                    "--nproc_per_node ",
                    most, " ..."));
 }
 
-}  // namespace
-
-bool IsInSlurmStep(const EnvironmentMap& environment) {
-  // A batch script has a job and no step of its own; a worker of mtrun inherits the step of its mtrun.
-  return !SlurmVariable(environment, "SLURM_STEP_ID").empty() &&
-         !SlurmVariable(environment, "SLURM_PROCID").empty() &&
-         !SlurmVariable(environment, "SLURM_STEP_NODELIST").empty() &&
-         SlurmVariable(environment, "MTRUN_SOCKET").empty();
-}
-
 absl::StatusOr<std::vector<DerivedSetting>> SettingsOfSlurmStep(const EnvironmentMap& environment) {
-  MT_RETURN_IF_ERROR(CheckOneTaskANode(environment));
   const absl::StatusOr<std::vector<std::string>> hosts =
       ExpandHostlist(SlurmVariable(environment, "SLURM_STEP_NODELIST"));
   if (!hosts.ok()) return Annotate(hosts.status(), "SLURM_STEP_NODELIST");

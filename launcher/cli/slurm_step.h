@@ -1,5 +1,4 @@
-// What Slurm's variables say of the step that this mtrun is a task of, as settings that need not be given
-// then: srun mtrun train.py. Pure.
+// Derives settings from Slurm's variables in a Slurm step, for `srun mtrun train.py`. Pure.
 #pragma once
 
 #include <optional>
@@ -12,13 +11,19 @@
 
 namespace mtrun::launcher {
 
-/// True in a process that srun started, and that no mtrun did.
+/// Returns true in a process that was started by srun and not by an mtrun.
 bool IsInSlurmStep(const EnvironmentMap& environment);
 
-/// nnodes (first), node_rank, rdzv_endpoint, rdzv_id, and nproc_per_node where Slurm gave GPUs: the
-/// endpoint is on its first host, at a port that the numbers of job and step give; a job that was requeued
-/// has another id. REQUIRES: IsInSlurmStep. kInvalidArgument names the variable that is missing or malformed,
-/// and a step of several tasks a node, of which mtrun wants one.
+/// Returns true for an mtrun that was started by hand in a shell of `srun --pty`: its process group is not
+/// that of the step's task. A script of `srun --pty` has the task's group.
+bool IsInSlurmShell(const EnvironmentMap& environment);
+
+/// Returns kInvalidArgument if srun starts several mtruns on a node.
+absl::Status CheckOneTaskANode(const EnvironmentMap& environment);
+
+/// Returns nnodes (first), node_rank, rdzv_endpoint, rdzv_id, and nproc_per_node if Slurm granted GPUs. The
+/// endpoint is the step's first host, with a port computed from the job and step numbers; a requeued job gets
+/// another id. REQUIRES: IsInSlurmStep. kInvalidArgument names the missing or malformed variable.
 absl::StatusOr<std::vector<DerivedSetting>> SettingsOfSlurmStep(const EnvironmentMap& environment);
 
 }  // namespace mtrun::launcher

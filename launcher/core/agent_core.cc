@@ -7,14 +7,17 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "launcher/core/agent_messages.h"
-#include "rendezvous/overloaded.h"
+#include "rendezvous/wire/overloaded.h"
 
 namespace mtrun::launcher {
 namespace {
 
+constexpr char kAloneInSlurm[] = " (the number of nodes is from Slurm; --nnodes 1 starts this node alone)";
+
 using log::Level;
 using rendezvous::Overloaded;
 using Phase = AgentCore::Phase;
+using Why = rendezvous::NodeLeft::Why;
 
 HangWatch::Scope ScopeOf(Phase phase, bool draining) {
   if (!draining && phase == Phase::kRunning) return HangWatch::Scope::kAll;
@@ -58,6 +61,7 @@ std::optional<TimePoint> AgentCore::NextDeadline() const {
   if (phase_ == Phase::kJoining) return link_.join_deadline();
   std::optional<TimePoint> next = slots_.leftovers_deadline();
   if (draining()) next = Earlier(next, drain_.deadline());
+  next = Earlier(next, wait_.deadline());
   next = Earlier(next, link_.join_deadline());
   if (!slots_.empty()) next = Earlier(next, link_.lease_ends());
   if (phase_ == Phase::kFinished) next = Earlier(next, link_.gives_up());
@@ -88,18 +92,18 @@ void AgentCore::OnEvent(const Event& event) {
                           MT_CHECK(slot->life == WorkerSlot::Life::kExited)
                               << "gone before its exit; " << Describe();
                           slot->life = WorkerSlot::Life::kGone;
-                          // Its generation is over: nobody waits for its report.
+                          // The worker's generation is over, so its report is not needed.
                           if (phase_ == Phase::kRegrouping) slot->rank = -1;
                         },
                         [this](const WorkerSaid& e) {
                           const WorkerSlot* const slot = slots_.Find(e.local_rank);
-                          // What it had said was read before its end; this comes from something that it left.
+                          // Received after the exit: from a process that the worker left behind.
                           if (slot != nullptr && slot->running()) OnSaid(e.local_rank, e.message);
                         },
                         [this](const SignalReceived& e) { OnSignal(e.signal); },
                         [this](const PreemptFileAppeared&) {
-                          if (!stop_.exit && drain_.Ask("--preempt_file", /*all_nodes=*/false))
-                            OnSignal(SIGTERM);
+                          const rendezvous::NodeLeft why{.why = Why::kPreemptFile};
+                          if (!stop_.exit && drain_.Ask(why, /*all_nodes=*/false)) OnSignal(SIGTERM);
                         },
                         [this](const Tick&) { OnTick(); }},
              event);
@@ -112,18 +116,15 @@ void AgentCore::OnConnected() {
     if (!draining() || !slots_.AnyMemberOut()) MakeOffer(false);
     return;
   }
-  // A new offer or the end comes after the stop.
+  // If the workers are being stopped, the new offer or the exit follows the stop.
   if (phase_ == Phase::kStopping && stop_.next != Next::kAwaitService) return;
-  // The service may be a new one that knows nothing: give back what it had from us.
+  // The service may be a new one without our state: report it again.
   MakeOffer(false);
-  if (report_.failure()) out_.Send(rendezvous::WorkerFailed{assignment_->generation, *report_.failure()});
-  if (phase_ == Phase::kFinished)
-    out_.Send(rendezvous::WorkersFinished{assignment_->generation, slots_.AllMembersSafe()});
+  report_.Repeat(slots_.AllMembersSafe(), &out_);
 }
 
 void AgentCore::OnService(const rendezvous::ServiceEvent& event) {
-  // The shell forwards store replies to the worker that asked; the session remembers the budget and follows
-  // a redirect by itself.
+  // The shell forwards store replies to the workers; the session handles the retry budget and redirects.
   std::visit(Overloaded{[this](const rendezvous::Assigned& e) { OnAssigned(e.assignment()); },
                         [this](const rendezvous::GenerationDissolved& e) { OnDissolved(e); },
                         [this](const rendezvous::Membership& e) {
@@ -133,16 +134,21 @@ void AgentCore::OnService(const rendezvous::ServiceEvent& event) {
                           if (!stop_.exit) OnJobEnded(e.outcome);
                         },
                         [this](const rendezvous::Refused& e) {
-                          GiveUp(absl::StrCat("refused by the job: ", e.reason));
+                          GiveUp(absl::StrCat("refused by the job: ", WhyRefused(e)));
                         },
-                        [this](const rendezvous::Waiting& e) { out_.Log(Level::kInfo, e.text); },
+                        [this](const rendezvous::Waiting& e) {
+                          const bool hint = config_.nodes_from_slurm && !assignment_;
+                          out_.Log(wait_.OnReason(e.text, entered_.number == 0, now_),
+                                   absl::StrCat(e.text, hint ? kAloneInSlurm : ""));
+                        },
                         [this](const rendezvous::LogRequest& e) {
                           out_.Add(ReadLog{e, slots_.LocalRankOf(e.rank)});
                         },
                         [this](const rendezvous::ControlCall& e) {
-                          const bool asked = e.leave && drain_.Ask(rendezvous::Describe(e.by), e.checkpoint);
-                          // Of its own drain a node says so itself.
-                          if (!asked || e.checkpoint) out_.Log(Level::kWarning, rendezvous::Describe(e));
+                          const rendezvous::NodeLeft why{.why = Why::kOperator, .by = e.by};
+                          const bool asked = e.leaves() && drain_.Ask(why, e.saves());
+                          // A node logs its own drain itself.
+                          if (!asked || e.saves()) out_.Log(Level::kWarning, rendezvous::Describe(e));
                           if (asked) OnSignal(SIGTERM);
                         },
                         [](const auto&) {}},
@@ -150,8 +156,9 @@ void AgentCore::OnService(const rendezvous::ServiceEvent& event) {
 }
 
 void AgentCore::OnAssigned(const rendezvous::Assignment& assignment) {
-  if (assignment_ && assignment_->generation == assignment.generation) return;  // confirms what we hold
-  // Sent again by a service that had not heard that it came, after another one: this node has left it since.
+  seen_ = assignment.generation;
+  if (assignment_ && assignment_->generation == assignment.generation) return;  // already entered
+  // Stale: resent after a newer one, because the acknowledgment was lost. This node has left it since.
   if (stop_.exit || assignment.generation == entered_) return;
   const auto self = std::find_if(assignment.members.begin(), assignment.members.end(),
                                  [&](const auto& member) { return member.node_id == config_.offer.node_id; });
@@ -159,19 +166,21 @@ void AgentCore::OnAssigned(const rendezvous::Assignment& assignment) {
   const auto member = static_cast<size_t>(self - assignment.members.begin());
   if (phase_ == Phase::kJoining) return Enter(assignment, member);
   if (phase_ == Phase::kRegrouping) {
-    // Workers that are on their way out cannot fill their ranks.
+    // Workers that are leaving cannot fill their ranks.
     if (draining() && slots_.AnyMemberOut()) return LeaveAfterDrain(drain_.signal());
     if (slots_.AllRegroup()) return Enter(assignment, member);
-    return BeginStop(SIGTERM, Next::kRejoin);  // one of them turned out to be an ordinary program
+    return BeginStop(SIGTERM, Next::kRejoin);  // one of them is an ordinary program
   }
-  const std::string why =
-      absl::StrCat("the service has moved on to generation ", assignment.generation.number);
+  using Source = rendezvous::NewerGeneration::Source;
+  const rendezvous::Cause cause{"", "",
+                                rendezvous::NewerGeneration{assignment.generation, Source::kAssigned}};
+  const std::string why = rendezvous::Describe(cause);
   out_.Log(Level::kWarning, why);
   if (phase_ == Phase::kStopping) {
     stop_.next = Next::kRejoin;
   } else if (assignment_ && slots_.Cooperative()) {
     out_.Tell(slots_.Listening(), channel::Dissolved{assignment_->generation, why});
-    if (config_.warm_up) regroup_.Ended(why, assignment_->world_size, now_);
+    if (config_.warm_up) regroup_.Ended(cause, assignment_->world_size, now_);
     Regroup(/*graceful=*/false);
     Enter(assignment, member);
   } else {
@@ -181,11 +190,11 @@ void AgentCore::OnAssigned(const rendezvous::Assignment& assignment) {
 
 void AgentCore::OnDissolved(const rendezvous::GenerationDissolved& event) {
   if (!assignment_ || assignment_->generation != event.generation || stop_.exit) return;
-  out_.Log(config_.brief ? Level::kDebug : Level::kInfo,
-           absl::StrCat("generation ", event.generation.number, " ended: ", event.reason));
-  if (config_.warm_up) regroup_.Ended(event.reason, assignment_->world_size, now_);
+  out_.Log(config_.brief ? Level::kDebug : Level::kInfo, rendezvous::Describe(event));
+  if (config_.warm_up) regroup_.Ended(event.cause, assignment_->world_size, now_);
   restart_count_ = event.restart_count;
-  out_.Tell(slots_.Listening(), channel::Dissolved{event.generation, event.reason, event.graceful});
+  out_.Tell(slots_.Listening(),
+            channel::Dissolved{event.generation, rendezvous::Describe(event.cause), event.graceful});
   if (phase_ == Phase::kStopping) {
     stop_.next = Next::kRejoin;
   } else if (slots_.Cooperative()) {
@@ -197,17 +206,17 @@ void AgentCore::OnDissolved(const rendezvous::GenerationDissolved& event) {
 }
 
 void AgentCore::OnJobEnded(const rendezvous::JobOutcome& outcome) {
-  Leave("the job has ended");  // the service need not wait for this node any more
+  Leave({.why = Why::kJobEnded});  // the service need not wait for this node
   stop_.exit = Exit{outcome.exit_code, std::nullopt, true};
   if (outcome.success) {
     out_.Log(Level::kInfo, absl::StrCat("the job has ended: ", WhyEnded(outcome)));
     for (const int local_rank : slots_.Idle()) out_.Add(SignalWorker{local_rank, SIGKILL});
     out_.Tell(slots_.Listening(), channel::Stop{"the job has ended", /*complete=*/true});
-    // Workers that are done but still closing down get the usual grace.
+    // Workers that are done but still shutting down get the usual grace period.
     return BeginStop(phase_ == Phase::kFinished ? 0 : SIGTERM, Next::kExit);
   }
   stop_.exit->outcome = outcome;
-  // What failed is reported once, in the box at the very end.
+  // The failure itself is reported once, in the box at the very end.
   if (!slots_.empty())
     out_.Log(Level::kError, absl::StrCat("the job ", outcome.stopped ? "is stopped" : "has failed",
                                          ": stopping this node's workers"));
@@ -224,9 +233,9 @@ void AgentCore::OnExited(const WorkerExited& event) {
   MT_CHECK(slot.running()) << "a second exit; " << Describe();
   slot.life = WorkerSlot::Life::kExited;
   slot.exit_code = event.signal == 0 ? event.exit_code : -1;
-  if (!WorkersLive(phase_)) return;  // told to go: not a failure
-  // Nobody's failure, whatever this agent has heard since: the guardian may have been quicker, or this agent
-  // stopped.
+  if (!WorkersLive(phase_)) return;  // stopped on request: not a failure
+  // Not a worker's failure, even if this agent knows of a valid lease: the guardian may have been quicker, or
+  // this agent was suspended.
   if (event.by_lease && phase_ != Phase::kFinished && !slot.said_done && !draining()) {
     link_.TakeLeaseEnd(now_);
     out_.Log(Level::kWarning, LeaseEnded(config_.fence_timeout, /*hold=*/false));
@@ -241,49 +250,50 @@ void AgentCore::OnExited(const WorkerExited& event) {
   }
   if (slot.exit_code != 0 && !slot.said_done) return OnFailedWorker(event);
   if (slot.said_leaving && !slot.said_done)
-    return ReportBroken(event.local_rank, "its process has left the job");
+    return assignment_ ? report_.Break(slot, "its process has left the job", &out_) : void();
   slot.exited_well = true;
   FinishIfAllDone();
 }
 
 void AgentCore::OnStartupExit(const WorkerExited& event) {
-  out_.Add(SignalWorker{event.local_rank, SIGKILL});  // whatever else it started
+  out_.Add(SignalWorker{event.local_rank, SIGKILL});  // its child processes
   if (draining()) return;
   const bool wrong = event.signal == 0 && event.exit_code == rendezvous::kWrongSettingsStatus;
   const WarmPool::AfterExit next = pool_.OnExit(event.local_rank, wrong, &slots_);
   if (next == WarmPool::AfterExit::kNothingToTrain) {
     stop_.exit = Exit{0, std::nullopt};
-    Leave(absl::StrCat(config_.offer.host, " has nothing to train"));
+    Leave({.why = Why::kNothingToTrain, .host = config_.offer.host});
     return BeginStop(0, Next::kExit);
   }
   const rendezvous::WorkerFailure failure = MakeFailure(event, slots_, watch_.KilledAfter(event.local_rank));
-  const std::string why = absl::StrCat(rendezvous::Describe(failure), " during start-up");
+  rendezvous::NodeLeft left{.why = Why::kFailedAtStart, .failure = failure};
+  left.failure->message.clear();
+  const std::string why = rendezvous::Describe(left);
   if (next != WarmPool::AfterExit::kGiveUpNode) {
     return out_.Log(Level::kError, absl::StrCat(why, next == WarmPool::AfterExit::kRetry
                                                          ? "; starting another"
                                                          : "; not retried, this node continues without it"));
   }
-  // Where no generation has run yet this ends the job, for everybody with the same root cause; else the
+  // If no generation has run yet this ends the job, with the same root cause on all nodes; otherwise the
   // others continue.
   out_.Log(Level::kError, why);
   out_.Send(rendezvous::WorkerFailed{{}, failure});
-  Leave(why);
+  Leave(left);
   const int code = failure.signal != 0 ? 128 + failure.signal : failure.exit_code;
   stop_.exit = Exit{code, rendezvous::JobOutcome{false, code, "exited during start-up", failure}};
-  BeginStop(SIGKILL, Next::kExit);  // nobody here has anything to lose
+  BeginStop(SIGKILL, Next::kExit);  // no worker here has state to lose
 }
 
 void AgentCore::OnFailedWorker(const WorkerExited& event) {
   const rendezvous::WorkerFailure failure = MakeFailure(event, slots_, watch_.KilledAfter(event.local_rank));
-  // The first one of a generation is what the service answers about, for everybody to read.
+  // The service announces the first failure of a generation to all nodes.
   const bool will_be_said = assignment_ && !report_.failure() && link_.connected();
   out_.Log(
       will_be_said ? Level::kDebug : Level::kError,
       absl::StrCat(rendezvous::Describe(failure),
                    event.log_file.empty() ? "" : absl::StrCat("; its standard error: ", event.log_file)));
-  if (report_.AddFailure(failure))
-    out_.Send(rendezvous::WorkerFailed{(assignment_ ? assignment_ : last_)->generation, failure});
-  // While they regroup, a node without a survivor simply starts all of them in the next generation.
+  report_.Fail(failure, &out_);
+  // While regrouping, a node without survivors simply starts all workers in the next generation.
   if (phase_ != Phase::kRegrouping && !slots_.Cooperative()) return BeginStop(SIGTERM, Next::kAwaitService);
   out_.Add(SignalWorker{event.local_rank, SIGKILL});
 }
@@ -297,7 +307,7 @@ void AgentCore::OnSaid(int local_rank, const channel::WorkerMessage& message) {
       Overloaded{[&](const channel::Hello& hello) {
                    slot.said_hello = true;
                    slot.cooperative = hello.cooperative;
-                   Moved(local_rank);
+                   OnProgress(local_rank);
                    if (assignment_ && slot.member()) TellAssignment(local_rank);
                    if (draining())
                      out_.Add(SendToWorker{
@@ -305,22 +315,22 @@ void AgentCore::OnSaid(int local_rank, const channel::WorkerMessage& message) {
                  },
                  [&](const channel::Leaving& leaving) {
                    slot.said_leaving = slot.cooperative;
-                   out_.Log(Level::kInfo,
+                   out_.Log(Level::kDebug,
                             absl::StrCat("local rank ", local_rank, " is leaving: ", leaving.why));
                  },
                  [&](const channel::Done& done) {
-                   // Where its generation is over it says so again in the next one.
+                   // If its generation is over the worker repeats this in the next one.
                    if (!assignment_ || (done.generation.number != 0 && !current(done.generation))) return;
-                   // An ordinary program is judged by how it exits.
+                   // An ordinary program is judged by its exit status.
                    slot.said_done = slot.cooperative;
                    FinishIfAllDone();
                  },
                  [&](const channel::Waiting& waiting) { OnWaiting(local_rank, waiting); },
                  [&](const channel::Broken& broken) {
-                   if (current(broken.generation) && slot.cooperative) ReportBroken(local_rank, broken.why);
+                   if (current(broken.generation) && slot.cooperative) report_.Break(slot, broken.why, &out_);
                  },
                  [&](const channel::Ready& ready) {
-                   Moved(local_rank);
+                   OnProgress(local_rank);
                    if (ready.generation.number == 0) {
                      slot.warm = true;
                    } else {
@@ -336,15 +346,14 @@ void AgentCore::OnSaid(int local_rank, const channel::WorkerMessage& message) {
 
 void AgentCore::OnProgress(int local_rank, int64_t step) {
   WorkerSlot& slot = slots_[local_rank];
-  Moved(local_rank);
+  OnProgress(local_rank);
   slot.said_ready = true;
   slot.connected |= assignment_.has_value();
   watch_.SetStep(local_rank, step);
   if (assignment_ && slot.member()) {
     if (const auto line = regroup_.OnSteps(step, now_)) out_.Log(Level::kInfo, *line);
   }
-  if (assignment_ && slot.rank == 0 && report_.AddSteps(step))
-    out_.Send(rendezvous::StepsCommitted{assignment_->generation, step});
+  if (assignment_ && slot.rank == 0) report_.Steps(step, &out_);
 }
 
 void AgentCore::OnTick() {
@@ -352,6 +361,10 @@ void AgentCore::OnTick() {
     return GiveUp(absl::StrCat("no rendezvous service answered at ", config_.endpoint, " within ",
                                HumanDuration(config_.join_timeout),
                                " (--rdzv_conf join_timeout); is mtrun running on the endpoint's host?"));
+  }
+  if (const auto why = wait_.Take(now_)) {
+    const bool untold = config_.brief && !regroup_.reason().empty();
+    out_.Log(Level::kInfo, untold ? absl::StrCat(regroup_.reason(), ": ", *why) : *why);
   }
   if (slots_.leftovers_deadline() && now_ >= *slots_.leftovers_deadline()) {
     out_.Log(Level::kError, "processes of a dead worker survive SIGKILL; starting its replacement");
@@ -362,8 +375,8 @@ void AgentCore::OnTick() {
     if (hang.kill) out_.Add(SignalWorker{hang.local_rank, SIGKILL});
   }
   if (phase_ == Phase::kFinished && link_.gives_up() && now_ >= *link_.gives_up())
-    return GiveUp(EndsAlone(link_.patience()));
-  if (link_.TakeLeaseEnd(now_)) {  // others may go on without this node; trainers see it themselves
+    return GiveUp(EndsAlone(link_.timeout()));
+  if (link_.TakeLeaseEnd(now_)) {  // others may continue without this node; trainers know
     if (!assignment_ || !WorkersLive(phase_) || phase_ == Phase::kFinished) return;
     const bool hold = slots_.Cooperative();
     out_.Log(Level::kWarning, LeaseEnded(config_.fence_timeout, hold));

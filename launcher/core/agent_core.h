@@ -1,19 +1,19 @@
-// What one node's agent decides: joining -> running -> stopping -> joining ... -> ended, as a pure state
-// machine. Events and the time go in, effects come out in the order in which they are to be performed. No
-// thread, no clock, no process.
+// The decisions of one node's agent, as a pure state machine: joining -> running -> stopping -> joining ...
+// -> ended. Step takes an event and the time and returns effects in the order to perform them. No thread, no
+// clock, no process.
 //
-// A node is cooperative while every worker that is alive has said so in its hello (one that has just taken a
-// dead one's place is believed until its own hello). Its workers outlive their generation: running ->
-// regrouping -> running, with fresh processes for the dead. A signal drains it: the workers are told, and the
-// service hears that this node leaves only when they are out, so that no step is aborted.
+// A node is cooperative if every live worker has said so in its hello (the replacement of a dead worker is
+// presumed cooperative until its own hello). Cooperative workers outlive their generation: running ->
+// regrouping -> running, with fresh processes for the dead ones. A signal drains the node: the workers are
+// notified, and this node leaves the service only after they are out, so that no step is aborted.
 //
-// Invariants (checked on the way in and out of every Step): workers exist only from StartWorkers to CleanUp;
-// there is at most one generation; the service hears of at most one failure, one break and one finish per
-// generation; nothing happens after Exit.
+// Invariants (checked before and after every Step): workers exist only from StartWorkers to CleanUp; there is
+// at most one generation; the service receives at most one failure, one break and one finish per generation;
+// nothing happens after Exit.
 //
-// With warm_up a generation has a rank for each worker that was ready when this node offered itself (a
-// member), in order of local rank. Fresh workers start before they have a rank; when they are ready the node
-// offers more workers, and only then do the others stop for a moment.
+// If warm_up is set, a generation has a rank for each worker that was ready when this node made its offer (a
+// member), in order of local rank. Fresh workers start without a rank; when they are ready the node offers
+// more workers, and only then do the others pause briefly.
 #pragma once
 
 #include <optional>
@@ -29,27 +29,30 @@
 #include "launcher/core/regroup_line.h"
 #include "launcher/core/service_link.h"
 #include "launcher/core/stop_ladder.h"
+#include "launcher/core/wait_news.h"
 #include "launcher/core/warm_pool.h"
 #include "launcher/core/worker_slots.h"
 
 namespace mtrun::launcher {
 
 struct AgentConfig {
-  rendezvous::Offer offer;  // what this node offers each time; port and holds are filled in later
+  rendezvous::Offer offer;  // offered each time; port and holds are filled in later
   std::string endpoint;     // for messages
   int max_restarts = 0;
   Duration shutdown_timeout = std::chrono::seconds(30);
-  Duration join_timeout = std::chrono::seconds(600);  // until the service is reached for the first time
-  Duration fence_timeout = Duration::zero();          // length of a lease, for messages; zero: there is none
-  // The workers are trainers: they start before this node takes part and tell when they are ready, and so do
-  // fresh ones beside survivors, which wait for nobody's start.
+  Duration join_timeout = std::chrono::seconds(600);  // for the first connection to the service
+  Duration fence_timeout = Duration::zero();          // length of a lease, for messages; zero: no leases
+  // The workers are trainers: they start before this node joins a generation and report when they are ready.
+  // If workers survive, fresh ones start beside them, and the survivors do not wait for the start.
   bool warm_up = false;
-  // A cooperative worker that neither makes progress nor waits for others for so long is reported; killed.
-  // Zero: never.
+  // How long a cooperative worker may neither make progress nor wait for others before it is reported
+  // (notice) or killed (timeout). Zero: never.
   Duration hang_notice = Duration::zero();
   Duration hang_timeout = Duration::zero();
-  // On a terminal a regrouping of trainers is one line, and its details are for debugging.
+  // Log a trainer regrouping as one line (for a terminal); its details are logged at debug level.
   bool brief = false;
+  bool nodes_from_slurm = false;  // a wait for nodes names the way to do without them
+  std::string zone = {};          // for addresses of peers, see link_zone.h
   bool operator==(const AgentConfig&) const = default;
 };
 
@@ -58,39 +61,38 @@ class AgentCore {
   enum class Phase {
     kJoining,     // offer made, no workers
     kRunning,     // workers of `assignment_` run
-    kFinished,    // they are done here; the service says when all are
-    kRegrouping,  // their generation is over, they live on; offer made
-    kStopping,    // they have been told to go
-    kStopped,     // they are gone; the service decides what their failure means
+    kFinished,    // workers are done on this node; the service decides when the job is
+    kRegrouping,  // the workers outlive their generation, which is over; offer made
+    kStopping,    // workers were asked to exit
+    kStopped,     // workers are gone; the service decides what their failure means
     kEnded,
   };
 
-  /// A collective waits for so much longer than hang_timeout: no worker is left to be killed, it broke by
-  /// itself.
+  /// Margin after hang_timeout until a waiting collective counts as broken, because no worker is stalled.
   static constexpr Duration kStuckGrace = std::chrono::seconds(10);
 
   AgentCore(AgentConfig config, TimePoint now);
 
   Effects Step(const Event& event, TimePoint now);
-  /// When Step(Tick) is wanted at the latest.
+  /// Latest time for the next Step(Tick).
   std::optional<TimePoint> NextDeadline() const;
 
   Phase phase() const { return phase_; }
-  /// Nothing while no generation runs here.
+  /// The running generation; nullopt if there is none.
   const std::optional<rendezvous::Assignment>& assignment() const { return assignment_; }
-  /// This node's place in `assignment().members`.
+  /// Index of this node in `assignment().members`.
   size_t member() const { return member_; }
-  /// Of the worker of that local rank in the generation that runs, -1: none.
+  /// Rank of the worker in the running generation; -1 if it has none.
   int RankOf(int local_rank) const {
     return assignment_ && local_rank < slots_.size() ? slots_[local_rank].rank : -1;
   }
-  /// Ordinary ones run: they commit what they like.
+  /// Returns whether ordinary programs run: they cannot be told to stop committing.
   bool workers_die_with_lease() const;
-  /// A generation runs here, or its part here is done; whoever is about to leave takes part no more.
+  /// Returns whether this node is in a generation, running or finished here, and not draining.
   bool takes_part() const {
     return (phase_ == Phase::kRunning || phase_ == Phase::kFinished) && !drain_.begun();
   }
-  /// A signal was received, and the workers may still leave by themselves.
+  /// Returns whether a signal was received and the workers may still leave by themselves.
   bool draining() const { return drain_.begun() && !stop_.exit; }
   void CheckInvariants() const;
   std::string Describe() const;
@@ -113,8 +115,8 @@ class AgentCore {
   void OnWaiting(int local_rank, const channel::Waiting& waiting);
   void OnSignal(int signal);
   void OnTick();
-  /// The worker finished something, or said that it waits for others.
-  void Moved(int local_rank);
+  /// Records that the worker finished something, or reported that it waits for others.
+  void OnProgress(int local_rank);
 
   // Generations.
   void BeginWarmUp();
@@ -124,18 +126,16 @@ class AgentCore {
   void Regroup(bool graceful);
   void MakeOffer(bool fresh);
   int WorkersToOffer() const;
-  void ReportBroken(int local_rank, const std::string& why);
   void FinishIfAllDone();
 
   // Ends.
   void LeaveAfterDrain(int signal);
-  /// Ends the workers, politely with `signal` (0: they are about to end by themselves), and continues with
-  /// `next`.
+  /// Stops the workers with `signal` (0: they are about to exit by themselves), and continues with `next`.
   void BeginStop(int signal, Next next);
   void GiveUp(const std::string& why);
-  /// Tells the service, once, that this node leaves.
-  void Leave(const std::string& why);
-  /// After each event: what follows from the state.
+  /// Notifies the service, once, that this node leaves.
+  void Leave(const rendezvous::NodeLeft& why);
+  /// Performs what follows from the state after each event.
   void Settle();
   void FinishStop();
 
@@ -145,23 +145,25 @@ class AgentCore {
   TimePoint now_;
   EffectList out_;
   std::optional<rendezvous::Assignment> assignment_;
-  std::optional<rendezvous::Assignment> last_;  // while regrouping: the one that is over
-  bool ends_step_ = false;                      // its workers may still end its last step
-  size_t member_ = 0;                           // this node's place in either
-  RegroupLine regroup_;                         // what people are told of the last one
-  GenerationReport report_;                     // of this (the last) generation
-  rendezvous::Generation entered_;              // the last one here
-  uint64_t last_number_ = 0;                    // of the last generation here
+  std::optional<rendezvous::Assignment> last_;  // previous generation, while regrouping
+  bool ends_step_ = false;                      // the last step of last_ may still be completed
+  size_t member_ = 0;                           // index of this node in assignment_ or last_
+  RegroupLine regroup_;                         // log line about the last regrouping
+  GenerationReport report_;                     // for the current (or last) generation
+  rendezvous::Generation seen_;                 // the last generation assigned to this node
+  rendezvous::Generation entered_;              // the last generation that this node entered
+  uint64_t last_number_ = 0;                    // highest generation number entered here
   Others others_;
-  int restart_count_ = 0;  // that this node has heard of
+  int restart_count_ = 0;  // as last reported by the service
   WorkerSlots slots_;
   WarmPool pool_;
   HangWatch watch_;
-  std::string note_;  // what people are shown
+  WaitNews wait_;     // why there is no generation
+  std::string note_;  // shown in the job's status
   ServiceLink link_;
   Drain drain_;
   StopLadder stop_;
-  bool left_ = false;  // the service has heard that this node leaves
+  bool left_ = false;  // the service was notified that this node leaves
 };
 
 }  // namespace mtrun::launcher

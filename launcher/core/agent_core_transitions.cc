@@ -1,4 +1,4 @@
-// The agent's core: from one phase to the next. agent_core.cc has the events that lead there.
+// Phase transitions of the agent's core. agent_core.cc has the events that cause them.
 #include <algorithm>
 #include <csignal>
 #include <optional>
@@ -25,8 +25,7 @@ bool HasOtherNodes(const std::optional<rendezvous::Assignment>& generation) {
 
 // ---- generations ----
 
-/// This node has no worker yet, or none any more: it says that it is here, and offers its workers when all
-/// are ready.
+/// Announces this node, which has no workers (any more), and starts them. They are offered when ready.
 void AgentCore::BeginWarmUp() {
   phase_ = Phase::kRegrouping;
   slots_.Reset(config_.offer.workers);
@@ -45,8 +44,9 @@ void AgentCore::Enter(const rendezvous::Assignment& assignment, size_t member) {
   last_number_ = std::max(last_number_, assignment.generation.number);
   member_ = member;
   last_.reset();
-  report_ = {};
-  pool_.offered = self.workers;  // what became ready since then is offered again
+  report_ = GenerationReport(assignment.generation);
+  wait_.Clear();
+  pool_.offered = self.workers;  // workers that became ready since then are offered again
   phase_ = Phase::kRunning;
   const bool again = config_.brief && assignment.generation.number > 1;
   out_.Log(again ? Level::kDebug : Level::kInfo, FormationMessage(assignment, self, config_.max_restarts));
@@ -56,7 +56,7 @@ void AgentCore::Enter(const rendezvous::Assignment& assignment, size_t member) {
   for (const int local_rank : slots_.Members()) {
     WorkerSlot& slot = slots_[local_rank];
     if (slot.running()) {
-      Moved(local_rank);
+      OnProgress(local_rank);
       if (slot.said_hello) TellAssignment(local_rank);
       continue;
     }
@@ -70,12 +70,12 @@ void AgentCore::Enter(const rendezvous::Assignment& assignment, size_t member) {
 }
 
 void AgentCore::TellAssignment(int local_rank) {
-  out_.Add(SendToWorker{local_rank,
-                        MakeChannelAssignment(*assignment_, member_, local_rank, slots_[local_rank].rank)});
+  out_.Add(SendToWorker{local_rank, MakeChannelAssignment(*assignment_, member_, local_rank,
+                                                          slots_[local_rank].rank, config_.zone)});
 }
 
-/// Fresh processes where the old ones are gone: trainers at once, without a rank yet; other programs when
-/// their generation needs them.
+/// Fills vacant slots with fresh processes: trainers at once, without a rank; others as their generation
+/// needs.
 void AgentCore::StartMissingWorkers() {
   const bool warm_up = config_.warm_up;
   if (warm_up && (draining() || stop_.exit)) return;
@@ -106,7 +106,7 @@ void AgentCore::MakeOffer(bool fresh) {
   offer.workers = pool_.offered = WorkersToOffer();
   offer.leaves = draining();
   offer.ends_step = ends_step_ && phase_ == Phase::kRegrouping;
-  out_.Add(SendOffer{offer, fresh});
+  out_.Add(SendOffer{offer, fresh, seen_});
 }
 
 int AgentCore::WorkersToOffer() const {
@@ -116,15 +116,9 @@ int AgentCore::WorkersToOffer() const {
   return phase_ == Phase::kRunning ? WarmPool::OfferWhileRunning(slots_, now) : now;
 }
 
-void AgentCore::ReportBroken(int local_rank, const std::string& why) {
-  if (!assignment_ || !report_.AddBreak()) return;
-  const WorkerSlot& slot = slots_[local_rank];
-  out_.Send(rendezvous::CollectivesBroken{assignment_->generation, slot.rank, why, !slot.connected});
-}
-
-/// This agent kills a stalled worker. Where none is stalled and all wait, their group has broken in silence.
+/// Reports a broken group if all workers wait and none is stalled (this agent kills stalled workers).
 void AgentCore::OnWaiting(int local_rank, const channel::Waiting& waiting) {
-  Moved(local_rank);
+  OnProgress(local_rank);
   const bool current = assignment_ && assignment_->generation == waiting.generation;
   if (current && waiting.unreached) {
     const rendezvous::Generation& generation = assignment_->generation;
@@ -133,14 +127,15 @@ void AgentCore::OnWaiting(int local_rank, const channel::Waiting& waiting) {
   if (!current || config_.hang_timeout == Duration::zero()) return;
   const Duration waited = FromSeconds(waiting.seconds);
   if (waited < config_.hang_timeout + kStuckGrace) return;
-  ReportBroken(local_rank, absl::StrCat("a collective has waited for ", HumanDuration(waited),
-                                        " although no worker is stalled"));
+  const std::string why =
+      absl::StrCat("a collective has waited for ", HumanDuration(waited), " although no worker is stalled");
+  report_.Break(slots_[local_rank], why, &out_);
 }
 
 void AgentCore::FinishIfAllDone() {
   if (phase_ != Phase::kRunning || !slots_.AllMembersDone()) return;
   phase_ = Phase::kFinished;
-  out_.Send(rendezvous::WorkersFinished{assignment_->generation, slots_.AllMembersSafe()});
+  report_.Finish(slots_.AllMembersSafe(), &out_);
 }
 
 // ---- ends ----
@@ -165,24 +160,24 @@ void AgentCore::OnSignal(int signal) {
     drain_.Begin(now_ + config_.shutdown_timeout);
     out_.Tell(slots_.Listening(), news);
     out_.Add(SignalWorkers{signal});
-    // The service counts on the last offer.
+    // The service relies on the last offer.
     if (phase_ == Phase::kRegrouping && link_.connected() && !slots_.AnyMemberOut()) MakeOffer(false);
     return;
   }
   out_.Log(Level::kWarning,
            slots_.empty() ? drain_.why()
                           : absl::StrCat(drain_.why(), ": stopping the workers, SIGKILL after ", grace));
-  const std::string why = absl::StrCat(config_.offer.host, " ", drain_.why());
+  const rendezvous::NodeLeft why = drain_.cause(config_.offer.host);
   if (slots_.empty()) Leave(why);
   if (!slots_.empty() && !left_) out_.Send(rendezvous::Leaving{why, /*stopping=*/true});
   if (!stop_.exit) stop_.exit = Exit{drain_.exit_code(), std::nullopt};
   out_.Tell(slots_.Listening(), news);
-  // In a stop that has begun this adds the new signal; its deadline stays.
+  // If a stop is under way this adds the new signal; the deadline stays.
   BeginStop(signal, Next::kExit);
 }
 
 void AgentCore::LeaveAfterDrain(int signal) {
-  Leave(absl::StrCat(config_.offer.host, " ", drain_.why()));
+  Leave(drain_.cause(config_.offer.host));
   stop_.exit = Exit{drain_.exit_code(), std::nullopt};
   BeginStop(signal, Next::kExit);
   stop_.SetDeadline(drain_.deadline());
@@ -197,7 +192,7 @@ void AgentCore::BeginStop(int signal, Next next) {
   stop_.Begin(now_ + config_.shutdown_timeout);
 }
 
-/// A node whose workers are done has nothing to lose: it ends well, without having heard how the job ended.
+/// A node whose workers are done has nothing to lose: it exits with 0 although the job's outcome is unknown.
 void AgentCore::GiveUp(const std::string& why) {
   const bool done = phase_ == Phase::kFinished;
   out_.Log(done ? Level::kWarning : Level::kError, why);
@@ -206,11 +201,11 @@ void AgentCore::GiveUp(const std::string& why) {
   BeginStop(done ? 0 : SIGTERM, Next::kExit);
 }
 
-void AgentCore::Leave(const std::string& why) {
+void AgentCore::Leave(const rendezvous::NodeLeft& why) {
   if (!std::exchange(left_, true)) out_.Send(rendezvous::Leaving{why});
 }
 
-void AgentCore::Moved(int local_rank) {
+void AgentCore::OnProgress(int local_rank) {
   if (const std::optional<Duration> stalled = watch_.OnProgress(local_rank, now_)) {
     out_.Log(Level::kInfo,
              absl::StrCat(slots_.NameOf(local_rank), ": progress again after ", HumanDuration(*stalled)));
@@ -233,7 +228,7 @@ void AgentCore::Settle() {
     LeaveAfterDrain(0);
   }
   if (phase_ != Phase::kStopping) return;
-  // After a success nobody waits for what a program still does in the background.
+  // After a success the background work of a program is not waited for.
   const bool success = stop_.exit && stop_.exit->code == 0;
   if (slots_.AllAtLeast(success ? WorkerSlot::Life::kExited : WorkerSlot::Life::kGone)) FinishStop();
 }
@@ -258,18 +253,18 @@ void AgentCore::FinishStop() {
       link_.ForgetLease();
       last_.reset();
       ends_step_ = false;
-      report_ = {};
+      report_ = GenerationReport();
       config_.warm_up ? BeginWarmUp() : MakeOffer(true);
       break;
     case Next::kExit:
-      if (drain_.signal() != 0) Leave(absl::StrCat(config_.offer.host, " ", drain_.why()));
+      if (drain_.signal() != 0) Leave(drain_.cause(config_.offer.host));
       phase_ = Phase::kEnded;
       out_.Add(*stop_.exit);
       break;
   }
 }
 
-// ---- what holds ----
+// ---- invariants ----
 
 void AgentCore::CheckInvariants() const {
   const bool has_workers = phase_ == Phase::kRunning || phase_ == Phase::kFinished;

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/signal_name.h"
-#include "rendezvous/overloaded.h"
+#include "rendezvous/wire/overloaded.h"
 
 namespace mtrun::launcher {
 namespace {

@@ -1,5 +1,4 @@
-// What happens to one node's agent and what it does about it: events in, effects out, both plain values with
-// Describe().
+// Events and effects of one node's agent: plain values with Describe().
 #pragma once
 
 #include <optional>
@@ -10,12 +9,11 @@
 
 #include "base/log.h"
 #include "base/worker_channel.h"
-#include "rendezvous/types.h"
+#include "rendezvous/wire/types.h"
 
 namespace mtrun::launcher {
 
-// ---- events
-// ---------------------------------------------------------------------------------------------------
+// ---- events ----
 struct SessionConnected {  // also after each reconnect
   bool operator==(const SessionConnected&) const = default;
 };
@@ -23,7 +21,7 @@ struct SessionDisconnected {
   std::string why;
   bool operator==(const SessionDisconnected&) const = default;
 };
-/// The service has heard this node: others form no generation without it before then.
+/// The service has received a message of this node: the others form no generation without it before `ends`.
 struct LeaseRenewed {
   TimePoint ends;
   bool operator==(const LeaseRenewed&) const = default;
@@ -32,19 +30,19 @@ struct SessionFailed {  // final
   std::string why;
   bool operator==(const SessionFailed&) const = default;
 };
-/// The process of a worker ended, or could not be started (then `message` says why).
+/// A worker's process exited, or could not be started (`message` says why).
 struct WorkerExited {
   int local_rank = 0;
   int64_t pid = 0;
   int exit_code = 0;  // valid when signal is 0
   int signal = 0;
   std::string log_file = {}, message = {}, wall_time = {};
-  int64_t failed_at_ns = 0;  // wall clock since 1970: when its error was recorded, else when it ended
-  bool recorded = false;     // it had written an error file
-  bool by_lease = false;     // the guardian killed it because this node's lease had ended
+  int64_t failed_at_ns = 0;  // wall clock since 1970: when its error was recorded, otherwise when it exited
+  bool recorded = false;     // it wrote an error file
+  bool by_lease = false;     // the guardian killed it because this node's lease had expired
   bool operator==(const WorkerExited&) const = default;
 };
-/// After WorkerExited: no process of the worker's group is left either.
+/// After WorkerExited: the worker's process group is empty.
 struct WorkerGone {
   int local_rank = 0;
   bool operator==(const WorkerGone&) const = default;
@@ -58,11 +56,11 @@ struct SignalReceived {
   int signal = 0;
   bool operator==(const SignalReceived&) const = default;
 };
-/// --preempt_file: this node is to go.
+/// --preempt_file: this node must leave.
 struct PreemptFileAppeared {
   bool operator==(const PreemptFileAppeared&) const = default;
 };
-/// Nothing happened; a deadline may have passed.
+/// A deadline may have passed.
 struct Tick {
   bool operator==(const Tick&) const = default;
 };
@@ -70,21 +68,21 @@ using Event =
     std::variant<rendezvous::ServiceEvent, SessionConnected, SessionDisconnected, LeaseRenewed, SessionFailed,
                  WorkerExited, WorkerGone, WorkerSaid, SignalReceived, PreemptFileAppeared, Tick>;
 
-// ---- effects, to be performed in order
-// --------------------------------------------------------------------------
-/// Complete `offer` with a master port and send it. `fresh`: a new generation is wanted, so with a new port.
+// ---- effects, in the order to perform them ----
+/// Complete `offer` with a master port, a new one if `fresh` (for a new generation), and send it.
 struct SendOffer {
   rendezvous::Offer offer;
   bool fresh = false;
+  rendezvous::Generation seen = {};  // see rendezvous::OfferSent
   bool operator==(const SendOffer&) const = default;
 };
 struct SendToService {
   rendezvous::AgentEvent event;
   bool operator==(const SendToService&) const = default;
 };
-/// Start these workers of this node, which is `assignment.members[member]`: all of them, or those that take
-/// the place of dead ones beside cooperative survivors. With `warm_up` no generation has a rank for them yet:
-/// they prepare themselves and wait, and `assignment` is a placeholder, of this node alone.
+/// Start these workers of this node, which is `assignment.members[member]`: all of them, or the replacements
+/// of dead ones beside cooperative survivors. If `warm_up` is set, no generation has a rank for them yet:
+/// they prepare themselves and wait, and `assignment` is a placeholder with this node alone.
 struct StartWorkers {
   rendezvous::Assignment assignment;
   size_t member = 0;
@@ -92,11 +90,11 @@ struct StartWorkers {
   bool warm_up = false;
   bool operator==(const StartWorkers&) const = default;
 };
-struct SignalWorkers {  // every worker's process group; SIGKILL ends them at once
+struct SignalWorkers {  // sent to every worker's process group; SIGKILL at once
   int signal = 0;
   bool operator==(const SignalWorkers&) const = default;
 };
-struct SignalWorker {  // one worker's process group
+struct SignalWorker {  // sent to one worker's process group
   int local_rank = 0;
   int signal = 0;
   bool operator==(const SignalWorker&) const = default;
@@ -106,25 +104,25 @@ struct SendToWorker {  // if it is connected
   channel::AgentMessage message;
   bool operator==(const SendToWorker&) const = default;
 };
-/// Log the text together with what the kernel knows of the worker's process.
+/// Log the text together with the kernel's view of the worker's process.
 struct InspectWorker {
   int local_rank = 0;
   std::string text;
   bool operator==(const InspectWorker&) const = default;
 };
-/// Shown to people who ask the service for the job's status; "" for nothing.
+/// Show this in the job's status; "" for nothing.
 struct ShowNote {
   std::string text;
   bool operator==(const ShowNote&) const = default;
 };
-/// Answer with what that worker has written; -1: no worker here has the rank.
+/// Reply with the output of that worker; -1: no worker here has the rank.
 struct ReadLog {
   rendezvous::LogRequest request;
   int local_rank = -1;
   bool operator==(const ReadLog&) const = default;
 };
-/// No worker is left: end whatever they started and forget the generation's files, connections and port.
-/// `leave`: after a success; what they started lives on.
+/// No worker is left: kill their remaining child processes and discard the generation's files, connections
+/// and port. `leave`: after a success, keep the child processes.
 struct CleanUp {
   bool leave = false;
   bool operator==(const CleanUp&) const = default;
@@ -134,11 +132,11 @@ struct WriteLog {
   std::string text;
   bool operator==(const WriteLog&) const = default;
 };
-/// The end of this mtrun. With a failed outcome its box is printed first.
+/// Exit mtrun. If the outcome is a failure its box is printed first.
 struct Exit {
   int code = 0;
   std::optional<rendezvous::JobOutcome> outcome;
-  bool job_ended = false;  // the service has said so
+  bool job_ended = false;  // according to the service
   bool operator==(const Exit&) const = default;
 };
 using Effect = std::variant<SendOffer, SendToService, StartWorkers, SignalWorkers, SignalWorker, SendToWorker,

@@ -1,7 +1,7 @@
 #include "launcher/core/agent_messages.h"
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/restart_budget.h"
+#include "rendezvous/wire/cause.h"
 
 namespace mtrun::launcher {
 namespace {

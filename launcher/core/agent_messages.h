@@ -1,4 +1,4 @@
-// Texts and reports that the agent's core makes from what it knows. Pure.
+// Texts and reports of the agent's core. Pure.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "launcher/core/agent_events.h"
 #include "launcher/core/worker_slots.h"
-#include "rendezvous/types.h"
+#include "rendezvous/wire/types.h"
 
 namespace mtrun::launcher {
 
@@ -15,13 +15,13 @@ namespace mtrun::launcher {
 std::string FormationMessage(const rendezvous::Assignment& assignment, const rendezvous::Member& self,
                              int max_restarts);
 
-/// The report of a worker's exit. `stalled`: mtrun killed it because it had made no progress for so long.
+/// Returns the report of a worker's exit. `stalled`: mtrun killed it after no progress for this long.
 rendezvous::WorkerFailure MakeFailure(const WorkerExited& exited, const WorkerSlots& slots,
                                       std::optional<Duration> stalled);
 
-/// No service has answered for `lease`; trainers hold, others are killed.
+/// Says that no service has answered for `lease`: trainers hold, other programs are killed.
 std::string LeaseEnded(Duration lease, bool hold);
-/// The workers are done, and no service has answered for `away`.
+/// Says that the workers are done and no service has answered for `away`.
 std::string EndsAlone(Duration away);
 
 }  // namespace mtrun::launcher

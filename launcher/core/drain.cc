@@ -3,13 +3,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/signal_name.h"
 
 namespace mtrun::launcher {
 
 Drain::Heard Drain::Hear(int signal, TimePoint now) {
   if (heard_ && now - *heard_ < kSignalEcho && signal == heard_signal_) return Heard::kEcho;
-  // A scheduler may send its own once it has had the node drained: no reason to hurry.
+  // A scheduler may send its own signal after it has requested the drain; this is not a repeated signal.
   const bool known = heard_ && std::exchange(signal_awaited_, false);
   if (heard_ && !known) return Heard::kAgain;
   if (!known) signal_ = signal;
@@ -18,16 +17,19 @@ Drain::Heard Drain::Hear(int signal, TimePoint now) {
   return known ? Heard::kKnown : Heard::kFirst;
 }
 
-bool Drain::Ask(const std::string& by, bool all_nodes) {
+bool Drain::Ask(const rendezvous::NodeLeft& why, bool all_nodes) {
   all_nodes_ |= all_nodes;
   if (heard_) return false;
-  asked_by_ = by;
+  asked_ = why;
   signal_awaited_ = true;
   return true;
 }
 
-std::string Drain::why() const {
-  return asked_by_.empty() ? absl::StrCat(kReceived, SignalName(signal_)) : absl::StrCat(kAskedBy, asked_by_);
+rendezvous::NodeLeft Drain::cause(const std::string& host) const {
+  using Why = rendezvous::NodeLeft::Why;
+  rendezvous::NodeLeft left = asked_.value_or(rendezvous::NodeLeft{.why = Why::kSignal, .signal = signal_});
+  left.host = host;
+  return left;
 }
 
 bool Drain::AbortsStep(const WorkerExited& exited, const WorkerSlot& slot) const {

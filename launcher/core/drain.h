@@ -1,5 +1,5 @@
-// A stop that a signal or an operator (mtrun --drain, --stop) asks for: cooperative workers finish their step
-// and leave, and the node after them. A value; the time is an argument.
+// A stop on request of a signal or an operator (mtrun --drain, --stop): cooperative workers finish their step
+// and leave, then the node leaves. A value; the time is an argument.
 #pragma once
 
 #include <optional>
@@ -13,42 +13,42 @@ namespace mtrun::launcher {
 
 class Drain {
  public:
-  /// The same signal again within this time is one signal: a terminal, `timeout` and schedulers send it
-  /// several times over.
+  /// A repeated signal within this time is ignored: a terminal, `timeout` and schedulers send several.
   static constexpr Duration kSignalEcho = std::chrono::milliseconds(500);
-  // What why() begins with.
-  static constexpr char kReceived[] = "received ", kAskedBy[] = "was asked to leave by ";
 
   enum class Heard {
     kFirst,
     kEcho,
-    kKnown,  // the first signal of a node that was asked to leave, and does
+    kKnown,  // the first signal of a node that is already leaving on request
     kAgain,
   };
   Heard Hear(int signal, TimePoint now);
-  /// An operator or a file asks: as SIGTERM, which the caller has to feed it next. False where this node
-  /// leaves already. `all_nodes`: the whole job stops, and no other node continues it.
-  bool Ask(const std::string& by, bool all_nodes);
-  /// The first one; 0 before any.
+  /// Records a request of an operator or a file; the caller must then feed SIGTERM. Returns false if this
+  /// node is leaving already. `all_nodes`: the whole job stops, and no other node continues it.
+  bool Ask(const rendezvous::NodeLeft& why, bool all_nodes);
+  /// The first signal; 0 before any.
   int signal() const { return signal_; }
-  /// 128 + signal: mtrun's exit status, unless its workers' own says more.
+  /// 128 + signal: mtrun's exit status unless the workers' own status is more specific.
   int exit_code() const { return 128 + signal_; }
-  std::string why() const;  // "received SIGTERM", "was asked to leave by anna@login1"
+  /// Returns why the node of this host leaves.
+  rendezvous::NodeLeft cause(const std::string& host = "") const;
+  /// Returns "received SIGTERM", "was asked to leave by anna@login1".
+  std::string why() const { return rendezvous::Describe(cause()); }
 
-  /// The workers have until `deadline` to leave by themselves.
+  /// Gives the workers until `deadline` to leave by themselves.
   void Begin(TimePoint deadline) { deadline_ = deadline; }
   bool begun() const { return deadline_.has_value(); }
   TimePoint deadline() const { return *deadline_; }
-  /// All workers have left by themselves.
+  /// Records that all workers have left by themselves.
   void Complete() { complete_ = true; }
   bool complete() const { return complete_; }
 
-  /// The worker's end aborts the step that the others wanted to finish.
+  /// Returns whether the worker's exit aborts the step that the others wanted to finish.
   bool AbortsStep(const WorkerExited& exited, const WorkerSlot& slot) const;
-  /// mtrun's exit status. 0 where all left well and for a scheduler this node has done its part: the other
-  /// nodes go on with the job, or it was done. Workers that have saved the run may end with a status of their
-  /// own, which is mtrun's then (--drain_exit_code of the trainers): by it a batch script knows what to do
-  /// next.
+  /// Returns mtrun's exit status. It is 0 if all workers left cleanly and this node has done its part: the
+  /// other nodes continue the job, or it is done. Workers that have saved the run may exit with a status of
+  /// their own (--drain_exit_code of the trainers). mtrun then exits with it, so that a batch script knows
+  /// what to do next.
   /// REQUIRES: complete.
   int ExitCode(const WorkerSlots& slots, bool others_go_on) const;
 
@@ -57,11 +57,11 @@ class Drain {
 
  private:
   int signal_ = 0;
-  std::optional<TimePoint> heard_;  // when the last one came that counts as the first or a known one
-  int heard_signal_ = 0;            // that one
-  std::string asked_by_ = {};       // "" for a signal
-  bool signal_awaited_ = false;     // asked, and no signal has come since
-  bool all_nodes_ = false;          // asked to stop the job
+  std::optional<TimePoint> heard_;             // when the last kFirst or kKnown signal was received
+  int heard_signal_ = 0;                       // that signal
+  std::optional<rendezvous::NodeLeft> asked_;  // empty for a signal
+  bool signal_awaited_ = false;                // asked to leave, and no signal received since
+  bool all_nodes_ = false;                     // asked to stop the whole job
   std::optional<TimePoint> deadline_;
   bool complete_ = false;
 };

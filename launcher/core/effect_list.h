@@ -1,4 +1,4 @@
-// The effects of one step, in the order in which they are to be performed.
+// The effects of one step, in the order to perform them.
 #pragma once
 
 #include <string>

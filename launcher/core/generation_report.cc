@@ -6,23 +6,35 @@
 
 namespace mtrun::launcher {
 
-bool GenerationReport::AddFailure(const rendezvous::WorkerFailure& failure) {
-  if (failure_) return false;
+void GenerationReport::Fail(const rendezvous::WorkerFailure& failure, EffectList* out) {
+  if (failure_) return;
   failure_ = failure;
-  return true;
+  out->Send(rendezvous::WorkerFailed{generation_, failure});
 }
 
-bool GenerationReport::AddBreak() { return !std::exchange(broken_, true); }
+void GenerationReport::Break(const WorkerSlot& worker, const std::string& why, EffectList* out) {
+  if (std::exchange(broken_, true)) return;
+  out->Send(rendezvous::CollectivesBroken{generation_, worker.rank, why, !worker.connected});
+}
 
-bool GenerationReport::AddSteps(int64_t step) {
-  if (steps_ && step >= *steps_ && step < *steps_ + kStepsPerReport) return false;
+void GenerationReport::Finish(bool safe, EffectList* out) {
+  if (!std::exchange(finished_, true)) out->Send(rendezvous::WorkersFinished{generation_, safe});
+}
+
+void GenerationReport::Steps(int64_t step, EffectList* out) {
+  if (steps_ && step >= *steps_ && step < *steps_ + kStepsPerReport) return;
   steps_ = step;
-  return true;
+  out->Send(rendezvous::StepsCommitted{generation_, step});
+}
+
+void GenerationReport::Repeat(bool safe, EffectList* out) const {
+  if (failure_) out->Send(rendezvous::WorkerFailed{generation_, *failure_});
+  if (finished_) out->Send(rendezvous::WorkersFinished{generation_, safe});
 }
 
 std::string GenerationReport::Describe() const {
   return absl::StrCat(failure_ ? rendezvous::Describe(*failure_) : "no failure", broken_ ? ", broken" : "",
-                      steps_ ? absl::StrCat(", ", *steps_, " steps") : "");
+                      finished_ ? ", finished" : "", steps_ ? absl::StrCat(", ", *steps_, " steps") : "");
 }
 
 }  // namespace mtrun::launcher

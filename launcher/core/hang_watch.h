@@ -1,4 +1,4 @@
-// Which of this node's workers make no progress while others wait for them. A value; the time is an argument.
+// Finds workers of this node that make no progress while others wait for them. A value; time is an argument.
 #pragma once
 
 #include <optional>
@@ -12,37 +12,36 @@ namespace mtrun::launcher {
 
 class HangWatch {
  public:
-  /// Whom a phase watches: nobody, those who prepare themselves, or the members of the running generation
-  /// too.
+  /// Workers that a phase watches: none, those that warm up, or also the members of the running generation.
   enum class Scope { kNobody, kFresh, kAll };
 
-  /// A worker that has been stalled for so long: reported, or to be killed.
+  /// A worker that has been stalled for `stalled`: to be reported or killed.
   struct Hang {
     int local_rank = 0;
     Duration stalled = Duration::zero();
-    std::optional<int64_t> step = {};  // finished, as far as it has told; a fresh worker has none
+    std::optional<int64_t> step = {};  // last step that it reported; nullopt for a fresh worker
     bool kill = false;
     bool operator==(const Hang&) const = default;
   };
 
-  /// Reported after `notice`, killed after `timeout`; zero: never.
+  /// Reports after `notice`, kills after `timeout`; zero: never.
   HangWatch(Duration notice, Duration timeout, int slots);
 
-  /// A fresh process.
+  /// Starts tracking a fresh process.
   void Restart(int local_rank, TimePoint now);
-  /// It finished something, or said that it waits for others or its data. How long it had been stalled when
-  /// that was reported.
+  /// Records that the worker finished something, or reported that it waits for others or its data. Returns
+  /// how long it had been stalled if that was reported.
   std::optional<Duration> OnProgress(int local_rank, TimePoint now);
   void SetStep(int local_rank, int64_t step);
 
-  /// When Look() may find something.
+  /// Next time at which Look() can find something.
   std::optional<TimePoint> NextLook(const WorkerSlots& slots, Scope scope) const;
-  /// Hangs to report now; each is reported once, and once more when it is to be killed.
+  /// Returns the hangs to report now; each is reported once, and once more when it is to be killed.
   std::vector<Hang> Look(const WorkerSlots& slots, Scope scope, TimePoint now);
-  /// Hangs that were reported and last.
+  /// Returns the reported hangs that persist.
   std::vector<Hang> Reported(const WorkerSlots& slots, Scope scope) const;
 
-  /// The timeout, when Look() had it killed.
+  /// Returns the timeout if Look() decided to kill the worker.
   std::optional<Duration> KilledAfter(int local_rank) const;
 
   std::string Describe() const;
@@ -52,7 +51,7 @@ class HangWatch {
   struct Track {
     TimePoint moved = {};
     int64_t steps = 0;
-    std::optional<Duration> reported = {};  // stalled for so long then
+    std::optional<Duration> reported = {};  // how long it was stalled then
     bool killed = false;
     bool operator==(const Track&) const = default;
   };

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "rendezvous/job_choice.h"
+#include "rendezvous/job/job_choice.h"
 
 namespace mtrun::launcher {
 namespace {

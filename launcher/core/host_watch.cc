@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/until.h"
+#include "rendezvous/wire/until.h"
 
 namespace mtrun::launcher {
 
@@ -23,7 +23,7 @@ void HostWatch::OnDisconnected(TimePoint now, Duration silent_for) {
 }
 
 void HostWatch::OnLooked(const rendezvous::ServiceHost& looked, const Found& found, TimePoint now) {
-  if (looked != host_) return;  // another one has the job meanwhile
+  if (looked != host_) return;  // the job has another host by now
   verified_ = verified_ || found.alive;
   const bool proves = (found.dead && verified_) || (found.refused && !host_.service.empty());
   dead_ = dead_ || (proves && away_since_);
@@ -33,7 +33,7 @@ void HostWatch::OnLooked(const rendezvous::ServiceHost& looked, const Found& fou
 
 bool HostWatch::Wanted() const {
   const bool answers = !host_.presence.endpoint.empty() && host_.presence.id != 0;
-  if (!away_since_) return answers && !verified_ && looks_ < kMostLooks;
+  if (!away_since_) return answers && !verified_ && looks_ < kMaxLooks;
   return !dead_ && ((answers && verified_) || !host_.service.empty());
 }
 

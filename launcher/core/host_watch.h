@@ -1,46 +1,46 @@
-// Whether the mtrun that hosts the rendezvous is dead for certain, so that other nodes may take the job over:
-// its presence port refuses, and has answered this node before (a firewall refuses too), or the service that
-// this node was at refuses. Pure: time is an argument; a value. Not thread-safe.
+// Decides whether the mtrun that hosts the rendezvous is certainly dead, so that other nodes may take over
+// the job. Proof: its presence port refuses and has answered this node before (a firewall refuses too), or
+// the service that this node was connected to refuses. Pure: time is an argument; a value. Not thread-safe.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "base/clock.h"
-#include "rendezvous/events.h"
+#include "rendezvous/wire/events.h"
 
 namespace mtrun::launcher {
 
 class HostWatch {
  public:
-  static constexpr Duration kPause = std::chrono::milliseconds(200);  // between two looks
-  static constexpr int kMostLooks = 5;                                // in vain at a host that is there
-  static constexpr Duration kHeldNotice = std::chrono::seconds(3);  // after which people hear of a silent one
+  static constexpr Duration kPause = std::chrono::milliseconds(200);  // between two probes
+  static constexpr int kMaxLooks = 5;                                 // unanswered probes of a connected host
+  static constexpr Duration kHeldNotice = std::chrono::seconds(3);    // then an operator learns of it
 
-  /// `silence`: a host that has been away for so long counts as dead where `majority` decides instead of it.
+  /// `silence`: how long a host must be away to count as dead if `majority` decides instead of proof.
   HostWatch(bool majority, Duration silence) : majority_(majority), silence_(silence) {}
 
   void OnConnected(const rendezvous::ServiceHost& host, TimePoint now);
-  /// It had said nothing for `silent_for`.
+  /// `silent_for`: how long it had been silent before.
   void OnDisconnected(TimePoint now, Duration silent_for = Duration::zero());
-  /// An operator says that it never comes back: it counts as dead until it answers this node all the same.
+  /// Records an operator's statement that the host is gone: it counts as dead unless it answers again.
   void OnEvicted() { evicted_ = true; }
-  /// What a look at a host found.
+  /// Result of a probe of a host.
   struct Found {
-    bool alive = false, dead = false;  // its presence port: its id was read there; its machine refuses
-    bool refused = false;              // so does it at the service's port
+    bool alive = false, dead = false;  // presence port: its id was read there; its machine refuses
+    bool refused = false;              // the machine refuses at the service's port
   };
   void OnLooked(const rendezvous::ServiceHost& looked, const Found& found, TimePoint now);
 
-  /// Whom to look at now; nothing while there is nothing to find out.
+  /// Returns the host to probe now; nullopt if there is nothing to find out.
   std::optional<rendezvous::ServiceHost> Look(TimePoint now) const;
-  /// The others may take over, said once a time it is away.
+  /// Returns whether the others may take over; true once per absence.
   bool TakeOver(TimePoint now);
-  /// When either changes by time alone.
+  /// Next time at which Look or TakeOver changes without an event.
   std::optional<TimePoint> NextDeadline() const;
-  /// It may live, and this node holds: said once a time it is away.
+  /// Returns whether to report that the host may be alive and this node holds; true once per absence.
   bool TellHeld(TimePoint now);
-  /// When that is due.
+  /// Time from which TellHeld returns true.
   std::optional<TimePoint> held_due() const;
 
   bool away() const { return away_since_.has_value(); }
@@ -57,9 +57,9 @@ class HostWatch {
   bool majority_;     // constant after construction
   Duration silence_;  // constant after construction
   rendezvous::ServiceHost host_;
-  std::optional<TimePoint> away_since_;  // heard last then; nothing while there is a service
+  std::optional<TimePoint> away_since_;  // when it was last heard from; nullopt while connected
   TimePoint next_look_;
-  int looks_ = 0;  // while it is there
+  int looks_ = 0;  // while connected
   bool verified_ = false, dead_ = false, evicted_ = false, told_ = false;
   bool held_told_ = false;
 };

@@ -1,80 +1,75 @@
 #include "launcher/core/regroup_line.h"
 
+#include <csignal>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/string_view.h"
-#include "launcher/core/drain.h"
-#include "rendezvous/reasons.h"
+#include "base/signal_name.h"
+#include "rendezvous/wire/overloaded.h"
 
 namespace mtrun::launcher {
 namespace {
 
-constexpr size_t kLongest = 48;  // of what is not known here; names are not cut
+using rendezvous::NodeLeft;
+using rendezvous::NodeLost;
 
-/// "rank 1 (local 0, pid 100) on node2: killed by SIGKILL, log ...": without what stands in brackets.
-std::string WithoutBrackets(std::string_view text) {
-  std::string plain;
-  int depth = 0;
-  for (const char c : text) {
-    if (c == '(') ++depth;
-    if (depth == 0) plain += c;
-    if (c == ')' && depth > 0) --depth;
-  }
-  for (size_t twice; (twice = plain.find("  ")) != std::string::npos;) plain.erase(twice, 1);
-  if (plain.ends_with(' ')) plain.pop_back();
-  return plain;
-}
-
+/// Returns at most 48 bytes of the text.
 std::string Cut(const std::string& text) {
-  return text.size() <= kLongest ? text : absl::StrCat(text.substr(0, kLongest - 3), "...");
+  return text.size() <= 48 ? text : absl::StrCat(text.substr(0, 45), "...");
 }
 
-std::string Before(const std::string& text, const char* mark) { return text.substr(0, text.find(mark)); }
-
-/// "node2" of "node2 is lost: why".
-std::optional<std::pair<std::string, std::string>> Split(const std::string& text, const std::string& mark) {
-  const size_t at = text.find(mark);
-  if (at == std::string::npos) return std::nullopt;
-  return std::pair(text.substr(0, at), text.substr(at + mark.size()));
+std::string HowLost(const NodeLost& lost) {
+  switch (lost.how) {
+    case NodeLost::How::kStreamEnded:
+    case NodeLost::How::kConnectionBroke:
+      return "connection lost";
+    case NodeLost::How::kAgentGone:
+      return "killed";
+    case NodeLost::How::kNotBack:
+      return "did not come back";
+    case NodeLost::How::kSilent:
+      return absl::StrCat("silent for ", HumanDuration(lost.time));
+    case NodeLost::How::kEvicted:
+      return "evicted";
+    default:
+      return Cut(lost.detail);
+  }
 }
 
-std::string HowLost(const std::string& why) {
-  if (const auto silent = Split(why, rendezvous::kSilentFor))
-    return absl::StrCat("silent for ", silent->second);
-  if (why == rendezvous::kAgentGone) return "killed";
-  if (why == rendezvous::kStreamEnded || why == rendezvous::kConnectionBroke) return "connection lost";
-  if (absl::StartsWith(why, rendezvous::kEvictedBy)) return "evicted";
-  if (why == rendezvous::kNotBack) return "did not come back";
-  return Cut(why);
-}
-
-/// Its agent's words, which name the node once more.
-std::string HowLeft(const std::string& why) {
-  if (const auto signal = Split(why, absl::StrCat(" ", Drain::kReceived)))
-    return signal->second == "SIGINT" ? "Ctrl-C" : signal->second;
-  if (const auto asked = Split(why, absl::StrCat(" ", Drain::kAskedBy)))
-    return absl::StrCat("asked by ", asked->second);
-  return Cut(why);
+std::string HowLeft(const NodeLeft& left) {
+  switch (left.why) {
+    case NodeLeft::Why::kSignal:
+      return left.signal == SIGINT ? "Ctrl-C" : SignalName(left.signal);
+    case NodeLeft::Why::kOperator:
+      return absl::StrCat("asked by ", Brief(left.by));
+    case NodeLeft::Why::kPreemptFile:
+      return "asked by --preempt_file";
+    default:
+      return Cut(rendezvous::Describe(left));
+  }
 }
 
 }  // namespace
 
-std::string ShortReason(std::string_view reason) {
-  std::string text = Before(WithoutBrackets(reason), "; ");
-  text = Before(text, ", log ");
-  if (const auto lost = Split(text, rendezvous::kIsLost))
-    return absl::StrCat(lost->first, " lost (", HowLost(lost->second), ")");
-  if (const auto leaves = Split(text, rendezvous::kLeaves))
-    return absl::StrCat(leaves->first, " left (", HowLeft(leaves->second), ")");
-  return Cut(text);
+std::string InAFewWords(const rendezvous::Cause& cause) {
+  return std::visit(
+      rendezvous::Overloaded{
+          [](const rendezvous::WorkerDied& e) { return Cut(Brief(e.failure)); },
+          [](const rendezvous::NodeUnfit& e) { return Cut(Brief(e.failure)); },
+          [&](const NodeLost& e) { return absl::StrCat(cause.name, " lost (", HowLost(e), ")"); },
+          [&](const NodeLeft& e) { return absl::StrCat(cause.name, " left (", HowLeft(e), ")"); },
+          [&](const rendezvous::NodeEvicted& e) {
+            return absl::StrCat(cause.name, " was evicted ", HumanDuration(e.age), " ago by ", Brief(e.by));
+          },
+          [&](const auto&) { return Cut(rendezvous::Describe(cause)); },
+      },
+      cause.kind);
 }
 
-void RegroupLine::Ended(std::string_view reason, int workers, TimePoint now) {
-  if (reason_.empty() || entered_) before_ = workers;  // else another one has not begun meanwhile
+void RegroupLine::Ended(const rendezvous::Cause& cause, int workers, TimePoint now) {
+  if (reason_.empty() || entered_) before_ = workers;  // otherwise no generation has run since the last end
   if (reason_.empty() || entered_) ended_ = now;
-  reason_ = ShortReason(reason);
+  reason_ = InAFewWords(cause);
   entered_ = false;
 }
 

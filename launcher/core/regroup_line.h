@@ -1,33 +1,34 @@
-// One short line for people about each regrouping: why, how many workers there are now, and when the first
-// step of theirs was done. Pure.
+// One short log line about each regrouping: why, how many workers there are now, and when their first step
+// was done. Pure.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "base/clock.h"
+#include "rendezvous/wire/cause.h"
 
 namespace mtrun::launcher {
 
-/// What a generation ended for, in a few words: "node2 leaves: node2 received SIGINT" is "node2 left
-/// (Ctrl-C)".
-std::string ShortReason(std::string_view reason);
+/// Returns the reason why a generation ended in a few words: "node2 left (Ctrl-C)".
+std::string InAFewWords(const rendezvous::Cause& cause);
 
 class RegroupLine {
  public:
-  /// A generation of so many workers ended here.
-  void Ended(std::string_view reason, int workers, TimePoint now);
-  /// The next one begins.
+  /// Records that a generation of `workers` workers ended here.
+  void Ended(const rendezvous::Cause& cause, int workers, TimePoint now);
+  /// Records that the next generation begins.
   void Entered(int workers);
-  /// So many steps are finished: the line, once after Entered.
+  /// Records that `steps` steps are finished. Returns the line, once after each Entered.
   std::optional<std::string> OnSteps(int64_t steps, TimePoint now);
 
+  /// Returns why the last generation ended; "" once OnSteps has returned the line.
+  const std::string& reason() const { return reason_; }
   bool operator==(const RegroupLine&) const = default;
 
  private:
-  std::string reason_;  // "": nothing to tell
+  std::string reason_;  // "": nothing to report
   int before_ = 0, after_ = 0;
   bool entered_ = false;
   TimePoint ended_;

@@ -1,5 +1,5 @@
-// This node's contact with the rendezvous service, as far as is known: whether it is there, and how long
-// others are sure to wait for this node when it is not. A value; the time is an argument.
+// This node's contact with the rendezvous service: whether it is connected, and how long the others certainly
+// wait for this node if it is not. A value; the time is an argument.
 #pragma once
 
 #include <optional>
@@ -11,34 +11,32 @@ namespace mtrun::launcher {
 
 class ServiceLink {
  public:
-  /// So long a node whose workers are done waits for a service that is away, where there is no lease.
+  /// How long a node whose workers are done waits for a lost service if it has no lease.
   static constexpr Duration kPatience = std::chrono::seconds(30);
 
-  /// `join_deadline`: for the first connection. `lease`: its length, zero for none.
+  /// `join_deadline`: for the first connection. `lease`: its length; zero if there is none.
   ServiceLink(TimePoint join_deadline, Duration lease)
       : patience_(lease > Duration::zero() ? lease : kPatience), join_deadline_(join_deadline) {}
 
-  /// True for the first connection.
+  /// Returns true for the first connection.
   bool Connected();
-  /// `join_timeout`: of a node that was in no generation yet; it waits for another service as it did for the
-  /// first. Else zero.
+  /// `join_timeout`: nonzero if the node was in no generation yet; it then waits as for the first service.
   void Disconnected(TimePoint now, Duration join_timeout = Duration::zero());
   bool connected() const { return connected_; }
-  /// When a node that only wants to be told how the job ended waits no longer; nothing while there is a
-  /// service.
+  /// When a node that only waits for the job's outcome gives up; nullopt while connected.
   const std::optional<TimePoint>& gives_up() const { return gives_up_; }
-  Duration patience() const { return patience_; }
-  /// The service has heard this node. True when the lease had ended.
+  Duration timeout() const { return patience_; }
+  /// Records that the service has received a message of this node. Returns true if the lease had ended.
   bool Leased(TimePoint ends);
 
   const std::optional<TimePoint>& join_deadline() const { return join_deadline_; }
-  /// Nothing where no lease was given, and once its end was taken.
+  /// nullopt if no lease was granted, or after TakeLeaseEnd has returned true.
   const std::optional<TimePoint>& lease_ends() const { return lease_ends_; }
   bool JoinTimedOut(TimePoint now) const { return join_deadline_ && now >= *join_deadline_; }
-  /// The lease has ended. Said once.
+  /// Returns whether the lease has ended; true once.
   bool TakeLeaseEnd(TimePoint now);
 
-  /// It was that of a generation which has ended, and is nobody's any more.
+  /// Drops the lease of a generation that has ended.
   void ForgetLease() { lease_ends_.reset(); }
 
   std::string Describe() const;

@@ -6,48 +6,48 @@
 #include <vector>
 
 #include "launcher/core/worker_slots.h"
-#include "rendezvous/types.h"
+#include "rendezvous/wire/types.h"
 
 namespace mtrun::launcher {
 
 class WarmPool {
  public:
-  /// So many workers in a row may exit in one slot during start-up.
+  /// Limit of consecutive exits during start-up in one slot.
   static constexpr int kMaxEarlyExits = 3;
 
   enum class AfterExit {
-    kRetry,           // another process is started there
-    kGiveUpSlot,      // the others continue without it
-    kGiveUpNode,      // nothing can be trained here
-    kNothingToTrain,  // it had something else to do (--help): this mtrun ends with 0
+    kRetry,           // start another process in the slot
+    kGiveUpSlot,      // the others continue without this slot
+    kGiveUpNode,      // nothing can be trained on this node
+    kNothingToTrain,  // the program had another task (--help): this mtrun exits with 0
   };
 
-  /// For slots 0 to `slots` - 1; the counts outlive the processes.
+  /// Serves slots 0 to `slots` - 1; the counts outlive the processes.
   explicit WarmPool(int slots) : early_exits_(static_cast<size_t>(slots)) {}
 
-  /// The worker takes part in a generation: its slot is good.
+  /// Records that the worker is in a generation: its slot works.
   void OnReady(int local_rank) { early_exits_.at(static_cast<size_t>(local_rank)) = 0; }
-  /// A worker without a rank exited. `wrong_settings`: no other process will do better. Marks the slot as
-  /// given up where that follows.
+  /// Handles the exit of a worker without a rank. `wrong_settings`: any other process would fail too. Marks
+  /// the slot as given up if no other process is to be tried.
   AfterExit OnExit(int local_rank, bool wrong_settings, WorkerSlots* slots);
 
-  /// Workers to offer while no generation runs: none until a member of the last one is alive or all are warm.
+  /// Returns the workers to offer while no generation runs: 0 if no member is alive and not all are warm.
   static int OfferWhileRegrouping(const WorkerSlots& slots);
-  /// Workers to offer beside a running generation that has `now` of them: the fresh join all together.
+  /// Returns the workers to offer during a generation of `now` workers: all fresh ones join together.
   static int OfferWhileRunning(const WorkerSlots& slots, int now);
 
-  /// By the last offer.
+  /// Workers in the last offer.
   int offered = 0;
 
   std::string Describe() const;
   bool operator==(const WarmPool&) const = default;
 
  private:
-  std::vector<int> early_exits_;  // by slot, since a worker of it last took part
+  std::vector<int> early_exits_;  // by slot, since its last OnReady
 };
 
-/// What a worker finds in its environment before there is a generation for it: this node alone, in a
-/// generation of `number`. It believes the channel.
+/// Returns the assignment for the environment of a worker that has no generation yet: this node alone, in a
+/// generation of `number`. The worker trusts the channel rather than this.
 rendezvous::Assignment PlaceholderAssignment(const rendezvous::Offer& offer, uint64_t number,
                                              int restart_count);
 

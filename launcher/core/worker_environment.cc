@@ -6,17 +6,30 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/data_key.h"
+#include "base/link_zone.h"
+#include "base/own_launch.h"
+#include "base/port_range.h"
 #include "base/status_macros.h"
 #include "base/token.h"
 
 namespace mtrun::launcher {
+namespace {
+
+constexpr char kCudaDevices[] = "CUDA_VISIBLE_DEVICES", kHipDevices[] = "HIP_VISIBLE_DEVICES";
+
+}  // namespace
 
 bool NeedsOmpThreads(const EnvironmentMap& parent, int workers) {
   return workers > 1 && !parent.contains("OMP_NUM_THREADS");
 }
 
+std::string DevicesVariable(const EnvironmentMap& parent) {
+  const auto hip = parent.find(kHipDevices);
+  return hip != parent.end() && !hip->second.empty() ? kHipDevices : kCudaDevices;
+}
+
 std::string DeviceOf(const EnvironmentMap& parent, int local_rank) {
-  const auto found = parent.find("CUDA_VISIBLE_DEVICES");
+  const auto found = parent.find(DevicesVariable(parent));
   if (found == parent.end()) return absl::StrCat(local_rank);
   const std::vector<absl::string_view> entries = absl::StrSplit(found->second, ',');
   const auto place = static_cast<size_t>(local_rank);
@@ -43,7 +56,7 @@ WorkerEnv MakeWorkerEnv(const rendezvous::Assignment& assignment, size_t member,
     if (i < member) worker.role_rank += assignment.members[i].workers;
   }
   worker.role_name = self.role;
-  worker.master_addr = assignment.master_address;
+  worker.master_addr = WithZone(assignment.master_address, node.zone);
   worker.master_port = assignment.master_port;
   worker.restart_count = assignment.restart_count;
   worker.max_restarts = node.max_restarts;
@@ -57,14 +70,13 @@ WorkerEnv MakeWorkerEnv(const rendezvous::Assignment& assignment, size_t member,
 
 EnvironmentMap CommonEnvironment(const NodeContext& node) {
   EnvironmentMap environment = node.parent;
-  // Workers have secrets of their own, of one generation; of the cluster's token they get what opens data
-  // servers.
+  // Workers have their own secrets. They get only a key derived from the cluster's token, for data servers.
   const auto token = environment.find(kTokenVariable);
   if (token != environment.end() && !token->second.empty())
     environment.try_emplace(kDataKeyVariable,
                             DataKeyOf(std::string(absl::StripAsciiWhitespace(token->second))));
   environment.erase(kTokenVariable);
-  // Of the job around, where mtrun itself is in a worker: without them a worker has no lease and any port.
+  // Settings of an outer job, if mtrun runs in a worker: without them a worker has no lease and any port.
   environment.erase("MTRUN_LEASE");
   environment.erase(kPortRangeVariable);
   if (node.set_omp) environment.insert_or_assign("OMP_NUM_THREADS", std::string("1"));
@@ -74,27 +86,26 @@ EnvironmentMap CommonEnvironment(const NodeContext& node) {
 EnvironmentMap MakeEnvironment(const WorkerEnv& worker, const NodeContext& node) {
   EnvironmentMap environment = CommonEnvironment(node);
   for (auto& [name, value] : ToEnvironment(worker)) environment[name] = value;
-  if (node.agent_store) environment.insert_or_assign("TORCHELASTIC_USE_AGENT_STORE", std::string("True"));
-  // What a trainer derives its global batch from: what was asked for, never what happened to arrive.
-  environment["MTRUN_CONFIGURED_WORLD"] = absl::StrCat(node.configured_world);
-  // What a trainer's last checkpoint must fit into.
-  environment["MTRUN_SHUTDOWN_TIMEOUT"] = absl::StrCat(ToSeconds(node.shutdown_timeout));
-  if (!node.port_range.any()) environment[kPortRangeVariable] = ToText(node.port_range);
+  for (const auto& [name, value] : node.flags) environment[name] = value;
+  environment["MTRUN_STEP"] = StepOf(environment);
+  environment["MTRUN_WORKER"] = PlaceOf(environment);
   environment.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   if (!node.interface.empty()) {
-    environment.try_emplace("NCCL_SOCKET_IFNAME", absl::StrCat("=", node.interface));  // without "=" a prefix
+    // "=": not as a prefix.
+    if (node.for_nccl) environment.try_emplace("NCCL_SOCKET_IFNAME", absl::StrCat("=", node.interface));
     environment.try_emplace("GLOO_SOCKET_IFNAME", node.interface);
   }
   if (node.virtual_local_rank) {
     environment.insert_or_assign("LOCAL_RANK", std::string("0"));  // GCC 12 warns about =
-    environment["CUDA_VISIBLE_DEVICES"] = DeviceOf(node.parent, worker.local_rank);
+    environment[kCudaDevices] = DeviceOf(node.parent, worker.local_rank);
+    environment[DevicesVariable(node.parent)] = environment[kCudaDevices];
   }
   if (!node.timer_file.empty()) environment["TORCHELASTIC_TIMER_FILE"] = node.timer_file;
   return environment;
 }
 
 channel::Assignment MakeChannelAssignment(const rendezvous::Assignment& assignment, size_t member,
-                                          int local_rank, int rank) {
+                                          int local_rank, int rank, const std::string& zone) {
   const rendezvous::Member& self = assignment.members[member];
   channel::Assignment news;
   news.generation = assignment.generation;
@@ -104,7 +115,7 @@ channel::Assignment MakeChannelAssignment(const rendezvous::Assignment& assignme
   news.local_world_size = self.workers;
   news.node_rank = self.node_rank;
   for (const rendezvous::Member& peer : assignment.members) {
-    news.peers.push_back({peer.host, peer.address, peer.first_rank, peer.workers});
+    news.peers.push_back({peer.host, WithZone(peer.address, zone), peer.first_rank, peer.workers});
   }
   return news;
 }

@@ -1,5 +1,4 @@
-// This node's workers, a slot each by local rank: what each has said and how far its process is. A value: no
-// clock, no process, no effect.
+// This node's workers, one slot per local rank: their reports and process states. A value without effects.
 #pragma once
 
 #include <optional>
@@ -13,21 +12,21 @@
 namespace mtrun::launcher {
 
 struct WorkerSlot {
-  enum class Life { kRunning, kExited, kGone };  // gone: nothing of its process group is left either
+  enum class Life { kRunning, kExited, kGone };  // gone: its process group is empty too
   Life life = Life::kRunning;
   bool said_hello = false;
-  bool cooperative = false;   // says its hello
-  bool presumed = false;      // takes the place of a cooperative one and has not said hello yet
-  bool due = false;           // a fresh process is wanted here once nothing of the old one is left
-  int rank = -1;              // of the generation that runs, or (regrouping) of the last; -1: it has none
-  bool warm = false;          // has prepared everything, before its first assignment
-  bool given_up = false;      // no other process is tried here
-  bool said_ready = false;    // takes part in a generation
-  bool connected = false;     // has a group of the generation that runs
-  bool said_done = false;     // and is cooperative: its result is safe, its exit does not matter
+  bool cooperative = false;   // according to its hello
+  bool presumed = false;      // replaces a cooperative worker and has not said hello yet
+  bool due = false;           // needs a fresh process as soon as the old one's group is empty
+  int rank = -1;              // in the running generation, or (regrouping) in the last; -1: none
+  bool warm = false;          // prepared everything before its first assignment
+  bool given_up = false;      // no further process is tried here
+  bool said_ready = false;    // joined a generation
+  bool connected = false;     // has its collective group in the running generation
+  bool said_done = false;     // and is cooperative: its result is safe, its exit status is irrelevant
   bool said_leaving = false;  // and is cooperative
-  bool exited_well = false;   // as a member of the generation that runs
-  int exit_code = -1;         // of a process that ended by itself; -1: it runs, or a signal ended it
+  bool exited_well = false;   // as a member of the running generation
+  int exit_code = -1;         // of a process that exited by itself; -1: it runs, or was killed by a signal
 
   bool running() const { return life == Life::kRunning; }
   bool member() const { return rank >= 0; }
@@ -39,62 +38,61 @@ struct WorkerSlot {
 
 class WorkerSlots {
  public:
-  /// `host` is for names. With `warm_up` the workers are trainers: a fresh one is believed to be cooperative.
+  /// `host` is for names. If `warm_up` is set the workers are trainers: a fresh one is presumed cooperative.
   explicit WorkerSlots(std::string host, bool warm_up = false) : host_(std::move(host)), warm_up_(warm_up) {}
 
   bool empty() const { return slots_.empty(); }
   int size() const { return static_cast<int>(slots_.size()); }
-  /// Nothing when there is no such slot.
+  /// Returns null if the slot does not exist.
   WorkerSlot* Find(int local_rank);
   WorkerSlot& operator[](int local_rank) { return slots_.at(static_cast<size_t>(local_rank)); }
   const WorkerSlot& operator[](int local_rank) const { return slots_.at(static_cast<size_t>(local_rank)); }
 
-  /// `count` slots without a process.
+  /// Makes `count` slots without a process.
   void Reset(int count);
   void Clear();
-  /// Gives `count` of the workers the ranks from `first_rank`, in order of local rank: those who were in the
-  /// last generation first, then those who are warm, then those who can still become so.
+  /// Gives `count` of the workers the ranks from `first_rank`, in order of local rank: first members of the
+  /// last generation, then warm workers, then those that can still become warm.
   void AssignRanks(int count, int first_rank);
-  /// The generation is over: the dead lose their ranks, nobody is done.
+  /// Ends the generation: dead workers lose their ranks, and no worker is done.
   void EndGeneration();
-  /// The slot gets a fresh process. `presumed`: it is believed to be cooperative until its own hello.
+  /// Marks the slot as running a fresh process. `presumed`: it counts as cooperative until its own hello.
   void Start(int local_rank, bool presumed);
 
-  /// Members whose process is to be replaced and of which nothing is left.
+  /// Returns the members whose process needs replacing and whose process group is empty.
   std::vector<int> Due() const;
-  /// Slots whose worker is gone; not those that were given up, nor those of whose death a generation still
-  /// has to hear.
+  /// Returns slots without a process, except given-up ones and members whose exit must still be reported.
   std::vector<int> Vacant() const;
-  /// Who listens: running and greeted.
+  /// Returns the workers that can be sent messages: running, and their hello was received.
   std::vector<int> Listening() const;
   std::vector<int> Members() const;
-  /// -1: none has it.
+  /// Returns -1 if no worker has the rank.
   int LocalRankOf(int rank) const;
-  /// Running without a rank.
+  /// Returns the running workers without a rank.
   std::vector<int> Idle() const;
 
   bool AllAtLeast(WorkerSlot::Life life) const;
   bool AllMembersDone() const;
-  /// Every member's result is safe whatever becomes of its process.
+  /// Returns whether every member's result is safe, whatever happens to its process.
   bool AllMembersSafe() const;
   bool AllOut() const;
   bool AnyMemberOut() const;
   bool AnyMemberRunning() const;
-  /// Nobody who runs would end with its generation.
+  /// Returns whether all running workers outlive their generation.
   bool AllRegroup() const;
-  /// Somebody runs here, and everybody who does outlives a generation.
+  /// Returns whether a worker runs here and all running workers outlive their generation.
   bool Cooperative() const;
-  /// There are members, and each left or was done, and exited with 0.
+  /// Returns whether there are members, and each left or was done and exited with 0.
   bool AllMembersLeftWell() const;
-  /// The one status but 0 with which workers that left or were done have exited; 0 where there is none, where
-  /// there are several, or where a signal ended one.
+  /// Returns the one nonzero exit status of the workers that left or were done; 0 if there is none, if there
+  /// are several, or if a signal killed one.
   int StatusOfLeavers() const;
 
-  /// What dead workers left must be gone by then.
+  /// Deadline for the leftover processes of dead workers.
   const std::optional<TimePoint>& leftovers_deadline() const { return leftovers_deadline_; }
   void AwaitLeftovers(TimePoint deadline) { leftovers_deadline_ = deadline; }
   void ForgetLeftovers() { leftovers_deadline_.reset(); }
-  /// Slots that are due count as gone.
+  /// Treats slots that are due as gone.
   void GiveUpOnLeftovers();
   void GiveUpOnAll();
 

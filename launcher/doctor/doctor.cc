@@ -15,21 +15,21 @@
 namespace mtrun::launcher {
 namespace {
 
-/// Every endpoint of the list that was given.
+/// Probes every given endpoint.
 std::vector<EndpointFacts> TryEndpoints(const Options& options, const LimitFacts& limits) {
   std::vector<EndpointFacts> tried;
   for (const std::string& text : options.asked) {
     tried.push_back(Reach(ParseEndpoint(text).value_or(Endpoint{})));
     EndpointFacts& facts = tried.back();
     if (facts.answering.empty()) continue;
-    facts.not_asked = "there is no room for it (open files, processes)";
+    facts.not_asked = "the limits of open files or processes do not allow it";
     if (HasRoomToAsk(limits)) AskService({options.insecure, {options.token_file, /*weak=*/true}}, &facts);
   }
   return tried;
 }
 
-/// The port that an mtrun here would listen on as the job's host: the default without an endpoint, 0 where
-/// the endpoint is another machine's, or somebody answers there.
+/// Returns the port on which an mtrun here would listen as the job's host: the default if no endpoint is
+/// given; 0 if the endpoint is on another machine or already served.
 int PortToHost(const std::vector<EndpointFacts>& endpoints) {
   if (endpoints.empty()) return kDefaultEndpointPort;
   for (const EndpointFacts& facts : endpoints)
@@ -42,9 +42,11 @@ int PortToHost(const std::vector<EndpointFacts>& endpoints) {
 int RunDoctor(const Options& options, const EnvironmentMap& environment) {
   const HostFacts host = LookAtHost(options.log_dir, environment);
   const std::vector<EndpointFacts> endpoints = TryEndpoints(options, host.limits);
-  const bool several = std::any_of(endpoints.begin(), endpoints.end(), [](const EndpointFacts& facts) {
-    return !IsLoopback(facts.endpoint.host);
-  });
+  // The job's host may be told localhost.
+  const bool several = options.job.max_nodes > 1 ||
+                       std::any_of(endpoints.begin(), endpoints.end(), [](const EndpointFacts& facts) {
+                         return !IsLoopback(facts.endpoint.host);
+                       });
   Findings findings = JudgeNode(LookAtNode(options, environment, several, PortToHost(endpoints)));
   const auto add = [&](const Findings& more) { findings.insert(findings.end(), more.begin(), more.end()); };
   add(JudgeHost(host));

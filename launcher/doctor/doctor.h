@@ -1,4 +1,4 @@
-// mtrun --doctor [ENDPOINT]: what this machine, and the way to a service, lack for a job.
+// mtrun --doctor [ENDPOINT]: finds what this machine and the path to a service lack for a job.
 #pragma once
 
 #include "base/worker_env.h"
@@ -6,8 +6,8 @@
 
 namespace mtrun::launcher {
 
-/// Prints a line a finding; the exit status of mtrun. Changes nothing, makes no token, blocks for some
-/// seconds at most unless the system's resolver does.
+/// Prints one line per finding; returns mtrun's exit status. Changes nothing and makes no token. Blocks for a
+/// few seconds at most, unless the system's resolver takes longer.
 int RunDoctor(const Options& options, const EnvironmentMap& environment);
 
 }  // namespace mtrun::launcher

@@ -1,6 +1,6 @@
 #include "launcher/doctor/endpoint_facts.h"
 
-#include <linux/tcp.h>  // what <netinet/tcp.h> has lacks some fields
+#include <linux/tcp.h>  // <netinet/tcp.h> lacks some fields
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -15,9 +15,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix.h"
 #include "launcher/net/interfaces.h"
+#include "rendezvous/client/status_client.h"
 #include "rendezvous/service/address_list.h"
 #include "rendezvous/service/listen_addresses.h"
-#include "rendezvous/status_client.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -25,14 +25,14 @@ namespace {
 constexpr int kPatienceMs = 3000;
 constexpr Duration kAnswerPatience = std::chrono::seconds(5);
 
-/// "connection refused", for a sentence.
+/// Returns "connection refused", for use in a sentence.
 std::string Words(int error) {
   std::string text = strerror(error);
   if (!text.empty()) text[0] = absl::ascii_tolower(static_cast<unsigned char>(text[0]));
   return text;
 }
 
-/// 0 once it is connected, else errno.
+/// Returns 0 if it connects, otherwise errno.
 int Connect(const UniqueFd& socket, const addrinfo& address) {
   if (!socket.valid()) return errno;
   if (connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0) return 0;
@@ -45,7 +45,7 @@ int Connect(const UniqueFd& socket, const addrinfo& address) {
   return error;
 }
 
-/// As the kernel measured it while it connected.
+/// Returns the round trip time that the kernel measured while connecting.
 Duration RoundTrip(const UniqueFd& socket) {
   tcp_info info = {};
   socklen_t size = sizeof info;

@@ -1,19 +1,18 @@
-// Tries an endpoint for mtrun --doctor: its name, a connection, the service, the size of packets. Asks nobody
-// else.
+// Probes an endpoint for mtrun --doctor: name, connection, service, packet size. Contacts no other machine.
 #pragma once
 
 #include <string>
 
 #include "launcher/doctor/endpoint_findings.h"
-#include "rendezvous/credentials.h"
+#include "rendezvous/client/credentials.h"
 
 namespace mtrun::launcher {
 
-/// Name and connection: fills in all up to the service. Blocks for at most 3 s an address, and as long as the
-/// system's resolver does.
+/// Resolves the name and connects: fills in everything before the service. Blocks for at most 3 s per
+/// address, plus the time of the system's resolver.
 EndpointFacts Reach(const Endpoint& endpoint);
 
-/// Asks the service that answers there; REQUIRES facts->answering.
+/// Queries the service there; REQUIRES facts->answering.
 void AskService(const rendezvous::Credentials& credentials, EndpointFacts* facts);
 
 }  // namespace mtrun::launcher

@@ -13,29 +13,29 @@ namespace {
 constexpr Duration kSlowName = std::chrono::seconds(1);
 constexpr Duration kSlowRoundTrip = std::chrono::milliseconds(100);
 constexpr Duration kClocksApart = std::chrono::seconds(1);
-constexpr double kSlowBitsPerSecond = 0.5e9;  // less than Gigabit Ethernet, with room for a busy one
+constexpr double kSlowBitsPerSecond = 0.5e9;  // below Gigabit Ethernet, with a margin for a busy one
 
 std::string Milliseconds(Duration duration) { return absl::StrFormat("%.3g ms", ToSeconds(duration) * 1000); }
 
-/// Where nobody can be reached.
+/// Finding for an endpoint that cannot be reached.
 Finding JudgeSilence(const EndpointFacts& facts) {
   const std::string endpoint = ToText(facts.endpoint);
   if (facts.addresses.empty()) {
     return {Health::kFail, "endpoint", absl::StrCat(endpoint, ": the name does not resolve"),
-            "look for a typo, or give an address"};
+            "check the spelling, or give an address"};
   }
   if (facts.here) {
     return {Health::kOk, "endpoint",
-            absl::StrCat("nobody listens at ", endpoint,
-                         " yet, which is this machine: an mtrun here would host it")};
+            absl::StrCat("nothing listens at ", endpoint,
+                         " yet; it is this machine, so an mtrun here would host it")};
   }
   const bool refused = facts.error == "connection refused";
-  std::string found = absl::StrCat("nobody answers at ", endpoint);
+  std::string found = absl::StrCat("nothing answers at ", endpoint);
   if (facts.addresses != std::vector{facts.endpoint.host})
     absl::StrAppend(&found, " (", absl::StrJoin(facts.addresses, ", "), ")");
   return {Health::kFail, "endpoint", absl::StrCat(found, ": ", facts.error),
-          refused ? "start mtrdzv or that node's mtrun first, and look at the port's number"
-                  : "look at the address, the cable and the firewalls in between"};
+          refused ? "start mtrdzv or that node's mtrun first, and check the port number"
+                  : "check the address, the cable and the firewalls in between"};
 }
 
 Finding JudgeReach(const EndpointFacts& facts) {
@@ -51,10 +51,11 @@ Finding JudgeReach(const EndpointFacts& facts) {
   if (facts.resolving >= kSlowName) {
     return {Health::kWarn, "endpoint",
             absl::StrCat(found, "; its name took ", HumanDuration(facts.resolving)),
-            "look at the name servers in /etc/resolv.conf"};
+            "check the name servers in /etc/resolv.conf"};
   }
   if (facts.round_trip >= kSlowRoundTrip)
-    return {Health::kWarn, "endpoint", found, "this is far: each all-reduce takes several of these"};
+    return {Health::kWarn, "endpoint", found,
+            "the network is slow: each all-reduce takes several round trips"};
   return {Health::kOk, "endpoint", found};
 }
 
@@ -64,24 +65,25 @@ Finding JudgeService(const EndpointFacts& facts) {
   const ServiceFacts& service = *facts.service;
   if (!service.status.ok()) return {Health::kFail, kSubject, std::string(service.status.message())};
   const std::string found = absl::StrCat(
-      facts.insecure ? "it takes whoever comes, without TLS" : "TLS, and the token fits", ", up for ",
+      facts.insecure ? "it accepts every client, without TLS" : "TLS, and the token matches", ", up for ",
       HumanDuration(service.uptime), ", ", Counted(static_cast<int64_t>(service.jobs), "job"));
   if (facts.insecure)
-    return {Health::kWarn, kSubject, found, "leave --insecure out on a network that others use"};
+    return {Health::kWarn, kSubject, found, "do not use --insecure on a network that others use"};
   return {Health::kOk, kSubject, found};
 }
 
 Finding JudgeClocks(const ServiceFacts& service) {
   constexpr char kSubject[] = "its clock";
-  if (!service.tells_time) return {Health::kOk, kSubject, "not told: the service is of an older mtrun"};
+  if (!service.tells_time) return {Health::kOk, kSubject, "not known: the service is of an older mtrun"};
   const bool ahead = service.clock_ahead > Duration::zero();
   const Duration apart = ahead ? service.clock_ahead : -service.clock_ahead;
   if (apart <= service.clock_doubt)
-    return {Health::kOk, kSubject, absl::StrCat("agrees to ", Milliseconds(service.clock_doubt))};
+    return {Health::kOk, kSubject, absl::StrCat("agrees within ", Milliseconds(service.clock_doubt))};
   const std::string found =
       absl::StrCat("this machine is ", HumanDuration(apart), ahead ? " ahead" : " behind");
   if (apart < kClocksApart) return {Health::kOk, kSubject, found};
-  return {Health::kWarn, kSubject, absl::StrCat(found, "; the root cause of a failure goes by clocks"),
+  return {Health::kWarn, kSubject,
+          absl::StrCat(found, "; the root cause of a failure is found by comparing clocks"),
           "run chrony or systemd-timesyncd on both"};
 }
 
@@ -97,7 +99,7 @@ Finding JudgeMtu(const EndpointFacts& facts) {
   }
   std::string found = mtu.proof == MtuProof::kArrives
                           ? absl::StrCat(bytes, ", and packets of that size arrive")
-                          : absl::StrCat(bytes, " as far as known: its host answers no probe");
+                          : absl::StrCat(bytes, " as far as known: its host does not answer probes");
   if (facts.interface_mtu > mtu.bytes) {
     return {Health::kWarn, kSubject, absl::StrCat(found, "; ", facts.interface, " has ", facts.interface_mtu),
             "give it that MTU too, or let every switch on the way pass jumbo frames"};
@@ -105,7 +107,7 @@ Finding JudgeMtu(const EndpointFacts& facts) {
   return {Health::kOk, kSubject, found};
 }
 
-/// Of one connection: more of them may be faster.
+/// Measures one connection: several may be faster.
 Finding JudgeBandwidth(const ServiceFacts& service) {
   constexpr char kSubject[] = "bandwidth";
   if (!service.throughput.ok()) {
@@ -120,7 +122,7 @@ Finding JudgeBandwidth(const ServiceFacts& service) {
                                             bits_per_second / (many ? 1e9 : 1e6), many ? "Gbit/s" : "Mbit/s");
   if (bits_per_second >= kSlowBitsPerSecond) return {Health::kOk, kSubject, found};
   return {Health::kWarn, kSubject, found,
-          "look at the link's speed (ethtool), or name a faster interface (--local_addr)"};
+          "check the link's speed (ethtool), or name a faster interface (--local_addr)"};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What mtrun --doctor makes of the way to an endpoint and of the service there. Pure.
+// Findings of mtrun --doctor about the path to an endpoint and the service there. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,40 +11,40 @@
 #include "base/endpoint.h"
 #include "launcher/doctor/finding.h"
 #include "launcher/doctor/path_mtu.h"
-#include "rendezvous/measure_client.h"
+#include "rendezvous/client/measure_client.h"
 
 namespace mtrun::launcher {
 
-/// What the service has said.
+/// Answers of the service.
 struct ServiceFacts {
-  absl::Status status = absl::OkStatus();  // why it has not
+  absl::Status status = absl::OkStatus();  // error if it did not answer
   Duration uptime = Duration::zero();
   size_t jobs = 0;
   bool tells_time = false;
-  Duration clock_ahead = Duration::zero();  // how much this machine's clock is ahead of its
-  Duration clock_doubt = Duration::zero();  // half of what the question took
+  Duration clock_ahead = Duration::zero();  // this machine's clock minus the service's
+  Duration clock_doubt = Duration::zero();  // half of the query's duration
   absl::StatusOr<rendezvous::Throughput> throughput = absl::UnknownError("it was not tried");
 };
 
 struct EndpointFacts {
   Endpoint endpoint;
-  std::vector<std::string> addresses = {};  // that its name leads to
+  std::vector<std::string> addresses = {};  // to which its name resolves
   Duration resolving = Duration::zero();
-  bool here = false;           // one of them is this machine's
-  std::string answering = {};  // the first address that takes a connection, "" for none
-  std::string failed = {};     // the last of those that do not, "" for none
-  std::string error = {};      // and why
+  bool here = false;           // one of them belongs to this machine
+  std::string answering = {};  // first address that accepts a connection, "" for none
+  std::string failed = {};     // last address that does not, "" for none
+  std::string error = {};      // and its error
   Duration round_trip = Duration::zero();
-  std::string own_address = {};  // from which this machine reaches it
-  std::string interface = {};    // with that address, "" on loopback
+  std::string own_address = {};  // local address of the connection
+  std::string interface = {};    // interface with that address, "" on loopback
   int interface_mtu = 0;         // 0: unknown
   PathMtu mtu = {};
-  bool insecure = false;                     // it was asked without a token
-  std::optional<ServiceFacts> service = {};  // nothing: it was not asked
-  std::string not_asked = {};                // why
+  bool insecure = false;                     // the query used no token
+  std::optional<ServiceFacts> service = {};  // nullopt: not queried
+  std::string not_asked = {};                // reason for that
 };
 
-/// One line where nobody can be reached, else one for each thing that was measured.
+/// Returns one line if no address accepts a connection, otherwise one per measurement.
 Findings JudgeEndpoint(const EndpointFacts& facts);
 
 }  // namespace mtrun::launcher

@@ -1,4 +1,4 @@
-// What mtrun --doctor says of one thing. A value; pure.
+// One finding of mtrun --doctor. A value; pure.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@ enum class Health { kOk, kWarn, kFail };
 struct Finding {
   Health health = Health::kOk;
   std::string subject;    // "token"
-  std::string found;      // what is there
-  std::string mend = {};  // what to do about it, "" for nothing
+  std::string found;      // observed state
+  std::string mend = {};  // remedy, "" for none
   bool operator==(const Finding&) const = default;
 };
 using Findings = std::vector<Finding>;
 
-/// A line each, in aligned columns: "warn  token   none yet: `mtrun --new_token` makes one".
+/// Returns one line per finding, in aligned columns: "warn  token   none yet: `mtrun --new_token` makes one".
 std::string Render(const Findings& findings, bool colours);
-/// 1 if something fails, else 0.
+/// Returns 1 if a finding is kFail, otherwise 0.
 int ExitStatusOf(const Findings& findings);
 
-/// "512 bytes", "64 KiB", "1.5 GiB".
+/// Returns "512 bytes", "64 KiB", "1.5 GiB".
 std::string HumanBytes(uint64_t bytes);
 
 }  // namespace mtrun::launcher

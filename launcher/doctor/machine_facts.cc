@@ -38,7 +38,7 @@ std::string Text(const std::string& path) { return ReadFile(path).value_or(""); 
 
 uint64_t LimitOf(rlim_t limit) { return limit == RLIM_INFINITY ? kNoLimit : limit; }
 
-/// The number behind "Threads:" and the like; 0 for none.
+/// Returns the number after "Threads:" and the like; 0 for none.
 uint64_t FieldOf(const std::string& status, absl::string_view field) {
   for (absl::string_view line : absl::StrSplit(status, '\n')) {
     if (!absl::ConsumePrefix(&line, field)) continue;
@@ -50,7 +50,7 @@ uint64_t FieldOf(const std::string& status, absl::string_view field) {
   return 0;
 }
 
-/// Processes and threads of this user, as the kernel counts them.
+/// Returns the number of this user's processes and threads, as the kernel counts them.
 uint64_t ThreadsOfUser(const std::string& root) {
   uint64_t threads = 0;
   for (const std::string& name : NamesIn(root + "/proc")) {
@@ -65,7 +65,7 @@ uint64_t Rest(uint64_t limit, uint64_t used) {
   return limit == kNoLimit ? limit : limit - std::min(limit, used);
 }
 
-/// Of one control group.
+/// Returns how many more processes one control group allows.
 uint64_t RoomIn(const std::string& folder) {
   uint64_t most = 0, used = 0;
   if (!absl::SimpleAtoi(Text(folder + "/pids.max"), &most)) return kNoLimit;  // "max", or no such file
@@ -77,7 +77,7 @@ LimitFacts LookAtLimits(const std::string& root) {
   facts.worker_files = LimitOf(InheritedFileLimit().rlim_cur);
   facts.own_files = LimitOf(InheritedFileLimit().rlim_max);
   rlimit limit = {};
-  // The kernel lets root start any number.
+  // The kernel does not limit root.
   if (geteuid() != 0 && getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     facts.processes = Rest(limit.rlim_cur, ThreadsOfUser(root));
     facts.processes_from = "ulimit -u";
@@ -96,8 +96,8 @@ uint64_t FreeBytes(const std::string& path) {
   return bytes.ok() ? static_cast<uint64_t>(std::max<int64_t>(*bytes, 0)) : 0;
 }
 
-/// Why nothing can be made in `folder`, 0 where something can. Of a file without a name nothing is left, but
-/// not every file system has them.
+/// Returns 0 if a file can be made in `folder`, otherwise errno. A file without a name leaves nothing behind,
+/// but some file systems do not support it.
 int TryToWrite(const std::string& folder) {
   const UniqueFd file(open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (file.valid()) return write(file.get(), "x", 1) == 1 ? 0 : errno;
@@ -166,7 +166,7 @@ FolderFacts LookAtFolder(const std::string& holds, const std::string& path, bool
   fs::path there = fs::absolute(path, error);
   while (!fs::exists(there, error) && there.has_relative_path()) there = there.parent_path();
   if (!fs::is_directory(there, error)) {
-    facts.error = absl::StrCat(there.string(), " is no folder");
+    facts.error = absl::StrCat(there.string(), " is not a folder");
   } else if (const int why = TryToWrite(there); why != 0 && why != ENOSPC) {
     facts.error =
         std::string(ErrnoStatus(why, absl::StrCat(there == path ? "write to " : "make ", path)).message());

@@ -1,4 +1,4 @@
-// Looks at this machine for mtrun --doctor. Leaves nothing behind.
+// Examines this machine for mtrun --doctor. Leaves nothing behind.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace mtrun::launcher {
 
-/// `log_dir`: --log_dir, "" for none. `root`: files below it are read for what processes and GPUs there are;
-/// "" for this machine, a folder with proc/, dev/ and sys/ in tests.
+/// `log_dir`: --log_dir, "" for none. `root`: the folder below which processes and GPUs are looked up: "" for
+/// this machine, a folder with proc/, dev/ and sys/ in tests.
 HostFacts LookAtHost(const std::string& log_dir, const EnvironmentMap& environment,
                      const std::string& root = "");
 
-/// Whether mtrun could write there; of a folder that it would make, where that would be.
+/// Examines whether mtrun could write to the folder, or if it does not exist to its nearest existing parent.
 FolderFacts LookAtFolder(const std::string& holds, const std::string& path, bool given);
 
-/// Further processes that the control groups of this process allow; kNoLimit where none says.
+/// Returns how many more processes this process's control groups allow; kNoLimit if none has a limit.
 uint64_t ProcessesOfGroups(const std::string& root);
 
 }  // namespace mtrun::launcher

@@ -8,12 +8,12 @@
 namespace mtrun::launcher {
 namespace {
 
-// An mtrun that hosts has 32 files open, 6 more for each worker, and one or more for each node that it
-// serves.
+// An mtrun that hosts has 32 open files, 5 more per worker (3 without log files), and one or more per node
+// that it serves.
 constexpr uint64_t kFewestFiles = 128, kFewFiles = 4096;
-// What a shell usually has; data loaders pass tensors on as files.
+// The usual limit of a shell; data loaders pass tensors as files.
 constexpr uint64_t kFewWorkerFiles = 1024;
-// mtrun is three processes with 22 threads; each worker has its own, of LibTorch some tens.
+// mtrun is three processes with 22 threads; each worker adds its own, with LibTorch several dozen.
 constexpr uint64_t kFewestProcesses = 32, kFewProcesses = 512;
 constexpr uint64_t kMiB = 1 << 20, kGiB = 1 << 30;
 constexpr uint64_t kFullMemory = 16 * kMiB;
@@ -37,7 +37,7 @@ Finding JudgeFiles(const LimitFacts& limits) {
 Finding JudgeProcesses(const LimitFacts& limits) {
   if (limits.processes == kNoLimit) return {Health::kOk, "processes", "no limit"};
   const std::string found =
-      absl::StrCat("room for ", limits.processes, " more, threads among them (", limits.processes_from, ")");
+      absl::StrCat("room for ", limits.processes, " more, including threads (", limits.processes_from, ")");
   if (limits.processes >= kFewProcesses) return {Health::kOk, "processes", found};
   return {limits.processes < kFewestProcesses ? Health::kFail : Health::kWarn, "processes", found,
           "raise that limit (TasksMax= of a unit, --pids-limit of a container)"};
@@ -47,7 +47,7 @@ Finding JudgeLockedMemory(const LimitFacts& limits) {
   if (limits.locked_memory == kNoLimit) return {Health::kOk, "locked memory", "no limit"};
   const std::string found = HumanBytes(limits.locked_memory);
   if (!limits.infiniband)
-    return {Health::kOk, "locked memory", absl::StrCat(found, ", which matters to InfiniBand alone")};
+    return {Health::kOk, "locked memory", absl::StrCat(found, ", which matters only for InfiniBand")};
   return {Health::kWarn, "locked memory", absl::StrCat(found, ", and NCCL registers more with InfiniBand"),
           "ulimit -l unlimited (LimitMEMLOCK=infinity of a unit, --ulimit memlock=-1 of a container)"};
 }
@@ -65,12 +65,12 @@ Finding JudgeSharedMemory(const SharedMemoryFacts& memory) {
       "/dev/shm)";
   if (!memory.memory_file_error.empty()) {
     return {Health::kFail, kSubject,
-            absl::StrCat("mtrun and its trainers make none: ", memory.memory_file_error),
+            absl::StrCat("mtrun and its trainers cannot create any: ", memory.memory_file_error),
             "allow memfd_create, and memory for it"};
   }
   if (!memory.shm_error.empty()) {
     return {Health::kFail, kSubject, absl::StrCat(memory.shm_error, "; NCCL and data loaders need it"),
-            "mount a tmpfs at /dev/shm that everybody may write to"};
+            "mount a tmpfs at /dev/shm that every user can write to"};
   }
   if (memory.free < kFullMemory) {
     return {
@@ -85,21 +85,21 @@ Finding JudgeSharedMemory(const SharedMemoryFacts& memory) {
 
 Finding JudgeFolder(const FolderFacts& folder) {
   if (folder.path.empty())
-    return {Health::kWarn, folder.holds, "no home is known",
-            "set HOME or XDG_STATE_HOME; /tmp is taken meanwhile"};
+    return {Health::kWarn, folder.holds, "the home folder is not known",
+            "set HOME or XDG_STATE_HOME; /tmp is used until then"};
   if (!folder.error.empty()) {
     if (folder.given)
       return {Health::kFail, folder.holds, folder.error,
-              "give --log_dir another one, or /dev/null for no files"};
+              "set --log_dir to another one, or to /dev/null for no files"};
     return {Health::kWarn, folder.holds, folder.error,
-            "give --log_dir, or set XDG_STATE_HOME; /tmp is taken meanwhile"};
+            "give --log_dir, or set XDG_STATE_HOME; /tmp is used until then"};
   }
   const std::string found = absl::StrCat(folder.path, " has ", HumanBytes(folder.free), " free");
   if (folder.free >= kGiB) return {Health::kOk, folder.holds, found};
   return {Health::kWarn, folder.holds, found,
           folder.free < kFullDisk
-              ? "make room; without it logs are lost, and a run whose folder is there waits"
-              : "make room for logs and checkpoints"};
+              ? "free disk space; when the disk is full, logs are lost, and a run whose folder is there waits"
+              : "free disk space for logs and checkpoints"};
 }
 
 Finding JudgeGpus(const GpuFacts& gpus) {
@@ -127,7 +127,7 @@ Finding JudgeGpus(const GpuFacts& gpus) {
             "unset it, or name others"};
   }
   std::string found = all;
-  if (gpus.usable < gpus.present)  // a batch system's control group
+  if (gpus.usable < gpus.present)  // limited by a batch system's control group
     found = absl::StrCat(gpus.usable, " of ", all, " may be opened here");
   else if (gpus.present < gpus.listed)
     found = absl::StrCat(gpus.present, " of ", all, " are given to this container");

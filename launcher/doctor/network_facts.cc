@@ -16,7 +16,7 @@
 namespace mtrun::launcher {
 namespace {
 
-/// 0, or the errno of binding the port at every address and listening there, as a service does.
+/// Returns 0, or the errno of binding the port at every address and listening there, as a service does.
 int TryToListen(int port) {
   for (const int family : {AF_INET6, AF_INET}) {
     const UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -27,7 +27,7 @@ int TryToListen(int port) {
     if (family == AF_INET6) setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     sockaddr_storage any = {};
     any.ss_family = static_cast<sa_family_t>(family);
-    // The port stands at the same place in both kinds of address.
+    // The port has the same offset in both kinds of address.
     reinterpret_cast<sockaddr_in&>(any).sin_port = htons(static_cast<uint16_t>(port));
     const socklen_t size = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
     if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&any), size) != 0) return errno;

@@ -1,4 +1,4 @@
-// Looks at this machine's ports, clock, token, name and addresses for mtrun --doctor. Makes no token.
+// Examines this machine's ports, clock, token, name and addresses for mtrun --doctor. Makes no token.
 #pragma once
 
 #include "base/worker_env.h"
@@ -7,8 +7,7 @@
 
 namespace mtrun::launcher {
 
-/// `listens`: the port of an endpoint that this machine would host; 0 where that is another one's, or taken
-/// by who answers there.
+/// `listens`: port of an endpoint that this machine would host; 0 if it is elsewhere or already served.
 NodeFacts LookAtNode(const Options& options, const EnvironmentMap& environment, bool several, int listens);
 
 }  // namespace mtrun::launcher

@@ -18,7 +18,7 @@ Finding JudgeRange(const PortFacts& ports) {
   const std::string found =
       absl::StrCat(ports.free_in_range, " of ", size, " are free in ", ToText(ports.range));
   if (ports.free_in_range == 0) return {Health::kFail, "--port_range", found, "give another range"};
-  // mtrun takes two, and one more for the workers and each of them.
+  // mtrun takes two, one more for the workers, and one for each of them.
   if (ports.free_in_range < std::min(size, 16))
     return {Health::kWarn, "--port_range", found, "give a larger one"};
   return {Health::kOk, "--port_range", found};
@@ -38,8 +38,9 @@ Findings JudgePorts(const PortFacts& ports) {
          absl::StrCat("the kernel gives out ", given_out, " (", ports.low, "-", ports.high, ")"),
          "widen net.ipv4.ip_local_port_range"});
   } else if (!ports.endpoint_error.empty()) {
-    findings.push_back({Health::kWarn, kSubject, ports.endpoint_error,
-                        "an mtrun hosts there already, or else give another one: --rdzv_endpoint HOST:PORT"});
+    findings.push_back(
+        {Health::kWarn, kSubject, ports.endpoint_error,
+         "if no mtrun hosts the job there already, give another one: --rdzv_endpoint HOST:PORT"});
   } else {
     std::string found = ports.endpoint_port > 0 ? absl::StrCat(ports.endpoint_port, " is free") : "";
     if (ports.low > 0) {
@@ -57,23 +58,23 @@ Finding JudgeClock(const ClockFacts& clock) {
   if (clock.synchronised && clock.most_wrong < kWrongClock)
     return {Health::kOk, "clock", absl::StrCat("synchronised, to ", HumanDuration(clock.most_wrong))};
   return {Health::kWarn, "clock",
-          clock.synchronised ? absl::StrCat("it may be ", HumanDuration(clock.most_wrong), " wrong")
-                             : "not synchronised; nodes' logs and the root cause of a failure go by it",
+          clock.synchronised ? absl::StrCat("it may be off by ", HumanDuration(clock.most_wrong))
+                             : "not synchronised; nodes' logs and the root cause of a failure depend on it",
           "on several nodes run chrony or systemd-timesyncd (in a container: on its host)"};
 }
 
 Finding JudgeToken(const TokenFacts& token, bool several) {
   constexpr char kSubject[] = "token";
-  if (token.insecure) return {Health::kWarn, kSubject, "none is used (--insecure)", "leave --insecure out"};
+  if (token.insecure) return {Health::kWarn, kSubject, "none is used (--insecure)", "remove --insecure"};
   if (token.status.ok()) return {Health::kOk, kSubject, absl::StrCat("from ", token.from)};
   const bool none = absl::IsNotFound(token.status);
   if (!none || token.given) return {Health::kFail, kSubject, std::string(token.status.message())};
   if (!token.make_error.empty()) {
-    return {Health::kFail, kSubject, absl::StrCat("none, and mtrun makes none: ", token.make_error),
+    return {Health::kFail, kSubject, absl::StrCat("none, and mtrun cannot create one: ", token.make_error),
             "set HOME or MTRUN_TOKEN, or give --token_file FILE"};
   }
   if (!several)
-    return {Health::kOk, kSubject, absl::StrCat("none yet; mtrun makes ", token.from, " at its first use")};
+    return {Health::kOk, kSubject, absl::StrCat("none yet; mtrun creates ", token.from, " at its first use")};
   return {Health::kWarn, kSubject, "none here",
           "copy ~/.mtrun/token from another node (mode 0600), or set MTRUN_TOKEN, the same on every node"};
 }
@@ -81,16 +82,19 @@ Finding JudgeToken(const TokenFacts& token, bool several) {
 Finding JudgeName(const NameFacts& name, bool several) {
   constexpr char kSubject[] = "name";
   const Health bad = several ? Health::kWarn : Health::kOk;
-  const std::string mend = several ? "give --local_addr auto, or an entry in DNS or /etc/hosts" : "";
+  const std::string mend = several
+                               ? "mtrun names the interface for Gloo; programs that use the name themselves "
+                                 "need an entry in DNS or /etc/hosts"
+                               : "";
   if (name.addresses.empty())
     return {bad, kSubject, absl::StrCat("this machine's own, \"", name.own, "\", does not resolve"), mend};
   const std::string found = absl::StrCat(name.own, " is ", absl::StrJoin(name.addresses, ", "));
   const bool here_alone = std::all_of(name.addresses.begin(), name.addresses.end(),
                                       [](const std::string& address) { return IsLoopback(address); });
-  if (here_alone) return {bad, kSubject, absl::StrCat(found, ", which no other machine reaches"), mend};
+  if (here_alone) return {bad, kSubject, absl::StrCat(found, ", which no other machine can reach"), mend};
   if (name.took >= kSlowResolving) {
     return {Health::kWarn, kSubject, absl::StrCat(found, ", after ", HumanDuration(name.took)),
-            "look at the name servers in /etc/resolv.conf"};
+            "check the name servers in /etc/resolv.conf"};
   }
   return {Health::kOk, kSubject, found};
 }
@@ -109,7 +113,7 @@ Finding JudgeAddress(const NodeFacts& node) {
                                      [](const InterfaceAddress& each) { return each.IsForPeers(); });
   const std::string found = DescribeInterfaces(node.interfaces);
   if (reachable || !node.several) return {Health::kOk, "interfaces", found};
-  return {Health::kFail, "interfaces", absl::StrCat(found, ": no address that another machine reaches"),
+  return {Health::kFail, "interfaces", absl::StrCat(found, ": no address that another machine can reach"),
           "set an interface up"};
 }
 

@@ -1,4 +1,4 @@
-// What mtrun --doctor makes of ports, clock, token, names and addresses of this machine. Pure.
+// Findings of mtrun --doctor about ports, clock, token, names and addresses of this machine. Pure.
 #pragma once
 
 #include <string>
@@ -15,39 +15,39 @@
 namespace mtrun::launcher {
 
 struct PortFacts {
-  int endpoint_port = kDefaultEndpointPort;  // 0: another machine's, nothing is to be free here
-  std::string endpoint_error = {};           // why nobody can listen there
-  int low = 0, high = 0;                     // what the kernel gives out; 0: not known
-  std::string free_error = {};               // why it gives out none
+  int endpoint_port = kDefaultEndpointPort;  // 0: on another machine, no port needed here
+  std::string endpoint_error = {};           // error of listening there
+  int low = 0, high = 0;                     // kernel's ephemeral ports; 0: unknown
+  std::string free_error = {};               // error of getting an ephemeral port
   PortRange range = {};                      // --port_range
   int free_in_range = 0;
 };
 struct ClockFacts {
   bool known = false;
   bool synchronised = false;
-  Duration most_wrong = Duration::zero();  // as the kernel estimates it
+  Duration most_wrong = Duration::zero();  // the kernel's estimate
 };
 struct TokenFacts {
   bool insecure = false;
-  std::string from = {};  // "MTRUN_TOKEN", the file's name
+  std::string from = {};  // "MTRUN_TOKEN", or the file's name
   bool given = false;     // by a flag: mtrun makes none
   absl::Status status = absl::OkStatus();
-  std::string make_error = {};  // why mtrun cannot make one where there is none
+  std::string make_error = {};  // reason why mtrun cannot make a missing one
 };
 struct NameFacts {
   std::string own = {};
   std::vector<std::string> addresses = {};
   Duration took = Duration::zero();
 };
-/// All of them. `several`: nodes of other machines are to be reached.
+/// All of them. `several`: nodes on other machines must be reached.
 struct NodeFacts {
   bool several = false;
   PortFacts ports = {};
   ClockFacts clock = {};
   TokenFacts token = {};
   NameFacts name = {};
-  std::string local_addr = {};                          // as it was given
-  absl::StatusOr<std::string> address = std::string();  // what it comes to
+  std::string local_addr = {};                          // as given
+  absl::StatusOr<std::string> address = std::string();  // resolved
   std::vector<InterfaceAddress> interfaces = {};
 };
 
@@ -55,7 +55,7 @@ Findings JudgePorts(const PortFacts& ports);
 Finding JudgeClock(const ClockFacts& clock);
 Finding JudgeToken(const TokenFacts& token, bool several);
 Finding JudgeName(const NameFacts& name, bool several);
-/// --local_addr; without it the addresses that there are.
+/// Judges --local_addr; if it is not given, the available addresses.
 Finding JudgeAddress(const NodeFacts& node);
 Findings JudgeNode(const NodeFacts& node);
 

@@ -14,10 +14,10 @@ namespace {
 
 constexpr int kProbePatienceMs = 700;
 constexpr int kHeaders4 = 28, kHeaders6 = 48;  // IP and UDP
-constexpr int kMostPayload = 65507;
-constexpr int kMostSizes = 3;  // routers on the way that each want smaller ones
+constexpr int kMaxPayload = 65507;
+constexpr int kMaxSizes = 3;  // routers on the path that each require smaller packets
 
-/// A connected UDP socket whose datagrams no one may cut into pieces.
+/// A connected UDP socket whose datagrams must not be fragmented.
 class Probe {
  public:
   Probe(const sockaddr* address, socklen_t size)
@@ -29,7 +29,7 @@ class Probe {
     connected_ = socket_.valid() && connect(socket_.get(), address, size) == 0;
   }
 
-  /// 0: unknown.
+  /// Returns 0 if unknown.
   int Mtu() const {
     int bytes = 0;
     socklen_t size = sizeof bytes;
@@ -40,9 +40,9 @@ class Probe {
   }
 
   enum class Answer { kArrived, kTooLarge, kNone };
-  /// Of a packet of `bytes`, headers included.
+  /// Sends a packet of `bytes`, including headers.
   Answer Ask(int bytes) const {
-    const int payload = std::clamp(bytes - (six_ ? kHeaders6 : kHeaders4), 1, kMostPayload);
+    const int payload = std::clamp(bytes - (six_ ? kHeaders6 : kHeaders4), 1, kMaxPayload);
     const std::vector<char> zeros(static_cast<size_t>(payload));
     if (send(socket_.get(), zeros.data(), zeros.size(), MSG_NOSIGNAL) < 0) return Judge(errno);
     pollfd ready = {socket_.get(), POLLIN, 0};
@@ -69,13 +69,13 @@ PathMtu ProbePathMtu(const sockaddr* address, socklen_t size) {
   PathMtu found = {probe.Mtu(), MtuProof::kNone};
   if (found.bytes == 0) return found;
   Probe::Answer answer = probe.Ask(found.bytes);
-  for (int i = 1; i < kMostSizes && answer == Probe::Answer::kTooLarge; ++i) {
+  for (int i = 1; i < kMaxSizes && answer == Probe::Answer::kTooLarge; ++i) {
     found.bytes = probe.Mtu();
     answer = probe.Ask(found.bytes);
   }
   if (answer == Probe::Answer::kArrived) return found.proof = MtuProof::kArrives, found;
   if (probe.Ask(1) != Probe::Answer::kArrived) return found;
-  // One packet may be lost, or an answer left out: hosts give few of them a second.
+  // A packet may be lost, or its answer suppressed: hosts limit the rate of these answers.
   const bool arrives = probe.Ask(found.bytes) == Probe::Answer::kArrived;
   return found.proof = arrives ? MtuProof::kArrives : MtuProof::kLost, found;
 }

@@ -1,6 +1,5 @@
-// How large a packet may be on the way to another machine. It needs nobody's help there: a UDP datagram to a
-// port where no one listens is answered with an ICMP message, and a smaller one must be where a larger one is
-// not.
+// Measures how large a packet can be on the path to another machine, without help from there: a UDP datagram
+// to a closed port is answered by ICMP. If only small datagrams are answered, large ones are lost.
 #pragma once
 
 #include <sys/socket.h>
@@ -8,17 +7,17 @@
 namespace mtrun::launcher {
 
 enum class MtuProof {
-  kArrives,  // a packet of that size has reached the host
-  kNone,     // the host answers none, of whatever size: a firewall, or somebody listens
-  kLost,     // small packets arrive, those of that size do not
+  kArrives,  // a packet of that size reached the host
+  kNone,     // no packet is answered: a firewall, or the port is open
+  kLost,     // small packets arrive, packets of that size do not
 };
 struct PathMtu {
-  int bytes = 0;  // as the kernel knows it (IP_MTU), after what routers said; 0: unknown
+  int bytes = 0;  // the kernel's value (IP_MTU), after routers' messages; 0: unknown
   MtuProof proof = MtuProof::kNone;
   bool operator==(const PathMtu&) const = default;
 };
 
-/// Of the way to `address`, which names a port. Blocks for at most 3 s; sends at most five datagrams.
+/// Probes the path to `address`, which includes a port. Blocks for at most 3 s; sends at most five datagrams.
 PathMtu ProbePathMtu(const sockaddr* address, socklen_t size);
 
 }  // namespace mtrun::launcher

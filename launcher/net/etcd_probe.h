@@ -1,4 +1,4 @@
-// Tells an etcd server at the endpoint from an mtrun that is still to come.
+// Distinguishes an etcd server at the endpoint from an mtrun that has not started yet.
 #pragma once
 
 #include "base/clock.h"
@@ -6,7 +6,8 @@
 
 namespace mtrun::launcher {
 
-/// True when an etcd server answers at the endpoint within `patience`; blocks at most twice that long.
-bool EtcdAnswers(const Endpoint& endpoint, Duration patience);
+/// Asks all addresses of the endpoint's host at once. Returns true if an etcd server answers within
+/// `timeout`; blocks at most that long, and as long as `resolve` does.
+bool EtcdAnswers(const Endpoint& endpoint, Duration timeout, const Resolver& resolve = ResolveHost);
 
 }  // namespace mtrun::launcher

@@ -1,6 +1,5 @@
 #include "launcher/net/held_port.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -10,11 +9,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "launcher/net/interfaces.h"
 
 namespace mtrun::launcher {
 namespace {
 
-/// Dual-stack as TCPStore's own socket is; machines without IPv6 get an IPv4 one.
+/// Binds a dual-stack socket, like TCPStore's own; on machines without IPv6 the caller uses IPv4.
 absl::StatusOr<UniqueFd> Bind(int family, int port) {
   UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return ErrnoStatus(errno, "make a socket to hold MASTER_PORT");
@@ -24,28 +24,13 @@ absl::StatusOr<UniqueFd> Bind(int family, int port) {
   address.ss_family = static_cast<sa_family_t>(family);
   if (family == AF_INET6) setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   const socklen_t size = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-  // The port stands at the same place in both kinds of address.
+  // The port has the same offset in both kinds of address.
   reinterpret_cast<sockaddr_in&>(address).sin_port = htons(static_cast<uint16_t>(port));
   if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) {
     return ErrnoStatus(errno, port == 0 ? "bind a free port for MASTER_PORT"
                                         : absl::StrCat("bind port ", port, " for MASTER_PORT"));
   }
   return socket;
-}
-
-std::string TextOf(const sockaddr_storage& address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address.ss_family == AF_INET6) {
-    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
-    if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
-      inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], text, sizeof text);
-    } else {
-      inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
-    }
-  } else {
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof text);
-  }
-  return text;
 }
 
 }  // namespace
@@ -84,9 +69,7 @@ std::string LoopbackAddress() {
   return has_four ? "127.0.0.1" : "::1";
 }
 
-absl::StatusOr<std::string> AddressTowards(const Endpoint& endpoint, bool hosting) {
-  if (IsLoopback(endpoint.host)) return LoopbackAddress();
-  if (hosting && IsIpAddress(endpoint.host)) return endpoint.host;
+absl::StatusOr<Route> RouteTo(const Endpoint& endpoint) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* list = nullptr;
@@ -102,16 +85,22 @@ absl::StatusOr<std::string> AddressTowards(const Endpoint& endpoint, bool hostin
     const UniqueFd socket(::socket(entry->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_storage local = {};
     socklen_t size = sizeof local;
-    if (!socket.valid() || connect(socket.get(), entry->ai_addr, entry->ai_addrlen) != 0 ||
-        getsockname(socket.get(), reinterpret_cast<sockaddr*>(&local), &size) != 0) {
-      reason = std::string(ErrnoStatus(errno, "connect").message());
-      continue;
-    }
-    const std::string text = TextOf(local);
-    // A host's own name often resolves to 127.0.1.1 on itself; the name is what the others reached.
-    return IsLoopback(text) ? endpoint.host : text;
+    auto* const name = reinterpret_cast<sockaddr*>(&local);
+    if (socket.valid() && connect(socket.get(), entry->ai_addr, entry->ai_addrlen) == 0 &&
+        getsockname(socket.get(), name, &size) == 0)
+      return Route{NumericText(name), NumericText(entry->ai_addr)};
+    reason = std::string(ErrnoStatus(errno, "connect").message());
   }
-  return absl::UnavailableError(absl::StrCat("no way to the endpoint's host ", endpoint.host, ": ", reason));
+  return absl::UnavailableError(
+      absl::StrCat("no route to the endpoint's host ", endpoint.host, ": ", reason));
+}
+
+absl::StatusOr<std::string> AddressTowards(const Endpoint& endpoint, bool hosting) {
+  if (IsLoopback(endpoint.host)) return LoopbackAddress();
+  if (hosting && IsIpAddress(endpoint.host)) return endpoint.host;
+  MT_ASSIGN_OR_RETURN(const Route route, RouteTo(endpoint));
+  // A host's own name often resolves to 127.0.1.1 on itself; the others have resolved the same name.
+  return IsLoopback(route.own) ? endpoint.host : route.own;
 }
 
 }  // namespace mtrun::launcher

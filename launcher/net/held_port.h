@@ -1,4 +1,4 @@
-// MASTER_PORT kept for the workers, and the address at which peers reach this node.
+// Reservation of MASTER_PORT for the workers, and the address at which peers reach this node.
 #pragma once
 
 #include <string>
@@ -11,18 +11,17 @@
 
 namespace mtrun::launcher {
 
-/// A free TCP port that stays ours: bound with SO_REUSEADDR, not listening yet, dual-stack. Whoever binds it
-/// with SO_REUSEADDR too may listen on it (PyTorch's TCPStore does); whoever asks for any free port does not
-/// get it.
+/// A free TCP port that stays reserved: bound with SO_REUSEADDR, not listening, dual-stack. Processes that
+/// also use SO_REUSEADDR can listen on it (PyTorch's TCPStore does); others do not get it as a free port.
 class HeldPort {
  public:
-  /// `port` 0: any free one of `ports`.
+  /// `port` 0: any free port of `ports`.
   static absl::StatusOr<HeldPort> Open(int port = 0, const PortRange& ports = {});
   int port() const { return port_; }
   void Release() { socket_.Reset(); }
-  /// From here on nobody else may listen on it either. What connects waits for whoever takes the socket.
+  /// Listens, so that other processes cannot. Connections wait until the owner of the socket accepts them.
   absl::Status Listen();
-  /// The socket, for whoever listens on it in this process; not valid after Release.
+  /// Returns the socket, to serve it in this process; invalid after Release.
   UniqueFd Take() { return std::move(socket_); }
 
  private:
@@ -30,12 +29,20 @@ class HeldPort {
   int port_ = 0;
 };
 
-/// 127.0.0.1, or ::1 on a machine that has IPv6 alone.
+/// Returns 127.0.0.1, or ::1 on a machine with only IPv6.
 std::string LoopbackAddress();
 
-/// The address that other nodes can reach this one at: LoopbackAddress for a loopback endpoint; the
-/// endpoint's own when this node hosts and it is an IP address; else the local address from which packets to
-/// the endpoint leave (nothing is sent). kUnavailable when the endpoint's name does not resolve.
+/// The first address of an endpoint's host to which this machine has a route; both numeric, without zones.
+struct Route {
+  std::string own;     // source address of packets to it
+  std::string remote;  // that address
+};
+/// Looks the route up; nothing is sent. kUnavailable if the endpoint's name does not resolve.
+absl::StatusOr<Route> RouteTo(const Endpoint& endpoint);
+
+/// Returns the address at which other nodes can reach this one: LoopbackAddress for a loopback endpoint; the
+/// endpoint's address if this node hosts it; otherwise the source address of packets to the endpoint.
+/// Errors as RouteTo.
 absl::StatusOr<std::string> AddressTowards(const Endpoint& endpoint, bool hosting);
 
 }  // namespace mtrun::launcher

@@ -15,7 +15,7 @@
 namespace mtrun::launcher {
 namespace {
 
-// Documentation's own (RFC 5737, RFC 3849): nothing is sent there, only the route is asked for.
+// Documentation addresses (RFC 5737, RFC 3849): only their route is looked up, nothing is sent.
 constexpr const char* kElsewhere4 = "192.0.2.1";
 constexpr const char* kElsewhere6 = "2001:db8::1";
 

@@ -1,4 +1,4 @@
-// The network interfaces of this machine, and which address leads where.
+// The network interfaces of this machine, and the source address for a destination.
 #pragma once
 
 #include <sys/socket.h>
@@ -12,18 +12,17 @@
 
 namespace mtrun::launcher {
 
-/// "10.0.0.2"; an IPv4 address that is mapped into IPv6 as such, a link-local one without its interface.
+/// Returns "10.0.0.2"; an IPv4-mapped IPv6 address as IPv4, a link-local address without its interface.
 std::string NumericText(const sockaddr* address);
 
-/// In the kernel's order, the addresses of each one together.
+/// Returns them in the kernel's order, with the addresses of each interface together.
 std::vector<InterfaceAddress> ListInterfaces();
 
-/// ChooseAddress for this machine: it looks names up, and prefers IPv6 where the endpoint is an address of
-/// that kind.
+/// Calls ChooseAddress for this machine: resolves names, and prefers IPv6 if the endpoint is an IPv6 address.
 absl::StatusOr<std::string> ChooseOwnAddress(const std::string& text, const Endpoint& endpoint);
 
-/// --local_addr auto: the address from which packets to the endpoint leave; where that is on this machine,
-/// the one of the default route, else the first for peers. kUnavailable as AddressTowards.
+/// Resolves --local_addr auto: the source address of packets to the endpoint. For an endpoint on this
+/// machine, that of the default route, or else the first for peers. kUnavailable like AddressTowards.
 absl::StatusOr<std::string> AutoAddress(const Endpoint& endpoint);
 
 }  // namespace mtrun::launcher

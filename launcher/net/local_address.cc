@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/endpoint.h"
+#include "base/link_zone.h"
 #include "base/status_macros.h"
 #include "base/string_view.h"
 
@@ -35,11 +36,9 @@ std::optional<Number> NumberOf(const std::string& address) {
 bool IsIpv6Text(const std::string& address) { return absl::StrContains(address, ':'); }
 
 bool IsLinkLocal(const std::string& address) {
-  const std::optional<Number> number = NumberOf(address.substr(0, address.find('%')));
-  if (!number) return false;
-  const auto& bytes = number->bytes;
-  return number->bits == 32 ? bytes[0] == 169 && bytes[1] == 254
-                            : bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80;
+  const std::optional<Number> number = NumberOf(address);
+  return IsLinkLocalSix(address) ||
+         (number && number->bits == 32 && number->bytes[0] == 169 && number->bytes[1] == 254);
 }
 
 bool Has(const Interfaces& interfaces, std::string_view name) {
@@ -77,8 +76,8 @@ std::optional<Network> ParseNetwork(std::string_view text) {
 
 absl::StatusOr<std::string> InNetwork(std::string_view text, const Interfaces& interfaces) {
   const std::optional<Network> network = ParseNetwork(text);
-  if (!network) return Wrong(text, "is no network like 10.0.0.0/8 or fd00::/64", interfaces);
-  std::string on_loopback;  // its user says that all nodes are on this machine
+  if (!network) return Wrong(text, "is not a network like 10.0.0.0/8 or fd00::/64", interfaces);
+  std::string on_loopback;  // the user declares that all nodes are on this machine
   for (const InterfaceAddress& each : interfaces) {
     const std::optional<Number> number = NumberOf(each.address);
     if (!number || !network->Contains(*number)) continue;
@@ -86,7 +85,7 @@ absl::StatusOr<std::string> InNetwork(std::string_view text, const Interfaces& i
     if (each.loopback && each.up && on_loopback.empty()) on_loopback = each.address;
   }
   if (!on_loopback.empty()) return on_loopback;
-  return Wrong(text, "holds no address at which others reach this machine", interfaces);
+  return Wrong(text, "contains no address at which others can reach this machine", interfaces);
 }
 
 absl::StatusOr<std::string> OnInterface(std::string_view name, const Interfaces& interfaces, bool six) {
@@ -94,9 +93,10 @@ absl::StatusOr<std::string> OnInterface(std::string_view name, const Interfaces&
   for (const InterfaceAddress& each : interfaces)
     if (each.interface == name) own.push_back(each);
   if (const std::string found = FirstForPeers(own, six); !found.empty()) return found;
-  // Its user says that all nodes are on this machine.
+  // The user declares that all nodes are on this machine.
   if (own.front().loopback && own.front().up && !own.front().address.empty()) return own.front().address;
-  return Wrong(name, own.front().up ? "has no address that another machine reaches" : "is down", interfaces);
+  return Wrong(name, own.front().up ? "has no address that another machine can reach" : "is down",
+               interfaces);
 }
 
 }  // namespace
@@ -117,7 +117,7 @@ absl::StatusOr<std::string> ChooseAddress(std::string_view text, const Interface
   if (!MayBeName(text, interfaces) || is_known || absl::StrContains(View(text), '.'))
     return std::string(text);
   return Wrong(text,
-               "is no address, no interface, no network like 10.0.0.0/8, not auto, and no name that resolves",
+               "is not an address, an interface, a network like 10.0.0.0/8, auto or a name that resolves",
                interfaces);
 }
 
@@ -129,6 +129,13 @@ std::string FirstForPeers(const Interfaces& interfaces, bool six) {
     if (other.empty()) other = each.address;
   }
   return other;
+}
+
+std::string FirstZone(const Interfaces& interfaces) {
+  const auto linked = std::find_if(interfaces.begin(), interfaces.end(), [](const InterfaceAddress& each) {
+    return each.up && !each.loopback && IsLinkLocalSix(each.address);
+  });
+  return linked == interfaces.end() ? "" : linked->interface;
 }
 
 std::string InterfaceOf(std::string_view address, const Interfaces& interfaces) {

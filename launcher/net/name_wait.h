@@ -1,4 +1,4 @@
-// Waiting for a host's name to be known, as where a cluster's DNS comes up with its nodes. Pure.
+// Waits for a host name to resolve, for example while a cluster's DNS learns of its nodes. Pure.
 #pragma once
 
 #include <string>
@@ -13,10 +13,9 @@ class NameWait {
  public:
   static constexpr Duration kSayEvery = std::chrono::seconds(30);
 
-  NameWait(Duration patience, TimePoint now) : patience_(patience), began_(now), say_(now) {}
+  NameWait(Duration timeout, TimePoint now) : patience_(timeout), began_(now), say_(now) {}
 
-  /// What to say, "" for nothing: at once, then every half a minute. An error when the patience is over:
-  /// `why` with what may be wrong.
+  /// Returns a text to log ("": none), at once and every 30 s; after `timeout` the error `why` with a hint.
   absl::StatusOr<std::string> OnFailure(const absl::Status& why, TimePoint now);
 
  private:

@@ -11,7 +11,7 @@
 namespace mtrun::launcher {
 namespace {
 
-// Scripts of a shell give out 0 to 9 by themselves: "exec 3>log" in a worker would close the port.
+// Shell scripts use descriptors 0 to 9: "exec 3>log" in a worker would close the port.
 constexpr int kLowestNumber = 10;
 
 absl::Status BindPresence(int socket, int family, bool on_loopback, int port) {
@@ -41,8 +41,8 @@ absl::StatusOr<UniqueFd> Listen(int family, bool on_loopback, int port) {
   return socket;
 }
 
-/// Without CLOEXEC, alone among mtrun's descriptors: a worker that outlives guardian and agent must keep the
-/// kernel from refusing.
+/// Duplicates the socket without CLOEXEC, unlike all other descriptors of mtrun: a worker that outlives
+/// guardian and agent must keep the port open.
 absl::StatusOr<UniqueFd> MakeInheritable(const UniqueFd& socket) {
   UniqueFd inherited(fcntl(socket.get(), F_DUPFD, kLowestNumber));
   if (!inherited.valid()) return ErrnoStatus(errno, "pass the presence port on");
@@ -55,7 +55,7 @@ absl::StatusOr<PresencePort> PresencePort::Open(bool on_loopback, const PortRang
   const auto listen_within = [&](int family) {
     return OpenWithin(ports, RandomBits(), [&](int port) { return Listen(family, on_loopback, port); });
   };
-  // As LoopbackAddress: of loopback IPv4, unless this machine has IPv6 alone.
+  // Like LoopbackAddress: IPv4 loopback, unless this machine has only IPv6.
   absl::StatusOr<UniqueFd> socket = listen_within(on_loopback ? AF_INET : AF_INET6);
   if (!socket.ok()) socket = listen_within(on_loopback ? AF_INET6 : AF_INET);
   MT_RETURN_IF_ERROR(socket.status());
@@ -77,7 +77,7 @@ bool PresencePort::Greet(int most) {
     if (!caller.valid() && errno == EAGAIN) return true;
     if (!caller.valid() && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (!caller.valid()) return false;
-    // There is room for it in a fresh connection; who is gone already needs none.
+    // A new connection has buffer space for it; a peer that is gone does not need it.
     [[maybe_unused]] const ssize_t sent =
         send(caller.get(), greeting_.data(), greeting_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   }

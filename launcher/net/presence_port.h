@@ -1,7 +1,6 @@
-// A port that tells whether any process of this node's job lives. Guardian, agent and workers hold it, so
-// the kernel refuses connections there only when the last of them is gone, which silence never proves. The
-// guardian answers with a random id: another program that gets the port later is no sign of life. Not
-// thread-safe.
+// A port that shows whether any process of this node's job is alive. Guardian, agent and workers hold it, so
+// the kernel refuses connections only after the last is gone; silence proves nothing. The guardian answers
+// with a random id, which another program that gets the port later does not know. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +14,19 @@ namespace mtrun::launcher {
 
 class PresencePort {
  public:
-  /// A free port of `ports`, on 127.0.0.1 (::1 without IPv4) alone or on every address. Whatever is forked
-  /// and executed from here on holds it too. A fresh id.
+  /// Opens a free port of `ports`, on 127.0.0.1 (::1 without IPv4) or on every address, with a fresh id. All
+  /// processes forked and executed from now on hold it too.
   static absl::StatusOr<PresencePort> Open(bool on_loopback, const PortRange& ports = {});
-  PresencePort() = default;  // none
+  PresencePort() = default;  // no port
 
   int port() const { return port_; }    // 0 for none
   uint64_t id() const { return id_; }   // 0 for none
-  int fd() const { return fd_.get(); }  // readable while somebody waits to be greeted; -1 for none
+  int fd() const { return fd_.get(); }  // readable if a connection is waiting; -1 for none
 
-  /// Greets and closes at most `most` of the connections that wait. Never blocks, reads nothing. False when
-  /// one could not be accepted, for want of descriptors say: it still waits, so asking again at once is no
-  /// use.
+  /// Greets and closes at most `most` waiting connections. Never blocks, reads nothing. Returns false if one
+  /// could not be accepted (no descriptors, for example): it still waits, so do not retry immediately.
   bool Greet(int most);
-  /// Gives up this process's hold.
+  /// Closes this process's descriptor.
   void Close() { fd_.Reset(); }
 
  private:

@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 using Record = std::optional<json>;
 
-/// Everything that is not listed below says nothing to others.
+/// Makes no record for events that are not listed below.
 template <typename Other>
 Record Make(const Other&) {
   return std::nullopt;
@@ -57,7 +57,7 @@ Record Make(const rendezvous::GenerationDissolved& e) {
   return json{{"event", "generation_dissolved"},
               {"generation", e.generation.number},
               {"generation_id", channel::ToText(e.generation)},
-              {"reason", e.reason},
+              {"reason", Describe(e.cause)},
               {"restart_count", e.restart_count}};
 }
 Record Make(const rendezvous::Waiting& e) { return json{{"event", "waiting"}, {"text", e.text}}; }
@@ -67,20 +67,25 @@ json CallRecord(const std::string& call, const rendezvous::Requester& by) {
           {"by", {{"user", by.user}, {"host", by.host}, {"pid", by.pid}, {"address", by.address}}}};
 }
 Record Make(const rendezvous::ControlCall& e) {
-  json record = CallRecord(e.call, e.by);
-  if (!e.node.empty()) record["node"] = e.node;
-  if (e.call == rendezvous::ControlCall::kStop) record["checkpoint"] = e.checkpoint;
-  if (e.age > Duration::zero()) record["age_s"] = ToSeconds(e.age);
+  json record = CallRecord(NameOf(e.what), e.by);
+  const auto add = [&record](const auto& call) {
+    if constexpr (requires { call.node; }) record["node"] = call.node;
+    if constexpr (requires { call.checkpoint; }) record["checkpoint"] = call.checkpoint;
+    if constexpr (requires { call.age; }) {
+      if (call.age > Duration::zero()) record["age_s"] = ToSeconds(call.age);
+    }
+  };
+  std::visit(add, e.what);
   return record;
 }
-/// Who follows a log asks again and again: the first question says who it is.
+/// A client that follows a log repeats its request: only the first one is recorded.
 Record Make(const rendezvous::LogRequest& e) {
   if (!e.attempt.empty()) return std::nullopt;
   json record = CallRecord("logs", e.by);
   record["rank"] = e.rank;
   return record;
 }
-Record Make(const rendezvous::Refused& e) { return json{{"event", "refused"}, {"reason", e.reason}}; }
+Record Make(const rendezvous::Refused& e) { return json{{"event", "refused"}, {"reason", WhyRefused(e)}}; }
 
 Record Make(const rendezvous::JobEnded& e) {
   json record = {{"event", "job_ended"},
@@ -145,7 +150,7 @@ void EventLog::Append(nlohmann::json record) {
   record["time"] = WallClockText();
   record["host"] = host_;
   record["run_id"] = run_id_;
-  // A worker's error text need not be UTF-8.
+  // A worker's error text is not always UTF-8.
   const std::string line = record.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   const absl::Status written = WriteAll(file_.get(), line);
   if (!written.ok() && !std::exchange(complained_, true))

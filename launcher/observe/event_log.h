@@ -1,5 +1,5 @@
-// --event_log FILE: what happens on this node, one JSON object a line, for programs that watch. Records are
-// made by pure functions; fields are added over time, never renamed.
+// --event_log FILE: the events of this node as JSON lines, for monitoring programs. Pure functions make the
+// records; fields may be added over time but are never renamed.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace mtrun::launcher {
 
-/// {"event": "worker_exited", ...}, or nothing when the event says nothing to others.
+/// Returns {"event": "worker_exited", ...}; nullopt if the event is not of interest outside.
 std::optional<nlohmann::json> RecordOf(const Event& event);
 std::optional<nlohmann::json> RecordOf(const Effect& effect);
 
@@ -20,7 +20,7 @@ std::optional<nlohmann::json> RecordOf(const Effect& effect);
 class EventLog {
  public:
   EventLog() = default;
-  /// Appends to `path`; "" for none. `host` and `run_id` stand in every line.
+  /// Appends to `path`; "" for none. Every line includes `host` and `run_id`.
   static absl::StatusOr<EventLog> Open(const std::string& path, std::string host, std::string run_id);
 
   template <typename Happening>

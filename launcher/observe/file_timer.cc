@@ -22,9 +22,9 @@
 namespace mtrun::launcher {
 namespace {
 
-constexpr size_t kMostBytes = 64 << 10;  // of one request; clients stay below PIPE_BUF
-// The clients' clock may be set while a timer runs, so it is read again at least this often.
-constexpr double kLongestSleep = 1;
+constexpr size_t kMaxBytes = 64 << 10;  // per request; clients stay below PIPE_BUF
+// The clients' clock can be set while a timer runs, so it is read at least this often.
+constexpr double kMaxSleep = 1;
 
 double WallSeconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -50,7 +50,7 @@ class Server : public FileTimerServer {
     if (mkfifo(path_.c_str(), 0600) != 0)
       return ErrnoStatus(errno, absl::StrCat("make the file timer's pipe ", path_));
     made_ = true;
-    // Open for writing too, so that the pipe never reports its end.
+    // Open for writing too, so that the pipe never reports end-of-file.
     const int fd = open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return ErrnoStatus(errno, absl::StrCat("open the file timer's pipe ", path_));
     pipe_.assign(fd);
@@ -64,7 +64,7 @@ class Server : public FileTimerServer {
   void Read() {
     pipe_.async_read_some(asio::buffer(bytes_), [this](std::error_code error, size_t size) {
       if (error) return;
-      if (!lines_->Append({bytes_.data(), size}).ok()) lines_.emplace(kMostBytes);  // no line is that long
+      if (!lines_->Append({bytes_.data(), size}).ok()) lines_.emplace(kMaxBytes);  // lines are shorter
       while (const auto line = lines_->Next()) {
         if (const absl::Status taken = timers_.Take(*line); !taken.ok())
           log::Warning("file timer: ", taken.message());
@@ -81,7 +81,7 @@ class Server : public FileTimerServer {
       clock_.cancel();
       return;
     }
-    const double sleep = std::clamp(*next - WallSeconds(), 0.001, kLongestSleep);
+    const double sleep = std::clamp(*next - WallSeconds(), 0.001, kMaxSleep);
     clock_.expires_after(FromSeconds(sleep));
     clock_.async_wait([this](std::error_code error) {
       if (!error) Look();
@@ -92,7 +92,7 @@ class Server : public FileTimerServer {
   const OnExpired on_expired_;
   bool made_ = false;
   FileTimers timers_;
-  std::optional<LineBuffer> lines_ = LineBuffer(kMostBytes);
+  std::optional<LineBuffer> lines_ = LineBuffer(kMaxBytes);
   std::array<char, 4096> bytes_;
   asio::posix::stream_descriptor pipe_;
   asio::steady_timer clock_;
@@ -101,7 +101,7 @@ class Server : public FileTimerServer {
 }  // namespace
 
 absl::Status FileTimers::Take(std::string_view line) {
-  MT_ASSIGN_OR_RETURN(const nlohmann::json request, ParseJsonObject(line, kMostBytes));
+  MT_ASSIGN_OR_RETURN(const nlohmann::json request, ParseJsonObject(line, kMaxBytes));
   JsonFields fields("a request", request);
   std::pair<int64_t, std::string> key;
   Timer timer;
@@ -119,7 +119,7 @@ absl::Status FileTimers::Take(std::string_view line) {
 }
 
 std::vector<FileTimers::Expired> FileTimers::Expire(double now) {
-  std::map<int64_t, std::pair<double, Expired>> first;  // of each worker: when, and the signal it asked for
+  std::map<int64_t, std::pair<double, Expired>> first;  // by worker: time of expiry, and the requested signal
   std::set<int64_t> over;
   for (const auto& [key, timer] : timers_) {
     if (timer.expires > now) continue;

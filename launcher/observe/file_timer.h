@@ -1,5 +1,5 @@
-// The file timer (TORCHELASTIC_ENABLE_FILE_TIMER=1): workers write requests into a named pipe, as PyTorch's
-// FileTimerClient does; a worker whose timer runs out is sent the signal that it asked for, and then counts
+// The file timer (TORCHELASTIC_ENABLE_FILE_TIMER=1): workers write requests to a named pipe, as PyTorch's
+// FileTimerClient does. If a worker's timer expires it is sent the signal that it requested, and then counts
 // as failed like any other.
 #pragma once
 
@@ -19,7 +19,7 @@ class io_context;
 
 namespace mtrun::launcher {
 
-/// Which timers run. Pure; times are seconds since 1970, the clock that the clients use.
+/// The running timers. Pure; times are seconds since 1970, the clock of the clients.
 class FileTimers {
  public:
   struct Expired {
@@ -29,11 +29,11 @@ class FileTimers {
     bool operator==(const Expired&) const = default;
   };
 
-  /// One line: {"pid", "scope_id", "expiration_time", "signal"}; a negative time releases the timer.
+  /// Reads one line: {"pid", "scope_id", "expiration_time", "signal"}; a negative time releases the timer.
   absl::Status Take(std::string_view line);
-  /// Workers whose timer has run out and that asked for a signal, each once; all their timers are forgotten.
+  /// Returns workers with an expired timer that requested a signal, each once; drops all their timers.
   std::vector<Expired> Expire(double now);
-  /// When the next one runs out.
+  /// Returns when the next timer expires.
   std::optional<double> Next() const;
 
  private:
@@ -44,17 +44,17 @@ class FileTimers {
   std::map<std::pair<int64_t, std::string>, Timer> timers_;
 };
 
-/// The pipe and its clock. Lives on the io_context's thread.
+/// The pipe and its clock. Runs on the io_context's thread.
 class FileTimerServer {
  public:
   using OnExpired = std::function<void(const FileTimers::Expired&)>;
 
-  /// Makes the pipe at `path` (which must be free or a pipe); "" makes one in a private folder.
+  /// Makes the pipe at `path` (which must not exist or be a pipe); "" makes one in a private folder.
   static absl::StatusOr<std::unique_ptr<FileTimerServer>> Start(asio::io_context& io, std::string path,
                                                                 OnExpired on_expired);
   /// Removes the pipe.
   virtual ~FileTimerServer() = default;
-  /// TORCHELASTIC_TIMER_FILE.
+  /// Value for TORCHELASTIC_TIMER_FILE.
   virtual const std::string& path() const = 0;
 };
 

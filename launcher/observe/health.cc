@@ -25,7 +25,7 @@ class HttpHealthServer : public HealthServer {
 
 absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(asio::io_context& io, int port,
                                                                   std::function<bool()> takes_part) {
-  // The reply comes from the agent's loop: only that proves that it runs.
+  // The reply comes from the agent's loop, which proves that the loop runs.
   const web::Handler answer = [&io](const web::Request&, const web::Reply& reply) {
     asio::post(io, [reply] { reply({.content_type = "text/plain", .body = "alive\n"}); });
   };

@@ -22,7 +22,7 @@ std::string Variable(const EnvironmentMap& environment, const std::string& name)
   return found == environment.end() ? "" : found->second;
 }
 
-/// Only what descends from mtrun may be ended by a line in a pipe.
+/// Signals the process only if it descends from mtrun, because any process can write to the pipe.
 void EndExpired(const FileTimers::Expired& expired) {
   const std::vector<ProcessInfo> ours = DescendantsOf(getpid(), ListProcesses());
   const bool is_ours = std::any_of(ours.begin(), ours.end(),
@@ -33,20 +33,22 @@ void EndExpired(const FileTimers::Expired& expired) {
   kill(static_cast<pid_t>(expired.pid), expired.signal);
 }
 
-absl::StatusOr<std::unique_ptr<HealthServer>> StartHealth(asio::io_context& io, const std::string& text,
-                                                          std::function<bool()> takes_part) {
+/// Returns null if there is no server: the job does not depend on it.
+std::unique_ptr<HealthServer> StartHealth(asio::io_context& io, const std::string& text,
+                                          std::function<bool()> takes_part) {
   int port = 0;
   if (!absl::SimpleAtoi(text, &port) || port < 0 || port > 65535) {
-    return absl::InvalidArgumentError(absl::StrCat("TORCHELASTIC_HEALTH_CHECK_PORT: \"", text,
-                                                   "\" is not allowed; it takes a port, 0 to 65535"));
+    log::Warning("TORCHELASTIC_HEALTH_CHECK_PORT: \"", text,
+                 "\" is not a port, 0 to 65535; this node runs without a health endpoint");
+    return nullptr;
   }
   absl::StatusOr<std::unique_ptr<HealthServer>> health = HealthServer::Start(io, port, std::move(takes_part));
   if (!health.ok()) {
     log::Warning(health.status().message(), "; this node runs without one");
-    return std::unique_ptr<HealthServer>();
+    return nullptr;
   }
   log::Info("the health endpoint answers on port ", (*health)->port());
-  return health;
+  return *std::move(health);
 }
 
 }  // namespace
@@ -57,10 +59,10 @@ absl::StatusOr<Watching> StartWatching(asio::io_context& io, const EnvironmentMa
   Watching watching;
   MT_ASSIGN_OR_RETURN(watching.events, EventLog::Open(event_log, HostName(), run_id));
   if (const std::string port = Variable(environment, "TORCHELASTIC_HEALTH_CHECK_PORT"); !port.empty()) {
-    MT_ASSIGN_OR_RETURN(watching.health, StartHealth(io, port, std::move(takes_part)));
+    watching.health = StartHealth(io, port, std::move(takes_part));
   }
   if (Variable(environment, "TORCHELASTIC_ENABLE_FILE_TIMER") == "1") {
-    // In a worker it is the pipe of the mtrun around, which listens there.
+    // In a worker it is the pipe of the outer mtrun, which reads it.
     const bool in_a_worker = !Variable(environment, "MTRUN_SOCKET").empty();
     const std::string path = in_a_worker ? "" : Variable(environment, "TORCHELASTIC_TIMER_FILE");
     MT_ASSIGN_OR_RETURN(watching.timer, FileTimerServer::Start(io, path, EndExpired));

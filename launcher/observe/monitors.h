@@ -1,5 +1,5 @@
-// What lets others watch this node: the health endpoint, the file timer and the event log, as options and
-// torchrun's environment variables ask for them. Lives on the io_context's thread.
+// Monitoring of this node: the health endpoint, the file timer and the event log, as requested by options and
+// torchrun's environment variables. Runs on the io_context's thread.
 #pragma once
 
 #include <functional>
@@ -16,15 +16,15 @@ namespace mtrun::launcher {
 
 struct Watching {
   EventLog events;
-  std::unique_ptr<HealthServer> health;    // may be missing
-  std::unique_ptr<FileTimerServer> timer;  // may be missing
+  std::unique_ptr<HealthServer> health;    // may be null
+  std::unique_ptr<FileTimerServer> timer;  // may be null
 
   /// TORCHELASTIC_TIMER_FILE for the workers, "" for none.
   std::string timer_file() const { return timer ? timer->path() : ""; }
 };
 
-/// What `environment` asks for and `event_log` names; `takes_part` is as HealthServer says. A port that is
-/// taken is warned of and left out; everything else that does not work is an error.
+/// Starts the services that `environment` and `event_log` request; `takes_part`: see HealthServer. A port in
+/// use only causes a warning; every other failure is an error.
 absl::StatusOr<Watching> StartWatching(asio::io_context& io, const EnvironmentMap& environment,
                                        const std::string& event_log, const std::string& run_id,
                                        std::function<bool()> takes_part);

@@ -11,7 +11,7 @@
 namespace mtrun::launcher {
 namespace {
 
-/// Looked for again and again: file systems over a network send no events.
+/// Polling interval: network file systems send no events.
 constexpr Duration kLookEvery = std::chrono::seconds(1);
 
 bool IsThere(const std::string& path) {
@@ -27,8 +27,9 @@ PreemptFile::PreemptFile(asio::io_context& io, std::string path, std::function<v
 absl::Status PreemptFile::Watch() {
   if (path_.empty()) return absl::OkStatus();
   if (IsThere(path_)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "--preempt_file ", path_, " is there already: this node is to go. Remove it to start again"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("--preempt_file ", path_,
+                     " exists already, so this node would leave at once; remove it to start again"));
   }
   Await();
   return absl::OkStatus();
@@ -39,7 +40,7 @@ void PreemptFile::Await() {
   timer_.async_wait([this](std::error_code cancelled) {
     if (cancelled) return;
     if (!IsThere(path_)) return Await();
-    log::Warning("--preempt_file ", path_, " has appeared: as SIGTERM");
+    log::Warning("--preempt_file ", path_, " has appeared: leaving as on SIGTERM");
     appeared_();
   });
 }

@@ -1,4 +1,4 @@
-// --preempt_file: a file that somebody makes when this node is to go. Runs on the io_context's thread.
+// --preempt_file: a file that appears when this node must leave. Runs on the io_context's thread.
 #pragma once
 
 #include <asio/steady_timer.hpp>
@@ -11,9 +11,9 @@ namespace mtrun::launcher {
 
 class PreemptFile {
  public:
-  /// `appeared` is called once. With `path` "" nothing is watched.
+  /// Calls `appeared` once. If `path` is "" nothing is watched.
   PreemptFile(asio::io_context& io, std::string path, std::function<void()> appeared);
-  /// kFailedPrecondition when the file is there already.
+  /// Starts watching. kFailedPrecondition if the file already exists.
   absl::Status Watch();
 
  private:

@@ -29,11 +29,11 @@ Duration OfTicks(int64_t ticks) {
   return std::chrono::nanoseconds(ticks * (1'000'000'000 / per_second));
 }
 
-/// proc(5): fields 14 to 17 of stat, user and system time of the process and of its children that are gone.
+/// proc(5), fields 14 to 17 of stat: user and system time of the process and of its reaped children.
 void AddProcess(const std::string& root, int64_t pid, rendezvous::WorkerUse* use) {
   const std::string folder = absl::StrCat(root, "/proc/", pid);
   const std::string stat = ReadFile(folder + "/stat").value_or("");
-  const size_t name_end = stat.rfind(')');  // a name may hold anything
+  const size_t name_end = stat.rfind(')');  // a name may contain any character
   if (name_end == std::string::npos) return;
   const std::vector<absl::string_view> fields = Words(absl::string_view(stat).substr(name_end + 1));
   for (size_t field = 14; field <= 17; ++field) use->cpu += OfTicks(Number(fields, field - 3));

@@ -1,5 +1,5 @@
-// Answers people who watch with what this node's workers use, measured on a thread of its own: nothing here
-// holds up the agent's loop, on whose thread all methods run.
+// Reports the resource use of this node's workers to clients that watch. It is measured on a separate thread,
+// so that the agent's loop, on whose thread all methods run, is not delayed.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -20,8 +20,8 @@ class UseReport {
   ~UseReport() { pool_.join(); }
 
   WorkerSteps& steps() { return steps_; }
-  /// Measures the workers in `use`, of which rank, local rank and pid are set; `done` is called on the loop
-  /// later. While one measurement goes on another question is not answered.
+  /// Measures the workers in `use`, whose rank, local rank and pid are set, and calls `done` on the loop
+  /// later. During a measurement further requests are ignored.
   void Measure(rendezvous::NodeUse use, TimePoint now, Done done);
 
  private:

@@ -8,13 +8,13 @@ void WorkerSteps::OnProgress(int local_rank, const channel::Progress& progress, 
   Worker& worker = workers_[local_rank];
   worker.samples = progress.samples;
   std::deque<Report>& reports = worker.reports;
-  // Steps that are done again after a loss count from there.
+  // If steps are repeated after a loss, reports restart from there.
   if (!reports.empty() && progress.step <= reports.back().step) {
     if (progress.step == reports.back().step) return;
     reports.clear();
   }
   reports.push_back({now, progress.step});
-  while (reports.size() > kMostReports || (reports.size() > 2 && now - reports.front().at > kWindow))
+  while (reports.size() > kMaxReports || (reports.size() > 2 && now - reports.front().at > kWindow))
     reports.pop_front();
 }
 

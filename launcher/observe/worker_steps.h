@@ -1,5 +1,4 @@
-// How far this node's workers are and how long their steps take, from what they say. A value; time is an
-// argument.
+// Progress and step times of this node's workers, from their messages. A value; time is an argument.
 #pragma once
 
 #include <deque>
@@ -7,21 +6,21 @@
 
 #include "base/clock.h"
 #include "base/worker_channel.h"
-#include "rendezvous/node_use.h"
+#include "rendezvous/wire/node_use.h"
 
 namespace mtrun::launcher {
 
 class WorkerSteps {
  public:
-  /// Steps are averaged over so long, over two reports at least.
+  /// Averaging window of step times; at least two reports.
   static constexpr Duration kWindow = std::chrono::seconds(5);
-  static constexpr size_t kMostReports = 64;
+  static constexpr size_t kMaxReports = 64;
 
-  /// Another process took the local rank.
+  /// Records that another process took the local rank.
   void OnStarted(int local_rank) { workers_.erase(local_rank); }
   void OnProgress(int local_rank, const channel::Progress& progress, TimePoint now);
   void OnTimes(int local_rank, const channel::StepTimes& times);
-  /// Sets what is known of that worker.
+  /// Sets the known values of that worker.
   void Fill(int local_rank, TimePoint now, rendezvous::WorkerUse* use) const;
 
  private:

@@ -21,21 +21,32 @@ namespace mtrun::launcher {
 namespace {
 
 constexpr Duration kExitPatience = std::chrono::seconds(2);     // without progress
-constexpr Duration kLookEvery = std::chrono::milliseconds(50);  // for a hurry
+constexpr Duration kLookEvery = std::chrono::milliseconds(50);  // between checks of `hurry`
 constexpr int kLastWordMs = 50;
 constexpr size_t kChunk = 64 << 10;
 
-/// How much of `text` to write at once: whole lines, no more than a pipe takes in one piece, whoever else
-/// (mtrun's log) writes to it.
+/// Returns how much of `text` to write at once: complete lines, and no more than a pipe takes atomically,
+/// because other writers (mtrun's log) share it.
 size_t PieceSize(std::string_view text) {
   if (text.size() <= PIPE_BUF) return text.size();
   const size_t end = text.substr(0, PIPE_BUF).rfind('\n');
   return end == std::string_view::npos ? PIPE_BUF : end + 1;
 }
 
-/// Of a write's error: nobody will ever read what is written there.
+/// Returns whether a write error is permanent: the output can never be read.
 bool IsForGood(int error_number) {
   return error_number == EPIPE || error_number == EIO || error_number == EBADF;
+}
+
+/// Wraps each of the complete lines in `text`.
+std::string Wrapped(const std::string& text, int columns) {
+  std::string wrapped;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    absl::StrAppend(&wrapped, BreakForPeople(text.substr(begin, end - begin), columns), "\n");
+    begin = end + 1;
+  }
+  return wrapped;
 }
 
 constexpr const char* kStreamNames[] = {"standard output", "standard error"};
@@ -47,7 +58,7 @@ class Console::State {
   State(int out, int err, std::function<bool()> hurry)
       : fds_{out, err}, terminals_{isatty(out) == 1, isatty(err) == 1}, hurry_(std::move(hurry)) {}
 
-  bool InAHurry() const { return hurry_ && hurry_(); }
+  bool ShuttingDown() const { return hurry_ && hurry_(); }
   uint64_t Progress() {
     const MutexLock lock(mu_);
     return progress_;
@@ -66,7 +77,7 @@ class Console::State {
       lost_bytes_ += text.size();
       return;
     }
-    // The line that stays makes room for what comes, and stands below it again.
+    // Erase the status line before the new text; Draw puts it below again.
     Erase();
     SayWhatIsLost();
     const bool goes_on = owner != 0 && owner == std::exchange(unfinished_of_, 0) && unfinished_[which];
@@ -84,7 +95,7 @@ class Console::State {
   void Update(int which, const std::string& text) {
     if (!terminals_[which]) return;
     const MutexLock lock(mu_);
-    if (bytes_ > kQueueBytes / 2) return;  // nobody looks
+    if (bytes_ > kQueueBytes / 2) return;  // the console is too slow for status lines
     if (update_drawn_ && which == update_which_ && text == update_) return;
     if (which == update_which_ || !text.empty()) Erase();
     if (which != update_which_ && text.empty()) return;
@@ -93,10 +104,10 @@ class Console::State {
     Draw();
   }
 
-  bool Flush(Duration patience) {
+  bool Flush(Duration timeout) {
     const MutexLock lock(mu_);
     SayWhatIsLost();
-    const TimePoint deadline = MonotonicNow() + patience;
+    const TimePoint deadline = MonotonicNow() + timeout;
     while (!queue_.empty() || writing_) {
       if (!changed_.WaitUntil(mu_, deadline)) return queue_.empty() && !writing_;
     }
@@ -112,7 +123,7 @@ class Console::State {
     while (!queue_.empty() || writing_) {
       changed_.WaitUntil(mu_, MonotonicNow() + kLookEvery);
       if (progress_ != std::exchange(seen, progress_)) deadline = MonotonicNow() + kExitPatience;
-      if (InAHurry() || MonotonicNow() >= deadline) return queue_.empty() && !writing_;
+      if (ShuttingDown() || MonotonicNow() >= deadline) return queue_.empty() && !writing_;
     }
     return true;
   }
@@ -129,10 +140,10 @@ class Console::State {
     const std::string text = absl::StrCat(
         "mtrun: about ", dropped, " bytes of output are missing here: the console did not take them\n");
     pollfd ready = {fds_[1], POLLOUT, 0};
-    // The thread that writes may hang; a pipe with room takes a line without a wait.
+    // The writer thread may hang; a pipe with free space accepts a line immediately.
     if (poll(&ready, 1, kLastWordMs) == 1 && (ready.revents & POLLOUT) != 0 &&
         write(fds_[1], text.data(), text.size()) < 0)
-      return;  // nobody is left to be told
+      return;  // it cannot be reported
   }
 
   void Stop() {
@@ -156,21 +167,21 @@ class Console::State {
   struct Chunk {
     int which = 0;
     std::string text;
-    size_t lost_bytes = 0;  // of which it says that they are missing
+    size_t lost_bytes = 0;  // number of bytes that this chunk reports as missing
   };
 
-  /// On a terminal an unfinished line, of either stream, must end before another one begins.
+  /// Returns whether the terminal shows an unfinished line of either stream, which must end first.
   bool StandsInALine(int which) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return terminals_[which] && (unfinished_[which] || (terminals_[1 - which] && unfinished_[1 - which]));
   }
 
-  /// Of the stream, and of the other one on the same screen.
+  /// Marks the line of the stream as ended, and that of the other stream on the same screen.
   void EndLines(int which) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     unfinished_[which] = false;
     if (terminals_[0] && terminals_[1]) unfinished_[1 - which] = false;
   }
 
-  /// What is to be written next; nothing when all is written and nothing more will come.
+  /// Returns the next chunk to write; nullopt after Stop if all is written.
   std::optional<Chunk> Take() {
     const MutexLock lock(mu_);
     while (!stop_ && queue_.empty()) changed_.Wait(mu_);
@@ -196,8 +207,8 @@ class Console::State {
     if (std::exchange(update_drawn_, false)) Append(update_which_, "\r\x1b[K");
   }
 
-  /// Ends at the left: whoever else writes there writes over it. In its last column a terminal may wrap. A
-  /// prompt stands where it is until it is answered or another line comes.
+  /// Draws the status line and returns the cursor to the left, so that other writers overwrite it. A terminal
+  /// may wrap in its last column, which stays free. Not drawn after an unfinished prompt.
   void Draw() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (update_.empty() || StandsInALine(update_which_)) return;
     update_drawn_ = true;
@@ -206,7 +217,7 @@ class Console::State {
            absl::StrCat(ClipColumns(update_, static_cast<size_t>(std::max(columns, 2) - 1)), "\r"));
   }
 
-  /// Returns when `size` bytes fit, or when the console has taken nothing for a while.
+  /// Blocks until `size` bytes fit, or the console has accepted nothing for a while.
   void WaitForRoom(size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     while (bytes_ + size > kQueueBytes && bytes_ > 0) {
       const uint64_t seen = progress_;
@@ -225,7 +236,7 @@ class Console::State {
     EndLines(1);
   }
 
-  /// Of a disk that was full, at the end; the first time is said at once.
+  /// Reports the total lost to a full disk, at the end; the first loss is reported at once.
   void SayWhatIsRefused() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     for (const int which : {0, 1}) {
       if (refused_[which] == 0) continue;
@@ -259,7 +270,7 @@ class Console::State {
         poll(&ready, 1, -1);
         continue;
       }
-      // A reader that is gone takes the console with it, not the job; a disk may have room again later.
+      // A closed reader ends the console, not the job; a disk may have free space again later.
       if (written < 0 && !IsForGood(errno)) return OnRefused(which, text.size(), errno);
       if (written < 0) broken_[which] = true;
       if (written > 0) text.remove_prefix(static_cast<size_t>(written));
@@ -277,27 +288,27 @@ class Console::State {
   Mutex mu_;
   Condition changed_;
   std::deque<Chunk> queue_ ABSL_GUARDED_BY(mu_);
-  size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // in the queue and being written
+  size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // queued or being written
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   bool given_up_ ABSL_GUARDED_BY(mu_) = false;
-  std::string update_ ABSL_GUARDED_BY(mu_);  // the line that stays
+  std::string update_ ABSL_GUARDED_BY(mu_);  // status line
   int update_which_ ABSL_GUARDED_BY(mu_) = 0;
-  bool update_drawn_ ABSL_GUARDED_BY(mu_) = false;            // not where a line of others has not ended
-  bool unfinished_[2] ABSL_GUARDED_BY(mu_) = {false, false};  // what was put last did not end its line
-  int64_t unfinished_of_ ABSL_GUARDED_BY(mu_) = 0;            // whose it is, where somebody may finish it
-  uint64_t progress_ ABSL_GUARDED_BY(mu_) = 1;                // successful writes
-  uint64_t stuck_at_ ABSL_GUARDED_BY(mu_) = 0;                // value of progress_ at which it was blocked
-  int64_t lost_ ABSL_GUARDED_BY(mu_) = 0;                     // lines, since the last notice
-  size_t unsaid_bytes_ ABSL_GUARDED_BY(mu_) = 0;              // of these lines
-  size_t lost_bytes_ ABSL_GUARDED_BY(mu_) = 0;                // and of those whose notice is not written yet
-  size_t refused_[2] ABSL_GUARDED_BY(mu_) = {0, 0};           // bytes that a full disk did not take
-  bool warned_[2] ABSL_GUARDED_BY(mu_) = {false, false};      // of the first of them
+  bool update_drawn_ ABSL_GUARDED_BY(mu_) = false;            // false while an unfinished line is shown
+  bool unfinished_[2] ABSL_GUARDED_BY(mu_) = {false, false};  // the last text did not end its line
+  int64_t unfinished_of_ ABSL_GUARDED_BY(mu_) = 0;            // owner that may finish the line
+  uint64_t progress_ ABSL_GUARDED_BY(mu_) = 1;                // grows with each successful write
+  uint64_t stuck_at_ ABSL_GUARDED_BY(mu_) = 0;                // progress_ when the console was found blocked
+  int64_t lost_ ABSL_GUARDED_BY(mu_) = 0;                     // lines lost since the last notice
+  size_t unsaid_bytes_ ABSL_GUARDED_BY(mu_) = 0;              // bytes of these lines
+  size_t lost_bytes_ ABSL_GUARDED_BY(mu_) = 0;                // includes notices not written yet
+  size_t refused_[2] ABSL_GUARDED_BY(mu_) = {0, 0};           // bytes rejected by a full disk
+  bool warned_[2] ABSL_GUARDED_BY(mu_) = {false, false};      // the first rejection was reported
 };
 
 Console::Console(int out, int err, std::function<bool()> hurry)
     : state_(std::make_shared<State>(out, err, std::move(hurry))) {
-  // The thread keeps its state alive: it may hang in a write for ever.
+  // The thread shares ownership of the state because it may hang in a write forever.
   std::thread([state = state_] { state->Run(); }).detach();
 }
 
@@ -321,21 +332,33 @@ void Console::Raw(int which, std::string bytes) { state_->Put(which, std::move(b
 
 bool Console::IsTerminal(int which) const { return state_->IsTerminal(which); }
 
-std::string Console::Fit(int which, const std::string& line) const {
-  return BreakForPeople(line, state_->Columns(which));
+void Console::Write(int which, const ConsoleWrite& write, int64_t owner) {
+  switch (write.kind) {
+    case ConsoleWrite::Kind::kRaw:
+      return Raw(which, write.text);
+    case ConsoleWrite::Kind::kLines: {
+      std::string text = write.wraps ? Wrapped(write.text, state_->Columns(which)) : write.text;
+      return write.shown == 0 ? Lines(which, std::move(text))
+                              : Finish(which, std::move(text), owner, write.shown);
+    }
+    case ConsoleWrite::Kind::kBegin:
+      return Begin(which, write.text, owner, write.shown);
+    case ConsoleWrite::Kind::kUpdate:
+      return Update(which, write.text);
+  }
 }
 
 void Console::Say(std::string text) { state_->Put(1, std::move(text), State::Kind::kSaid); }
 
 void Console::Update(int which, const std::string& text) { state_->Update(which, text); }
 
-bool Console::Flush(Duration patience) { return state_->Flush(patience); }
+bool Console::Flush(Duration timeout) { return state_->Flush(timeout); }
 
 bool Console::FlushAll() { return state_->FlushAll(); }
 
 void Console::GiveUp() { state_->GiveUp(); }
 
-bool Console::InAHurry() const { return state_->InAHurry(); }
+bool Console::ShuttingDown() const { return state_->ShuttingDown(); }
 
 uint64_t Console::Progress() const { return state_->Progress(); }
 

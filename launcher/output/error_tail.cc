@@ -4,13 +4,13 @@ namespace mtrun::launcher {
 namespace {
 
 constexpr int64_t kOfOneTracebackNs = 1'000'000'000;
-constexpr char kTraceback[] = "Traceback (most recent call last):";  // perhaps behind a prefix
+constexpr char kTraceback[] = "Traceback (most recent call last):";  // a prefix may precede it
 
 }  // namespace
 
 void ErrorTail::Add(const std::vector<Piece>& pieces, int64_t now_ns) {
   if (!pieces.empty()) last_ns_ = now_ns;
-  // Updates in between may push it a little further back than needed; never nearer.
+  // If there are updates among them, more lines than needed are examined, never fewer.
   const size_t first = pieces.size() > 4 * TailBuffer::kLines ? pieces.size() - 4 * TailBuffer::kLines : 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
     if (pieces[i].kind == Piece::Kind::kUpdate) continue;

@@ -1,4 +1,4 @@
-// What a worker wrote to standard error last. Pure; time is an argument.
+// The last lines of a worker's standard error. Pure; time is an argument.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ class ErrorTail {
   void Add(const std::vector<Piece>& pieces, int64_t now_ns);
   std::string Text() const { return lines_.Text(); }
   struct Traceback {
-    int64_t at_ns = 0;     // its first line
-    bool is_last = false;  // nothing came later than a second after that: the worker may be on its way out
+    int64_t at_ns = 0;     // time of its first line
+    bool is_last = false;  // no later output than a second afterwards: the worker may be exiting
   };
-  /// The last one of Python's.
+  /// Returns the last Python traceback.
   std::optional<Traceback> traceback() const;
 
  private:

@@ -3,30 +3,17 @@
 #include <algorithm>
 #include <tuple>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "launcher/output/failure_message.h"
 
 namespace mtrun::launcher {
 namespace {
 
-constexpr size_t kMostRanges = 8;
-
-std::string WithoutNumbers(const std::string& text) {
-  std::string made;
-  for (const char c : text) {
-    if (!absl::ascii_isdigit(static_cast<unsigned char>(c))) {
-      made += c;
-    } else if (made.empty() || made.back() != '#') {
-      made += '#';
-    }
-  }
-  return made;
-}
+constexpr size_t kMaxRanges = 8;
 
 template <typename Failure>
 auto KindOf(const Failure& failure) {
-  return std::tuple(failure.exit_code, failure.signal, WithoutNumbers(Gist(failure.message)));
+  return std::tuple(failure.exit_code, failure.signal, rendezvous::WithoutNumbers(Gist(failure.message)));
 }
 
 }  // namespace
@@ -34,6 +21,7 @@ auto KindOf(const Failure& failure) {
 std::vector<FailureCause> FoldCauses(const std::vector<OtherFailure>& others) {
   std::vector<FailureCause> causes;
   for (const OtherFailure& other : others) {
+    if (other.stopped) continue;
     const auto alike = std::find_if(causes.begin(), causes.end(), [&](const FailureCause& cause) {
       return KindOf(cause.first) == KindOf(other);
     });
@@ -62,7 +50,7 @@ std::string RanksText(const std::vector<int>& ranks) {
   size_t ranges = 0;
   for (size_t begin = 0, end = 0; begin < ranks.size(); begin = end, ++ranges) {
     while (end < ranks.size() && ranks[end] == ranks[begin] + static_cast<int>(end - begin)) ++end;
-    if (ranges == kMostRanges) return absl::StrCat(text, ", ... and ", ranks.size() - begin, " more");
+    if (ranges == kMaxRanges) return absl::StrCat(text, ", ... and ", ranks.size() - begin, " more");
     absl::StrAppend(&text, ranges == 0 ? "" : ", ", ranks[begin]);
     if (end - begin > 1) absl::StrAppend(&text, "-", ranks[end - 1]);
   }

@@ -1,34 +1,37 @@
-// Which of a node's failures have the same cause, so that each is told once. Pure.
+// Groups a node's failures by cause, so that each cause is reported once. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "rendezvous/types.h"
+#include "rendezvous/wire/types.h"
 
 namespace mtrun::launcher {
 
-/// A worker of this node that failed too.
+/// A worker of this node that also failed.
 struct OtherFailure {
   int rank = 0, local_rank = 0;
-  int exit_code = 0, signal = 0;  // exit_code is valid when signal is 0
+  int exit_code = 0, signal = 0;  // exit_code is valid if signal is 0
   std::string wall_time, message;
+  int64_t pid = 0;
+  bool stopped = false;  // it only exited because mtrun stopped it
 };
 
-/// Workers that failed alike: they ended in the same way, and the line that says most is the same but for
-/// numbers (ranks, pids, ports).
+/// Workers with the same failure: they exited in the same way, and the most informative line is the same
+/// except for numbers (ranks, pids, ports).
 struct FailureCause {
   std::vector<int> ranks;  // ascending
   OtherFailure first;      // the earliest in `others`
 };
 
-/// In the order of `others`.
+/// Groups the failures of workers that mtrun did not stop, in the order of `others`.
 std::vector<FailureCause> FoldCauses(const std::vector<OtherFailure>& others);
 
-/// Takes out of `causes` those that failed as the root cause did, and returns their ranks.
+/// Removes the failures that equal the root cause from `causes`, and returns their ranks.
 std::vector<int> TakeAlike(const rendezvous::WorkerFailure& root_cause, std::vector<FailureCause>* causes);
 
-/// "rank 3", "ranks 0-3, 7"; of many ranges the first eight: "ranks 0, 2, 4, ... and 24 more".
+/// Returns "rank 3" or "ranks 0-3, 7"; after eight ranges "ranks 0, 2, 4, ... and 24 more".
 std::string RanksText(const std::vector<int>& ranks);
 
 }  // namespace mtrun::launcher

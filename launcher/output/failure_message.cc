@@ -10,13 +10,11 @@
 namespace mtrun::launcher {
 namespace {
 
-constexpr size_t kFirstLines = 3;  // the error, which may have some; then a gap and the innermost frames
-
-bool IsTail(absl::string_view message) { return absl::StartsWith(message, kTailHeading); }
+constexpr size_t kFirstLines = 3;  // lines of the error; a gap and the innermost frames follow
 
 std::string Clip(absl::string_view line) {
   std::string text(line);
-  return ColumnsOf(text) <= kMostColumns ? text : ClipColumns(text, kMostColumns - 4) + " ...";
+  return ColumnsOf(text) <= kMaxColumns ? text : ClipColumns(text, kMaxColumns - 4) + " ...";
 }
 
 std::string Rest(size_t lines, bool tail, absl::string_view log_file) {
@@ -32,20 +30,17 @@ std::string ErrorFileBeside(absl::string_view log_file) {
   return absl::StrCat(absl::StripSuffix(log_file, "stderr.log"), "error.json");
 }
 
-std::string Gist(absl::string_view message) {
-  if (IsTail(message)) message.remove_prefix(message.rfind('\n') + 1);
-  return Clip(message.substr(0, message.find('\n')));
-}
+std::string Gist(absl::string_view message) { return Clip(rendezvous::ErrorLine(message)); }
 
 std::vector<std::string> Excerpt(absl::string_view message, absl::string_view log_file) {
   std::vector<std::string> lines;
   for (const absl::string_view line : absl::StrSplit(absl::StripTrailingAsciiWhitespace(message), '\n'))
     lines.push_back(Clip(line));
-  if (lines.size() <= kMostLines) return lines;
+  if (lines.size() <= kMaxLines) return lines;
   const bool tail = IsTail(message);
   std::vector<std::string> shown(lines.begin(), lines.begin() + (tail ? 1 : kFirstLines));
   if (!tail) shown.emplace_back("...");
-  const size_t last = kMostLines - shown.size();
+  const size_t last = kMaxLines - shown.size();
   const size_t hidden = lines.size() - last - (tail ? 1 : kFirstLines);
   shown.insert(shown.end(), lines.end() - static_cast<std::ptrdiff_t>(last), lines.end());
   shown.push_back(Rest(hidden, tail, log_file));

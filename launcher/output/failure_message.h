@@ -1,29 +1,28 @@
-// What a worker said about its end, cut to what a terminal should show of it. Pure text.
+// A worker's error text, cut to a length that suits a terminal. Pure text.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "rendezvous/wire/error_text.h"
 
 namespace mtrun::launcher {
 
-/// Heads the message of a worker that recorded no error: the end of what it printed follows.
-inline constexpr char kTailHeading[] = "(no error was recorded; the last lines of standard error)";
+using rendezvous::IsTail;
+using rendezvous::kTailHeading;
 
-/// The error file beside a worker's standard error, "" where `log_file` is not called stderr.log.
+/// Returns the error file next to a worker's standard error; "" if `log_file` is not called stderr.log.
 std::string ErrorFileBeside(absl::string_view log_file);
 
-/// The line that says most: the first of a recorded error, the last of what a worker only printed. At most
-/// kMostColumns of it.
+/// Returns the most informative line, cut to kMaxColumns.
 std::string Gist(absl::string_view message);
 
-inline constexpr size_t kMostLines = 12;     // of a cause
-inline constexpr size_t kMostColumns = 500;  // of a line: some exceptions are one long one
+inline constexpr size_t kMaxLines = 12;     // per cause
+inline constexpr size_t kMaxColumns = 500;  // per line: some exceptions are one long line
 
-/// At most kMostLines: of a longer message its beginning and its end, where a traceback has the error and the
-/// place. One more line then says how many there are and in which file. `log_file`: the worker's, "" for
-/// none.
+/// Returns at most kMaxLines lines: the beginning and end of the message, where a traceback has error and
+/// location. One more line then counts the omitted lines and names their file. `log_file`: "" for none.
 std::vector<std::string> Excerpt(absl::string_view message, absl::string_view log_file);
 
 }  // namespace mtrun::launcher

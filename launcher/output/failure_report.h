@@ -1,5 +1,6 @@
-// The box that every node prints when a job fails: what failed first, where, when, and its error text. Pure
-// text.
+// The box that every node prints if a job fails: first failure, place, time and error text. Pure text.
+// Headings and names of fields are those of torchrun's report, so that programs that search a log for them
+// find them.
 #pragma once
 
 #include <string>
@@ -7,15 +8,16 @@
 
 #include "launcher/core/agent_events.h"
 #include "launcher/output/failure_causes.h"
-#include "rendezvous/types.h"
+#include "rendezvous/wire/types.h"
 
 namespace mtrun::launcher {
 
-/// Its mtrun told it to stop, as torchrun does, and it had no error to record: that is no failure of its own.
+/// Returns whether the worker only exited because mtrun stopped it (as torchrun does): no failure of its own.
 bool OnlyObeyed(const WorkerExited& ended);
 
-/// Several lines, the last one ended. At most kMostLines of the root cause's message, and as many for all
-/// others: those who failed as it did are named with it, those who failed alike together.
+/// Returns several complete lines: at most kMaxLines of the root cause's message, and one of each other
+/// cause. Workers that failed like the root cause are listed with it; other equal failures are grouped.
+/// Workers that mtrun stopped come last.
 std::string FailureReport(const std::string& program, const rendezvous::JobOutcome& outcome,
                           const std::vector<OtherFailure>& others = {});
 

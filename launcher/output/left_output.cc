@@ -24,13 +24,13 @@ void WriteSome(int fd, const char* bytes, ssize_t size) {
   while (size > 0) {
     const ssize_t written = write(fd, bytes, static_cast<size_t>(size));
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;  // nobody is left to be told
+    if (written < 0) return;  // it cannot be reported
     bytes += written;
     size -= written;
   }
 }
 
-/// False at its end.
+/// Forwards one block; returns false at the end of the stream.
 bool Carry(const Route& route) {
   char bytes[16 << 10];
   const ssize_t size = read(route.source, bytes, sizeof bytes);
@@ -41,7 +41,7 @@ bool Carry(const Route& route) {
   return true;
 }
 
-/// Only async-signal-safe calls: other threads may have held any lock at the fork.
+/// Makes only async-signal-safe calls: other threads may have held locks at the fork.
 [[noreturn]] void RunCarrier(Route* routes, pollfd* ready, size_t count) {
   setsid();
   prctl(PR_SET_NAME, "mt-output");
@@ -59,14 +59,14 @@ bool Carry(const Route& route) {
     for (size_t i = 0; i < count; ++i) {
       if (ready[i].revents == 0 || Carry(routes[i])) continue;
       close(routes[i].source);
-      routes[i].source = -1;  // poll leaves it out
+      routes[i].source = -1;  // ignored by poll
       --left;
     }
   }
   _exit(0);
 }
 
-/// Closes every descriptor but those of `kept`, which are sorted, and the first three.
+/// Closes every descriptor except `kept`, which are sorted, and 0 to 2.
 void CloseOthers(const int* kept, size_t count) {
   unsigned from = STDERR_FILENO + 1;
   for (size_t i = 0; i < count; ++i) {
@@ -91,7 +91,8 @@ void CarryOn(std::vector<OpenOutput> outputs) {
   std::vector<pollfd> ready(routes.size());
   const pid_t child = _Fork();
   if (child < 0)
-    log::Warning("the output of what the workers have started is lost: fork: ", std::strerror(errno));
+    log::Warning("the output of processes that the workers have started is lost: fork: ",
+                 std::strerror(errno));
   if (child != 0) return;
   CloseOthers(kept.data(), kept.size());
   RunCarrier(routes.data(), ready.data(), routes.size());

@@ -1,5 +1,4 @@
-// What processes write that remain when a job is over: as under torchrun they live on, and must not die of
-// of a pipe that nobody reads.
+// Forwards output of processes that outlive the job, as under torchrun: a closed pipe must not kill them.
 #pragma once
 
 #include <vector>
@@ -9,11 +8,11 @@
 namespace mtrun::launcher {
 
 struct OpenOutput {
-  UniqueFd source, file;  // file: not valid for none
+  UniqueFd source, file;  // file: invalid if there is none
   int console = -1;       // a descriptor of this process, -1 for none
 };
 
-/// Forks a process that carries them until all have ended. Nothing else of this process stays open in it.
+/// Forks a process that forwards the outputs until all have ended. It closes everything else of this process.
 void CarryOn(std::vector<OpenOutput> outputs);
 
 }  // namespace mtrun::launcher

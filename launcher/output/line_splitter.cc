@@ -17,7 +17,7 @@ std::vector<Piece> LineSplitter::Feed(std::string_view bytes) {
     const size_t newline = window.find('\n');
     const size_t back = window.substr(0, newline).find('\r');
     if (back != std::string_view::npos) {
-      // Only the byte after a '\r' tells whether it ended a line or an update.
+      // The byte after a '\r' decides whether it ended a line or an update.
       if (back + 1 == rest.size()) break;
       if (rest[back + 1] == '\n') {
         cut(Piece::Kind::kLine, back, back + 2);

@@ -1,4 +1,4 @@
-// Cuts a worker's output into lines, with a bound on what is held back; and keeps the last lines. Pure.
+// Splits a worker's output into lines, with a limit on buffered data; and keeps the last lines. Pure.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ struct Piece {
   enum class Kind {
     kLine,    // ended by '\n' or "\r\n"
     kUpdate,  // ended by '\r' alone: a progress line that will be rewritten
-    kPart,    // cut at the bound, or by the end of the stream
+    kPart,    // cut at the limit, or by the end of the stream
   };
   Kind kind = Kind::kLine;
-  std::string text;  // without its end
-  size_t bytes = 0;  // of the stream, its end included
+  std::string text;  // without the line end
+  size_t bytes = 0;  // bytes of the stream, including the line end
   bool operator==(const Piece&) const = default;
 };
 
@@ -27,18 +27,17 @@ class LineSplitter {
   static constexpr size_t kDefaultBound = 64 << 10;
   explicit LineSplitter(size_t bound = kDefaultBound) : bound_(bound) {}
 
-  /// The pieces that `bytes` complete; together with what Flush would give they cover all bytes fed, in
-  /// order.
+  /// Returns the pieces that `bytes` complete. Together with Flush they cover all bytes fed, in order.
   std::vector<Piece> Feed(std::string_view bytes);
-  /// The update that Feed holds back because the next byte may be a '\n'; nothing: it holds none.
+  /// Returns the update that Feed holds back because the next byte may be a '\n'; nullopt if there is none.
   std::optional<std::string> Standing() const;
-  /// What is left at the end of the stream.
+  /// Returns the rest at the end of the stream.
   std::vector<Piece> Flush();
-  /// The line that has begun, so far.
+  /// The unfinished line so far.
   std::string_view pending() const { return pending_; }
 
  private:
-  const size_t bound_;
+  size_t bound_;
   std::string pending_;
 };
 
@@ -48,7 +47,7 @@ class TailBuffer {
   static constexpr size_t kLines = 20;
   static constexpr size_t kLineBytes = 500;
   void Add(std::string_view line);
-  /// Joined by '\n'.
+  /// Returns the lines, joined by '\n'.
   std::string Text() const;
 
  private:

@@ -40,13 +40,13 @@ std::string RunFolder(const std::string& state_folder, const std::string& run_id
   return absl::StrCat(state_folder, "/", run_id, "-", date, "-", RandomName());
 }
 
-/// One node's part of a run.
+/// One node's part of an earlier run.
 struct OldFolder {
   absl::Time begun;
   std::string run_id, path;
 };
 
-/// Nothing for a name that RunFolder has not made.
+/// Parses a folder name; nullopt unless RunFolder has made it.
 std::optional<OldFolder> ReadName(const std::filesystem::path& path) {
   static const std::regex named("(.+)-(\\d{8}-\\d{6})-[0-9a-f]{8}");
   const std::string name = path.filename();
@@ -59,12 +59,12 @@ std::optional<OldFolder> ReadName(const std::filesystem::path& path) {
   return folder;
 }
 
-/// The newest first. A link is not ours: whoever keeps logs elsewhere has put it there.
+/// Returns the run folders, newest first. Skips links: the user has made them to keep logs elsewhere.
 std::vector<OldFolder> ListFolders(const std::string& runs) {
   std::vector<OldFolder> folders;
   std::error_code error, none;
   std::filesystem::directory_iterator entry(runs, error);
-  // The range-based loop would throw where going on fails.
+  // The range-based loop would throw if an increment fails.
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     std::optional<OldFolder> folder = ReadName(entry->path());
     const bool is_folder = std::filesystem::is_directory(entry->symlink_status(none));
@@ -75,7 +75,7 @@ std::vector<OldFolder> ListFolders(const std::string& runs) {
   return folders;
 }
 
-/// Calls `see` with each file below the folder until it says false. False: the folder cannot be read.
+/// Calls `see` with each file below the folder until it returns false. Returns false if it cannot be read.
 bool SeeFiles(const std::string& folder,
               const std::function<bool(const std::filesystem::directory_entry&)>& see) {
   std::error_code error, none;
@@ -87,7 +87,7 @@ bool SeeFiles(const std::string& folder,
   return !error;
 }
 
-/// Or perhaps it was. The lock's file is also made by whoever only looks whether it is locked.
+/// Returns true also if unknown. Ignores the lock file, which processes that only test the lock create too.
 bool WrittenSince(const std::string& folder, absl::Time since, const std::stop_token& stop) {
   bool written = false;
   const bool seen = SeeFiles(folder, [&](const std::filesystem::directory_entry& file) {
@@ -99,14 +99,14 @@ bool WrittenSince(const std::string& folder, absl::Time since, const std::stop_t
   return written || !seen;
 }
 
-/// Unless it may be somebody's.
+/// Removes the folder unless it may be in use.
 void RemoveFolder(const OldFolder& folder, const std::stop_token& stop) {
   const absl::Time since = absl::Now() - LogFiles::kInUse;
   if (folder.begun > since || WrittenSince(folder.path, since, stop)) return;
   absl::StatusOr<UniqueFd> lock = TryLockFolder(folder.path);
   if (!lock.ok()) return;
   std::error_code error;
-  // One by one, for there may be very many.
+  // One by one, so that `stop` is checked between files; there may be very many.
   SeeFiles(folder.path, [&](const std::filesystem::directory_entry& file) {
     if (!stop.stop_requested()) std::filesystem::remove(file.path(), error);
     return !stop.stop_requested();
@@ -114,11 +114,11 @@ void RemoveFolder(const OldFolder& folder, const std::stop_token& stop) {
   if (stop.stop_requested()) return;
   std::filesystem::remove_all(folder.path, error);
   lock->Reset();
-  // NFS keeps a file that is open under another name.
+  // NFS keeps an open file under another name.
   if (error) std::filesystem::remove_all(folder.path, error);
 }
 
-/// Another machine may not see it.
+/// Locks this run's folder. Other machines may not see the lock.
 UniqueFd LockOwn(const std::string& folder) {
   absl::StatusOr<UniqueFd> lock = TryLockFolder(folder);
   if (lock.ok()) return *std::move(lock);
@@ -148,25 +148,25 @@ absl::StatusOr<LogFiles> LogFiles::Make(const std::string& log_dir, const std::s
   files.folder_ = absl::StrCat(base, "/", AsFileName(run_id), "_", RandomName());
   const absl::Status status = Annotate(CheckWritable(files.folder_), "--log_dir");
   if (!absl::IsResourceExhausted(status)) MT_RETURN_IF_ERROR(status);
-  // There may be room later, and a node that begins meanwhile is worth more than its logs.
-  if (!status.ok()) log::Warning(status.message(), ": what has no room is lost");
+  // There may be free space later, and a node that starts now is worth more than its logs.
+  if (!status.ok()) log::Warning(status.message(), ": output that does not fit is lost");
   return files;
 }
 
-/// Several mtruns may do so at once.
+/// Several mtruns may do this at once.
 void LogFiles::RemoveOldRuns(const std::stop_token& stop) const {
   if (runs_.empty()) return;
   struct Run {
     absl::Time begun;
-    size_t number = 0;  // 1: the newest one
+    size_t number = 0;  // 1: the newest
   };
   size_t count = 0;
-  std::map<std::string, Run> runs;  // by run id: the one that is counted last
+  std::map<std::string, Run> runs;  // by run id: the one counted last
   for (const OldFolder& folder : ListFolders(runs_)) {
     Run& run = runs[folder.run_id];
     if (run.number == 0 || run.begun - folder.begun > kOneRun) run = {folder.begun, ++count};
     if (stop.stop_requested()) return;
-    if (run.number > kMostRuns) RemoveFolder(folder, stop);
+    if (run.number > kMaxRuns) RemoveFolder(folder, stop);
   }
 }
 

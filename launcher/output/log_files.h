@@ -1,8 +1,7 @@
-// Where the files of a run lie: <log_dir>/<run id>_<random>/attempt_<restart count>/<local
+// The files of a run: <log_dir>/<run id>_<random>/attempt_<restart count>/<local
 // rank>/{stdout.log,stderr.log,error.json}. A generation that begins without a failure (a node joined or was
-// lost) has attempt_<restart count>.g<generation>. Nothing is deleted but the oldest runs of those that
-// nobody gave a folder for. Each node has a run folder of its own; those of one run id that begin within
-// kOneRun are one run.
+// lost) has attempt_<restart count>.g<generation>. Only the oldest runs without a given folder are deleted.
+// Each node has its own run folder; those of one run id that begin within kOneRun are one run.
 #pragma once
 
 #include <cstdint>
@@ -18,43 +17,41 @@
 namespace mtrun::launcher {
 
 struct WorkerFiles {
-  std::string out, err, error;             // "" when there are none
-  std::string filtered_out, filtered_err;  // of the whole attempt
+  std::string out, err, error;             // "" if there are none
+  std::string filtered_out, filtered_err;  // shared by the whole attempt
 };
 
 class LogFiles {
  public:
-  static constexpr size_t kMostRuns = 20;
-  /// All runs without --rdzv_id have the same id, but not at the same time.
+  static constexpr size_t kMaxRuns = 20;
+  /// All runs without --rdzv_id share one id, but do not start at the same time.
   static constexpr absl::Duration kOneRun = absl::Hours(1);
-  /// Locks may hold on one machine only, or not at all (NFS, Lustre): what has begun or been written to more
-  /// recently is somebody's.
+  /// Locks may work on one machine only, or not at all (NFS, Lustre): newer folders or files count as in use.
   static constexpr absl::Duration kInUse = absl::Hours(24);
 
-  /// Proves that the folder can be written, before anything starts; a full disk is no more than a warning.
-  /// `log_dir` "/dev/null" means no files at all. "" makes <state folder>/<run id>-<date>-<random>; or a
-  /// temporary one where the state folder is "" or cannot be written.
+  /// Checks that the folder is writable before anything starts; a full disk is only a warning. `log_dir`
+  /// "/dev/null" means no files at all. "" makes <state folder>/<run id>-<date>-<random>, or a temporary
+  /// folder if the state folder is "" or not writable.
   static absl::StatusOr<LogFiles> Make(const std::string& log_dir, const std::string& run_id,
                                        const std::string& state_folder = "");
 
-  /// Of the folders that "" has made it keeps the newest kMostRuns runs, and those that may be in use:
-  /// locked, or younger than kInUse. It may take as long as their files are many: for a thread of its own, so
-  /// that no start waits for it. What it has not come to when it is told to stop is left to the next run.
+  /// Removes old folders that were made for "". It keeps the newest kMaxRuns runs and those that may be in
+  /// use: locked, or younger than kInUse. Run it on a thread of its own, because many files take long. If it
+  /// is stopped, the next run removes the rest.
   void RemoveOldRuns(const std::stop_token& stop = {}) const;
 
-  /// The run's own folder, "" for none.
+  /// Folder of this run; "" for none.
   const std::string& folder() const { return folder_; }
-  /// Makes the worker's folder. Where a worker of the same generation had it before, logs are appended to and
-  /// its error file is put aside.
+  /// Makes the worker's folder. An earlier worker's logs there are continued; its error file is renamed.
   absl::StatusOr<WorkerFiles> ForWorker(int restart_count, int64_t generation, int local_rank);
 
  private:
   std::string AttemptFolder(int restart_count, int64_t generation);
 
   std::string folder_;
-  std::string runs_;                         // where ours are, if this one is there
-  std::shared_ptr<UniqueFd> lock_;           // of a folder of ours, for as long as the run goes on
-  std::map<int, int64_t> first_generation_;  // of each attempt
+  std::string runs_;                         // parent of the run folders, if this run is one of them
+  std::shared_ptr<UniqueFd> lock_;           // held on the folder for the duration of the run
+  std::map<int, int64_t> first_generation_;  // by attempt
 };
 
 }  // namespace mtrun::launcher

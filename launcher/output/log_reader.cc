@@ -21,7 +21,7 @@ using rendezvous::LogRequest;
 
 std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
-/// From `*at` on (-1: the last lines), which moves to the end of what was read. False: there is no such file.
+/// Reads from `*at` (-1: the last lines) and advances it. Returns false if the file does not exist.
 bool ReadOn(const std::string& path, int64_t* at, std::string* text, bool* more) {
   const UniqueFd file(path.empty() ? -1 : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status {};
@@ -39,7 +39,7 @@ bool ReadOn(const std::string& path, int64_t* at, std::string* text, bool* more)
   text->resize(got > 0 ? static_cast<size_t>(got) : 0);
   *at += static_cast<int64_t>(text->size());
   *more |= *at < size;
-  // What comes before the first whole line.
+  // Drop the part before the first complete line.
   if (const size_t line = text->find('\n'); cut && line != std::string::npos) text->erase(0, line + 1);
   return true;
 }
@@ -56,19 +56,19 @@ LogPart ReadLogPart(const LogRequest& request, const WorkerFiles& files) {
   part.attempt = FolderOf(files.out.empty() ? files.err : files.out);
   part.out_end = request.out;
   part.err_end = request.err;
-  // Of a worker that was started again all of the new files is read.
+  // If the worker was restarted, its new files are read from the beginning.
   if (!request.attempt.empty() && request.attempt != part.attempt) part.out_end = part.err_end = 0;
   const bool out = ReadOn(files.out, &part.out_end, &part.out, &part.more);
   const bool err = ReadOn(files.err, &part.err_end, &part.err, &part.more);
   if (!out && !err) {
     part.error = absl::StrCat("rank ", request.rank, " has no log files in ", part.attempt,
-                              ": --redirects and --tee of its mtrun say what goes there");
+                              ": see --redirects and --tee of its mtrun");
   }
   return part;
 }
 
 void LogReader::Read(const LogRequest& request, const WorkerFiles& files, Done done) {
-  if (waiting_ >= kMostWaiting) {
+  if (waiting_ >= kMaxWaiting) {
     return done(
         LogPart{.id = request.id, .error = "its log files cannot be read as fast as they are asked for"});
   }

@@ -1,5 +1,4 @@
-// Reads workers' log files for people elsewhere (mtrun --logs) on a thread of its own: a folder may lie on a
-// network that hangs.
+// Reads workers' logs for remote users (mtrun --logs), on its own thread: a network folder can hang.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -7,22 +6,22 @@
 #include <functional>
 
 #include "launcher/output/log_files.h"
-#include "rendezvous/log_call.h"
+#include "rendezvous/wire/log_call.h"
 
 namespace mtrun::launcher {
 
-/// The next bytes of the two files, or the last lines of them. Files that are not there have none.
+/// Returns the next bytes of the two files, or their last lines. A missing file counts as empty.
 rendezvous::LogPart ReadLogPart(const rendezvous::LogRequest& request, const WorkerFiles& files);
 
 class LogReader {
  public:
   using Done = std::function<void(const rendezvous::LogPart&)>;
-  static constexpr size_t kMostWaiting = 8;
+  static constexpr size_t kMaxWaiting = 8;
 
   explicit LogReader(asio::io_context& io) : io_(io) {}
   ~LogReader() { pool_.join(); }
 
-  /// Calls `done` on the loop's thread, which is the caller's: later, or at once where too many wait.
+  /// Calls `done` on the loop's (and caller's) thread: later, or at once if too many requests are waiting.
   void Read(const rendezvous::LogRequest& request, const WorkerFiles& files, Done done);
 
  private:

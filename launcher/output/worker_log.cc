@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "base/file_limit.h"
 #include "base/status_macros.h"
 
 namespace mtrun::launcher {
@@ -28,7 +31,7 @@ absl::StatusOr<WorkerLog> WorkerLog::Open(const std::string& path, size_t most_b
   log.fd_ = OpenToAppend(path);
   if (!log.fd_.valid()) return ErrnoStatus(errno, absl::StrCat("open log file ", path));
   log.path_ = path;
-  log.most_bytes_ = most_bytes;
+  log.most_bytes_ = std::min(most_bytes, SizeLimit());
   if (most_bytes > 0) log.bytes_ = SizeOf(log.fd_);
   return log;
 }
@@ -36,7 +39,7 @@ absl::StatusOr<WorkerLog> WorkerLog::Open(const std::string& path, size_t most_b
 absl::Status WorkerLog::MakeRoom() {
   if (most_bytes_ == 0 || bytes_ < most_bytes_ / 2) return absl::OkStatus();
   const std::string aside = absl::StrCat(path_.substr(0, path_.rfind('.')), ".1.log");
-  // Where nothing has its name somebody has removed it, or it could not be opened again the last time.
+  // If the file is missing it was removed, or could not be reopened the last time.
   if (rename(path_.c_str(), aside.c_str()) != 0 && errno != ENOENT) return ErrnoStatus(errno, "put it aside");
   UniqueFd fresh = OpenToAppend(path_);
   if (!fresh.valid()) return ErrnoStatus(errno, "open it again");
@@ -50,7 +53,7 @@ absl::Status WorkerLog::Write(std::string_view bytes) {
   absl::Status written = MakeRoom();
   if (written.ok()) written = WriteAll(fd_.get(), bytes);
   bytes_ += bytes.size();
-  // What is lost must not make room for more of it.
+  // Bytes that were not written must not count towards the limit.
   if (!written.ok()) bytes_ = SizeOf(fd_);
   return written;
 }

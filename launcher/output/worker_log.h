@@ -1,5 +1,5 @@
-// One log file of a worker, or none. A full disk may have room again later, and somebody may remove the file
-// meanwhile: each write is a new try.
+// One log file of a worker, or none. Each write is a new attempt: a full disk may have free space again
+// later, and the file may be removed while it is in use.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@ namespace mtrun::launcher {
 
 class WorkerLog {
  public:
-  /// None: what is written to it is gone.
+  /// Makes no log: writes are discarded.
   WorkerLog() = default;
-  /// Appends to `path`. With a bound it keeps the newest bytes: full to half of them it is put aside as
-  /// "<name>.1.log", in the place of what was there. An error names the file.
+  /// Appends to `path`. If `most_bytes` is nonzero it keeps the newest bytes: at half of the limit the file
+  /// is renamed to "<name>.1.log", replacing an older one. An error names the file.
   static absl::StatusOr<WorkerLog> Open(const std::string& path, size_t most_bytes = 0);
 
   const std::string& path() const { return path_; }
-  /// An error where some of it is not in the file.
+  /// Returns an error if some bytes were not written to the file.
   absl::Status Write(std::string_view bytes);
-  /// Not valid for none.
+  /// Invalid for a default-constructed log.
   UniqueFd Release() { return std::move(fd_); }
 
  private:
@@ -32,8 +32,8 @@ class WorkerLog {
 
   std::string path_;
   UniqueFd fd_;
-  size_t most_bytes_ = 0;  // 0: no bound
-  size_t bytes_ = 0;       // where there is one: in the file
+  size_t most_bytes_ = 0;  // 0: no limit
+  size_t bytes_ = 0;       // size of the file, if there is a limit
 };
 
 }  // namespace mtrun::launcher

@@ -14,9 +14,9 @@
 namespace mtrun::launcher {
 namespace {
 
-// Which protocol follows is said in one line of its first version.
+// The first line, in the format of version 1, selects the protocol.
 constexpr char kGreeting[] = "cmd=init pmi_version=2 pmi_subversion=0\n";
-constexpr size_t kLongestGreeting = 1024;
+constexpr size_t kMaxGreeting = 1024;
 
 }  // namespace
 
@@ -24,11 +24,11 @@ PmiClient::PmiClient(UniqueFd socket, std::string job, int rank, TimePoint deadl
     : socket_(std::move(socket)), job_(std::move(job)), rank_(rank), deadline_(deadline) {}
 
 absl::Status PmiClient::Send(std::string_view bytes) {
-  // What is said is shorter than any socket's buffer: where that is full nobody listens.
+  // Messages are shorter than any socket buffer: if it is full the peer does not read.
   const ssize_t sent = send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent == static_cast<ssize_t>(bytes.size())) return absl::OkStatus();
   return absl::UnavailableError(sent < 0 ? ErrnoStatus(errno, "PMI2: send").message()
-                                         : "PMI2: nobody listens");
+                                         : "PMI2: the server does not read");
 }
 
 absl::StatusOr<std::string> PmiClient::Receive(const std::string& question) {
@@ -56,7 +56,7 @@ absl::StatusOr<PmiMessage> PmiClient::Ask(const PmiMessage& question) {
       return Annotate(answer.status(), absl::StrCat("PMI2: the answer to ", question.command));
     if (*answer) {
       if ((*answer)->command != question.command + "-response")
-        return absl::InvalidArgumentError(absl::StrCat("PMI2: another answer than to ", question.command));
+        return absl::InvalidArgumentError(absl::StrCat("PMI2: the answer is not to ", question.command));
       if ((*answer)->Field("rc") != "0")
         return absl::InternalError(absl::StrCat("PMI2: ", question.command, " was refused"));
       return **std::move(answer);
@@ -70,8 +70,8 @@ absl::Status PmiClient::Begin() {
   MT_RETURN_IF_ERROR(Send(kGreeting));
   std::string line;
   while (line.empty() || line.back() != '\n') {
-    if (line.size() > kLongestGreeting)
-      return absl::InvalidArgumentError("PMI2: the answer to init has no end");
+    if (line.size() > kMaxGreeting)
+      return absl::InvalidArgumentError("PMI2: the answer to init is not complete");
     MT_ASSIGN_OR_RETURN(const std::string more, Receive("init"));
     line += more;
   }
@@ -92,7 +92,8 @@ absl::Status PmiClient::Fence() { return Ask({"kvs-fence"}).status(); }
 absl::StatusOr<std::string> PmiClient::Get(const std::string& key) {
   MT_ASSIGN_OR_RETURN(const PmiMessage answer,
                       Ask({"kvs-get", {{"jobid", job_}, {"srcid", "-1"}, {"key", key}}}));
-  if (answer.Field("found") != "TRUE") return absl::NotFoundError(absl::StrCat("PMI2: nobody has put ", key));
+  if (answer.Field("found") != "TRUE")
+    return absl::NotFoundError(absl::StrCat("PMI2: there is no value for ", key));
   return std::string(answer.Field("value"));
 }
 

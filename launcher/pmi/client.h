@@ -1,5 +1,4 @@
-// A task's connection to the process manager over PMI2: one question after the other, all before one
-// deadline. Not thread-safe.
+// A task's PMI2 connection to the process manager: sequential requests, one deadline. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -17,24 +16,24 @@ class PmiClient {
   /// `socket`: connected to the process manager, $PMI_FD. `job`, `rank`: $PMI_JOBID and $PMI_RANK.
   PmiClient(UniqueFd socket, std::string job, int rank, TimePoint deadline);
 
-  // Each of these: kUnavailable when nobody answers or the connection ends, kDeadlineExceeded when no answer
-  // came in time, kInvalidArgument for an answer that is none, kInternal for one that refuses. No message
-  // tells a value.
+  // All of these return kUnavailable if the peer does not read or closes the connection, kDeadlineExceeded if
+  // no answer arrives in time, kInvalidArgument for a malformed answer, kInternal for a refusal. No message
+  // contains a value.
 
-  /// Comes first. The other end learns that this task speaks PMI2, and who it is.
+  /// Must be first. Announces to the manager that this task uses PMI2, and its rank.
   absl::Status Begin();
-  /// A value that others see after the next Fence.
+  /// Stores a value that others can read after the next Fence.
   absl::Status Put(const std::string& key, const std::string& value);
-  /// Waits until all tasks of the step are here.
+  /// Blocks until all tasks of the step have called it.
   absl::Status Fence();
-  /// kNotFound too, where nobody has put it.
+  /// Also kNotFound if no task has stored the key.
   absl::StatusOr<std::string> Get(const std::string& key);
-  /// Comes last: Slurm ends a step of which a task goes without.
+  /// Must be last: Slurm ends a step if one of its tasks exits without it.
   absl::Status End();
 
  private:
   absl::Status Send(std::string_view bytes);
-  /// More bytes of an answer to `question`.
+  /// Reads more bytes of the answer to `question`.
   absl::StatusOr<std::string> Receive(const std::string& question);
   absl::StatusOr<PmiMessage> Ask(const PmiMessage& question);
 

@@ -17,17 +17,17 @@ constexpr size_t kLengthDigits = 6;
 constexpr char kCommand[] = "cmd";
 
 absl::Status Malformed(absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat("a message that is none of PMI2: ", why));
+  return absl::InvalidArgumentError(absl::StrCat("not a message of PMI2: ", why));
 }
 
-/// "47    ", or with the blanks in front: both are written.
+/// Reads "47    ", or the same with leading blanks: both are in use.
 absl::StatusOr<size_t> ReadLength(std::string_view text) {
   const absl::string_view digits = absl::StripAsciiWhitespace(View(text));
   for (const char c : digits)
-    if (!absl::ascii_isdigit(static_cast<unsigned char>(c))) return Malformed("its length is no number");
+    if (!absl::ascii_isdigit(static_cast<unsigned char>(c))) return Malformed("its length is not a number");
   uint32_t length = 0;
-  if (!absl::SimpleAtoi(digits, &length)) return Malformed("its length is no number");
-  if (length > PmiParser::kMostBytes) return Malformed(absl::StrCat("its length is ", length));
+  if (!absl::SimpleAtoi(digits, &length)) return Malformed("its length is not a number");
+  if (length > PmiParser::kMaxBytes) return Malformed(absl::StrCat("its length is ", length));
   return length;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kFd[] = "PMI_FD", kRank[] = "PMI_RANK", kJob[] = "PMI_JOBID";
 constexpr char kKey[] = "mtrun-token";
-// Slurm starts the tasks of a step together; a node's prolog may take its time.
+// Slurm starts the tasks of a step together, but a node's prolog can take long.
 constexpr Duration kPatience = std::chrono::seconds(60);
 
 absl::StatusOr<int> Number(const EnvironmentMap& environment, const std::string& name) {
@@ -24,7 +24,7 @@ absl::StatusOr<int> Number(const EnvironmentMap& environment, const std::string&
   int32_t number = 0;
   if (found != environment.end() && absl::SimpleAtoi(found->second, &number) && number >= 0) return number;
   return absl::InvalidArgumentError(
-      absl::StrCat(name, found == environment.end() ? " is missing" : " is no number"));
+      absl::StrCat(name, found == environment.end() ? " is missing" : " is not a number"));
 }
 
 absl::StatusOr<std::string> Share(PmiClient& client, int rank) {
@@ -37,20 +37,21 @@ absl::StatusOr<std::string> Share(PmiClient& client, int rank) {
   MT_RETURN_IF_ERROR(client.Fence());
   if (rank != 0) {
     MT_ASSIGN_OR_RETURN(token, client.Get(kKey));
-    MT_RETURN_IF_ERROR(Annotate(CheckToken(token), "PMI2: what rank 0 has put"));
+    MT_RETURN_IF_ERROR(Annotate(CheckToken(token), "PMI2: the token of rank 0"));
   }
   MT_RETURN_IF_ERROR(client.End());
   return token;
 }
 
-absl::Status WithAdvice(const absl::Status& status, Duration patience) {
+absl::Status WithAdvice(const absl::Status& status, Duration timeout) {
   std::string why(status.message());
   if (absl::IsDeadlineExceeded(status))
-    absl::StrAppend(&why, " within ", HumanDuration(patience),
-                    ": every task of the step has to come, also one that has a token of its own");
-  return absl::Status(status.code(),
-                      absl::StrCat("no token, and none by Slurm's key-value space: ", why,
-                                   "; set MTRUN_TOKEN or give --token_file FILE, the same on every node"));
+    absl::StrAppend(&why, " within ", HumanDuration(timeout),
+                    ": every task of the step must ask, also one that has a token of its own");
+  return absl::Status(
+      status.code(),
+      absl::StrCat("no token is set, and none could be shared over Slurm's key-value space: ", why,
+                   "; set MTRUN_TOKEN or give --token_file FILE, the same on every node"));
 }
 
 }  // namespace
@@ -66,10 +67,10 @@ absl::StatusOr<PmiPlace> PmiPlaceOf(const EnvironmentMap& environment) {
   return place;
 }
 
-absl::StatusOr<std::string> ShareTokenOfStep(UniqueFd socket, const PmiPlace& place, Duration patience) {
-  PmiClient client(std::move(socket), place.job, place.rank, MonotonicNow() + patience);
+absl::StatusOr<std::string> ShareTokenOfStep(UniqueFd socket, const PmiPlace& place, Duration timeout) {
+  PmiClient client(std::move(socket), place.job, place.rank, MonotonicNow() + timeout);
   absl::StatusOr<std::string> token = Share(client, place.rank);
-  return token.ok() ? std::move(token) : WithAdvice(token.status(), patience);
+  return token.ok() ? std::move(token) : WithAdvice(token.status(), timeout);
 }
 
 absl::Status TakeTokenOfStep(const TokenSource& source, const EnvironmentMap& environment) {
@@ -80,7 +81,7 @@ absl::Status TakeTokenOfStep(const TokenSource& source, const EnvironmentMap& en
   MT_ASSIGN_OR_RETURN(const std::string token, ShareTokenOfStep(UniqueFd(place.fd), place, kPatience));
   setenv(kTokenVariable, token.c_str(), 1);
   for (const char* name : {kFd, kRank, kJob, "PMI_SIZE"}) unsetenv(name);
-  log::Info("the token is one for this step alone, shared by Slurm's key-value space (", kFd, ")");
+  log::Info("using a token made for this step, shared over Slurm's key-value space (", kFd, ")");
   return absl::OkStatus();
 }
 

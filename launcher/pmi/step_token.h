@@ -1,5 +1,5 @@
-// A token for the tasks of one Slurm step (srun --mpi=pmi2), where no file and no variable brings them one:
-// the first makes it, the others read it in the step's key-value space, which other users do not reach.
+// A token for the tasks of one Slurm step (srun --mpi=pmi2) that get none from a file or variable. The first
+// task makes it; the others read it from the step's key-value space, which other users cannot reach.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace mtrun::launcher {
 
-/// Where the process manager is, and who this task is to it.
+/// The connection to the process manager, and this task's identity there.
 struct PmiPlace {
   int fd = -1;
   std::string job;
@@ -20,17 +20,16 @@ struct PmiPlace {
   bool operator==(const PmiPlace&) const = default;
 };
 
-/// What PMI_FD, PMI_JOBID and PMI_RANK say; kInvalidArgument names the one that is missing or malformed.
-/// Pure.
+/// Reads PMI_FD, PMI_JOBID and PMI_RANK; kInvalidArgument names the one that is missing or malformed. Pure.
 absl::StatusOr<PmiPlace> PmiPlaceOf(const EnvironmentMap& environment);
 
-/// The token of this step, fresh ones made by its rank 0. Takes `socket` over. Errors as PmiClient's, with
-/// what to do instead.
-absl::StatusOr<std::string> ShareTokenOfStep(UniqueFd socket, const PmiPlace& place, Duration patience);
+/// Returns the token of this step, which its rank 0 generates. Takes ownership of `socket`. Returns
+/// PmiClient's errors, with a remedy.
+absl::StatusOr<std::string> ShareTokenOfStep(UniqueFd socket, const PmiPlace& place, Duration timeout);
 
-/// Does so where neither `source` nor a file has a token and Slurm offers its key-value space: the token is
-/// in MTRUN_TOKEN then, and PMI's variables, by which nobody could ask again, are gone. Before the first
-/// thread.
+/// Sets MTRUN_TOKEN to the step's token if neither `source` nor a file has one and Slurm offers its key-value
+/// space. Also unsets PMI's variables, because the connection cannot be used again. Call before the first
+/// thread starts.
 absl::Status TakeTokenOfStep(const TokenSource& source, const EnvironmentMap& environment);
 
 }  // namespace mtrun::launcher

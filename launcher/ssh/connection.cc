@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/child_exit.h"
 #include "base/status_macros.h"
 #include "launcher/cli/program.h"
 
@@ -42,13 +43,14 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::vector<s
 
 Connection::Connection(Process process, UniqueFd input)
     : process_(std::move(process)),
+      exit_(WatchExit(process_.pid())),
       input_(std::move(input)),
       streams_{process_.TakeOutput(), process_.TakeError()} {}
 
 void Connection::AddTo(std::vector<pollfd>* polled) const {
   polled->push_back({unsent_.empty() ? -1 : input_.get(), POLLOUT, 0});
   for (const UniqueFd& stream : streams_) polled->push_back({stream.get(), POLLIN, 0});
-  polled->push_back({process_.pidfd(), POLLIN, 0});
+  polled->push_back({exit_.get(), POLLIN, 0});
 }
 
 void Connection::Send(std::string_view bytes) {
@@ -61,7 +63,7 @@ void Connection::SendMore() {
     const ssize_t size = write(input_.get(), unsent_.data(), unsent_.size());
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
-    // An ssh that takes nothing more is about to end, which is an event of its own.
+    // An ssh that accepts no more input is about to exit, which is a separate event.
     unsent_.erase(0, size < 0 ? unsent_.size() : static_cast<size_t>(size));
   }
 }

@@ -1,4 +1,4 @@
-// One ssh to one host: its process and its three streams, none of which blocks. Loop thread only.
+// One ssh to one host: its process and its three non-blocking streams. Loop thread only.
 #pragma once
 
 #include <poll.h>
@@ -19,27 +19,29 @@ class Connection {
   /// `argv`: the program (found on PATH) and its arguments.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::vector<std::string>& argv,
                                                           const EnvironmentMap& environment);
-  /// Kills the ssh, which ends the connection.
+  /// Kills the ssh, which closes the connection.
   ~Connection() = default;
 
   static constexpr size_t kPolled = 4;
-  /// Appends kPolled entries: standard input, output, error, and the end of the process.
+  /// Appends kPolled entries: standard input, output, error, and the exit of the process.
   void AddTo(std::vector<pollfd>* polled) const;
 
-  /// Sent as the ssh takes it.
+  /// Queues the bytes; they are written as the ssh accepts them.
   void Send(std::string_view bytes);
-  /// Passes on what waits.
+  /// Writes queued bytes.
   void SendMore();
-  /// What has come on output (0) or error (1), at most `most` bytes; "" for nothing.
+  /// Reads at most `most` bytes of output (0) or error (1); "" if there are none.
   std::string Take(int which, size_t most);
   bool is_open(int which) const { return streams_[which].valid(); }
-  /// How the ssh ended, nothing while it runs.
+  /// Exit status of the ssh; nullopt while it runs. Checked in each turn, because AddTo may have no entry for
+  /// it.
   std::optional<ExitStatus> ended() const { return process_.Poll(); }
 
  private:
   Connection(Process process, UniqueFd input);
 
   Process process_;
+  const UniqueFd exit_;  // readable after the exit; invalid before Linux 5.3
   UniqueFd input_, streams_[2];
   std::string unsent_;
 };

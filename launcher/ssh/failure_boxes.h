@@ -1,4 +1,4 @@
-// Every host prints the box of a failure that ended the job, and it is the same one: it is shown once. Pure.
+// Shows the box of a failure once, although every host prints the same one. Pure.
 #pragma once
 
 #include <memory>
@@ -8,13 +8,13 @@
 
 namespace mtrun::launcher {
 
-/// Of one host's standard error. A line is held back only while it may belong to a box.
+/// Filters one host's standard error. A line is held back only while it may belong to a box.
 class FailureBoxes {
  public:
   /// `shown`: the boxes of all hosts so far.
   explicit FailureBoxes(std::shared_ptr<std::set<std::string>> shown) : shown_(std::move(shown)) {}
 
-  /// The lines to be shown now, in their order.
+  /// Returns the lines to show now, in order.
   std::vector<std::string> Feed(std::string line);
   std::vector<std::string> Flush();
 

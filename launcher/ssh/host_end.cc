@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,17 +36,17 @@ Greeting OwnGreeting() {
   return greeting;
 }
 
-/// Standard input, until it says nothing for too long.
+/// Reads standard input, with a limit on silence.
 class OrderStream {
  public:
-  /// The next message; nothing when the connection is gone, or when `other` (-1: none) can be read.
+  /// Returns the next message; nullopt if the connection is lost, or if `other` (-1: none) is readable.
   std::optional<HostInput::Message> Next(int other, bool* other_is_ready) {
     while (true) {
       absl::StatusOr<std::optional<HostInput::Message>> message = input_.Next();
       if (!message.ok()) return std::nullopt;
       if (*message) return *std::move(message);
       pollfd ready[] = {{STDIN_FILENO, POLLIN, 0}, {other, POLLIN, 0}};
-      constexpr auto kSilence = std::chrono::duration_cast<std::chrono::milliseconds>(kLongestSilence);
+      constexpr auto kSilence = std::chrono::duration_cast<std::chrono::milliseconds>(kMaxSilence);
       const int count = poll(ready, 2, static_cast<int>(kSilence.count()));
       if (count < 0 && errno == EINTR) continue;
       *other_is_ready = count > 0 && ready[1].revents != 0;
@@ -67,19 +67,30 @@ class OrderStream {
   HostInput input_;
 };
 
+/// Returns the signal that the one child's exit sends; it is read, not handled (a pidfd needs Linux 5.3).
+sigset_t ChildSignal() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  return set;
+}
+
 int StatusOf(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : kSignalled + WTERMSIG(status); }
 
-/// The life of the process that stays with the connection.
+/// Main loop of the process that keeps the connection.
 [[noreturn]] void Attend(pid_t child, const std::string& nonce, OrderStream& orders) {
   prctl(PR_SET_NAME, "mt-ssh");
-  // What comes to all processes of this name comes to the child, too, whose end is to be told.
+  // A signal to all processes of this name reaches the child too, whose exit must be reported.
   for (const int ignored : {SIGPIPE, SIGTERM, SIGINT, SIGHUP}) signal(ignored, SIG_IGN);
-  const UniqueFd ended(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
+  const sigset_t exits = ChildSignal();
+  const UniqueFd ended(signalfd(-1, &exits, SFD_CLOEXEC));
   bool has_ended = false;
-  while (const auto message = orders.Next(ended.get(), &has_ended)) {
+  while (ended.valid()) {
+    const auto message = orders.Next(ended.get(), &has_ended);
+    if (!message) break;
     if (const auto* signal = std::get_if<HostInput::Signal>(&*message)) kill(child, signal->number);
   }
-  // Who started this job is gone, and with him whoever could stop it.
+  // The user's mtrun is gone, so no other process could stop this job; or its end could not be noticed.
   if (!has_ended) kill(child, SIGTERM);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -95,7 +106,7 @@ absl::Status Follow(const Order& order) {
   if (!order.token.empty()) setenv(kTokenVariable, order.token.c_str(), 1);
   if (chdir(order.folder.c_str()) != 0) {
     return ErrnoStatus(errno,
-                       absl::StrCat("go to the folder ", order.folder, " (--ssh_folder names another one)"));
+                       absl::StrCat("go to the folder ", order.folder, " (--ssh_folder changes this)"));
   }
   setenv("PWD", order.folder.c_str(), 1);
   return absl::OkStatus();
@@ -117,9 +128,16 @@ absl::StatusOr<Order> BecomeHostEnd() {
     if (!message) _exit(kNoOrder);
     if (auto* given = std::get_if<Order>(&*message)) order = std::move(*given);
   }
+  const sigset_t exits = ChildSignal();
+  struct sigaction noticed = {};
+  noticed.sa_handler = SIG_DFL;
+  noticed.sa_flags = SA_NOCLDSTOP;
+  sigaction(SIGCHLD, &noticed, nullptr);
+  sigprocmask(SIG_BLOCK, &exits, nullptr);
   const pid_t parent = getpid(), child = fork();
   if (child < 0) return ErrnoStatus(errno, "fork");
   if (child > 0) Attend(child, order->nonce, orders);
+  sigprocmask(SIG_UNBLOCK, &exits, nullptr);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(kSignalled + SIGKILL);
   MT_RETURN_IF_ERROR(Follow(*order));

@@ -1,6 +1,6 @@
-// The mtrun on a host, which ssh has started: it greets, waits for its order, and becomes two processes. One
-// is the mtrun that the order describes; the other one stays with the connection, passes signals on, says how
-// the first one ended, and stops it when the connection is gone.
+// The mtrun on a host, started by ssh. It greets, waits for its order, and forks. One process becomes the
+// mtrun that the order describes. The other keeps the connection, forwards signals, reports the exit status,
+// and stops the first if the connection is lost.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace mtrun::launcher {
 
-/// Whether these are the arguments of an mtrun that ssh has started.
+/// Returns whether these are the arguments of an mtrun that ssh has started.
 bool IsHostEnd(const std::vector<std::string>& args);
 
-/// Returns in the process that is to follow the order, whose folder and environment are then this process's,
-/// with the token in MTRUN_TOKEN; an error is why it cannot. Ends the process where no order comes. Call
-/// before the first thread.
+/// Returns in the process that must carry out the order. Its folder and environment are then set, with the
+/// token in MTRUN_TOKEN; an error describes what failed. Exits if no order arrives. Call before the first
+/// thread starts.
 absl::StatusOr<Order> BecomeHostEnd();
 
 }  // namespace mtrun::launcher

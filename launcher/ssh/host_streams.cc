@@ -1,47 +1,68 @@
 #include "launcher/ssh/host_streams.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace mtrun::launcher {
+namespace {
 
-HostStreams::HostStreams(std::string prefix, std::shared_ptr<Console> console, FailureBoxes boxes)
-    : prefix_(std::move(prefix)), console_(std::move(console)), boxes_(std::move(boxes)) {}
+StreamOutput OutputOf(int which, const std::string& prefix, const Console& console) {
+  return StreamOutput(
+      {.which = which, .prefix = prefix, .raw = prefix.empty(), .on_terminal = console.IsTerminal(which)});
+}
 
-void HostStreams::Show(int which, std::string_view bytes) {
+}  // namespace
+
+HostStreams::HostStreams(std::string prefix, std::shared_ptr<Console> console, FailureBoxes boxes,
+                         size_t host)
+    : prefix_(std::move(prefix)),
+      console_(std::move(console)),
+      boxes_(std::move(boxes)),
+      owner_(1 + 2 * static_cast<int64_t>(host)),
+      outputs_{OutputOf(0, prefix_, *console_), OutputOf(1, prefix_, *console_)} {}
+
+void HostStreams::Show(int which, std::string_view bytes, TimePoint now) {
   if (bytes.empty()) return;
-  if (prefix_.empty()) {
-    console_->Raw(which, std::string(bytes));
-  } else {
-    Show(which, lines_[which].Feed(bytes));
-  }
+  quiet_since_ = now;
+  Perform(which, outputs_[which].OnBytes(bytes, now));
 }
 
-void HostStreams::Finish() {
-  for (const int which : {0, 1}) Show(which, lines_[which].Flush());
-  ShowLines(1, boxes_.Flush());
+void HostStreams::Finish(TimePoint now) {
+  for (const int which : {0, 1}) Perform(which, outputs_[which].OnEnd(now));
+  for (const std::string& line : boxes_.Flush()) console_->Lines(1, absl::StrCat(prefix_, line, "\n"));
 }
 
-void HostStreams::Show(int which, const std::vector<Piece>& pieces) {
-  std::vector<std::string> lines;
-  for (const Piece& piece : pieces) {
-    // A terminal shows it in its place; the next one follows soon.
-    if (piece.kind == Piece::Kind::kUpdate && console_->IsTerminal(which)) {
-      console_->Update(which, absl::StrCat(prefix_, piece.text));
-    } else if (which == 0) {
-      lines.push_back(piece.text);
+std::optional<TimePoint> HostStreams::Due() const {
+  const std::optional<TimePoint> out = outputs_[0].Due(quiet_since_), err = outputs_[1].Due(quiet_since_);
+  return out && err ? std::min(*out, *err) : out ? out : err;
+}
+
+void HostStreams::OnTime(TimePoint now) {
+  for (const int which : {0, 1}) Perform(which, outputs_[which].OnTime(now, quiet_since_));
+}
+
+void HostStreams::Perform(int which, const StreamWrites& writes) {
+  for (const ConsoleWrite& write : writes.console) {
+    const bool may_be_box = which == 1 && write.kind == ConsoleWrite::Kind::kLines && write.shown == 0;
+    if (may_be_box) {
+      ShowErrorLines(write.text);
     } else {
-      for (std::string& line : boxes_.Feed(piece.text)) lines.push_back(std::move(line));
+      console_->Write(which, write, owner_ + which);
     }
   }
-  ShowLines(which, lines);
 }
 
-void HostStreams::ShowLines(int which, const std::vector<std::string>& lines) {
+void HostStreams::ShowErrorLines(std::string_view lines) {
   std::string text;
-  for (const std::string& line : lines) absl::StrAppend(&text, prefix_, line, "\n");
-  if (!text.empty()) console_->Lines(which, std::move(text));
+  while (!lines.empty()) {
+    const size_t end = lines.find('\n');
+    for (const std::string& line : boxes_.Feed(std::string(lines.substr(0, end).substr(prefix_.size()))))
+      absl::StrAppend(&text, prefix_, line, "\n");
+    lines.remove_prefix(end + 1);
+  }
+  if (!text.empty()) console_->Lines(1, std::move(text));
 }
 
 }  // namespace mtrun::launcher

@@ -18,8 +18,8 @@
 namespace mtrun::launcher {
 namespace {
 
-constexpr int kMostWorkers = 4096;
-constexpr size_t kMostBytes = 1 << 20, kLongestUser = 64, kShown = 80;
+constexpr int kMaxWorkers = 4096;
+constexpr size_t kMaxBytes = 1 << 20, kMaxUser = 64, kShown = 80;
 
 absl::Status Refuse(absl::string_view what, absl::string_view why) {
   return absl::InvalidArgumentError(
@@ -30,38 +30,38 @@ absl::Status CheckUser(absl::string_view item, absl::string_view user) {
   const bool plain = std::all_of(user.begin(), user.end(), [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_';
   });
-  if (user.empty() || user.size() > kLongestUser || user.front() == '-' || !plain)
-    return Refuse(item, "what stands before @ is no user's name");
+  if (user.empty() || user.size() > kMaxUser || user.front() == '-' || !plain)
+    return Refuse(item, "invalid user name before '@'");
   return absl::OkStatus();
 }
 
 absl::StatusOr<int> ReadWorkers(absl::string_view item, absl::string_view number) {
   int workers = 0;
-  if (!absl::SimpleAtoi(number, &workers) || workers < 1 || workers > kMostWorkers)
-    return Refuse(item, absl::StrCat("a host's workers are a number from 1 to ", kMostWorkers));
+  if (!absl::SimpleAtoi(number, &workers) || workers < 1 || workers > kMaxWorkers)
+    return Refuse(item, absl::StrCat("the number of a host's workers must be 1 to ", kMaxWorkers));
   return workers;
 }
 
-/// The names of `text`, which is one address in brackets, or one name, or several by ranges.
+/// Returns the names in `text`: an address in brackets, a name, or several names given as ranges.
 absl::StatusOr<std::vector<std::string>> ReadNames(absl::string_view item, absl::string_view text) {
   if (!absl::StartsWith(text, "[")) return ExpandHostlist({text.data(), text.size()});
   const absl::string_view address = text.substr(1, text.size() - 2);
-  // The system's own reader stops at a zero byte.
+  // The system's parser stops at a zero byte.
   const bool plain = std::all_of(address.begin(), address.end(), [](char c) {
     return absl::ascii_isxdigit(static_cast<unsigned char>(c)) || c == ':' || c == '.';
   });
   if (!plain || !IsIpAddress({address.data(), address.size()}))
-    return Refuse(item, "what stands in brackets is no address");
+    return Refuse(item, "the text in brackets is not an IP address");
   return std::vector<std::string>{std::string(address)};
 }
 
-/// Where the name of "name:8" ends; a bracket may hold colons.
+/// Returns the end of the name in "name:8"; a bracket may contain colons.
 size_t EndOfName(absl::string_view text) {
   const size_t close = text.rfind(']');
   return std::min(text.size(), text.find(':', close == absl::string_view::npos ? 0 : close));
 }
 
-/// Appends what one item names.
+/// Appends the hosts of one item.
 absl::Status AddItem(absl::string_view item, int workers, std::vector<Host>* hosts) {
   absl::string_view rest = item;
   Host host = {.workers = workers};
@@ -72,14 +72,14 @@ absl::Status AddItem(absl::string_view item, int workers, std::vector<Host>* hos
   }
   const size_t end = EndOfName(rest);
   if (end < rest.size()) {
-    if (workers != 0) return Refuse(item, "its workers are said twice");
+    if (workers != 0) return Refuse(item, "its number of workers is given twice");
     if (absl::StrContains(rest.substr(end + 1), ':') && !absl::StartsWith(rest, "["))
-      return Refuse(item, "an IPv6 address stands in brackets: [2001:db8::1]:8");
+      return Refuse(item, "an IPv6 address must be in brackets: [2001:db8::1]:8");
     MT_ASSIGN_OR_RETURN(host.workers, ReadWorkers(item, rest.substr(end + 1)));
   }
   MT_ASSIGN_OR_RETURN(const std::vector<std::string> names, ReadNames(item, rest.substr(0, end)));
-  if (hosts->size() + names.size() > kMostSshHosts)
-    return Refuse(item, absl::StrCat("that makes more than ", kMostSshHosts, " hosts"));
+  if (hosts->size() + names.size() > kMaxSshHosts)
+    return Refuse(item, absl::StrCat("that makes more than ", kMaxSshHosts, " hosts"));
   for (const std::string& name : names) {
     host.name = name;
     hosts->push_back(host);
@@ -87,11 +87,12 @@ absl::Status AddItem(absl::string_view item, int workers, std::vector<Host>* hos
   return absl::OkStatus();
 }
 
-/// The first name that stands among those before `from`, or twice behind it.
+/// Checks that no host from `from` on is repeated or already in `names`.
 absl::Status CheckTwice(const std::vector<Host>& hosts, size_t from, std::set<std::string>* names) {
   for (size_t i = from; i < hosts.size(); ++i) {
     if (!names->insert(hosts[i].name).second)
-      return Refuse(hosts[i].name, "this host is named twice; one mtrun a host starts all of its workers");
+      return Refuse(hosts[i].name,
+                    "this host is named twice; one mtrun on each host starts all of its workers");
   }
   return absl::OkStatus();
 }
@@ -102,8 +103,8 @@ absl::Status AddLine(absl::string_view line, std::vector<Host>* hosts) {
   int workers = 0;
   for (size_t i = 1; i < words.size(); ++i) {
     absl::string_view number = words[i];
-    if (!absl::ConsumePrefix(&number, "slots=")) return Refuse(words[i], "only slots=N stands behind a host");
-    if (workers != 0) return Refuse(words[i], "slots= stands there twice");
+    if (!absl::ConsumePrefix(&number, "slots=")) return Refuse(words[i], "only slots=N can follow a host");
+    if (workers != 0) return Refuse(words[i], "slots= is given twice");
     MT_ASSIGN_OR_RETURN(workers, ReadWorkers(words[i], number));
   }
   return AddItem(words.front(), workers, hosts);
@@ -116,7 +117,7 @@ std::string Destination(const Host& host) {
 }
 
 absl::StatusOr<std::vector<Host>> ParseHosts(std::string_view text) {
-  if (text.size() > kMostBytes) return Refuse(View(text), "this list is too long");
+  if (text.size() > kMaxBytes) return Refuse(View(text), "this list is too long");
   std::vector<Host> hosts;
   std::set<std::string> names;
   for (size_t begin = 0; begin <= text.size();) {
@@ -131,7 +132,7 @@ absl::StatusOr<std::vector<Host>> ParseHosts(std::string_view text) {
 }
 
 absl::StatusOr<std::vector<Host>> ParseHostfile(std::string_view text) {
-  if (text.size() > kMostBytes) return absl::InvalidArgumentError("it has more than 1 MiB");
+  if (text.size() > kMaxBytes) return absl::InvalidArgumentError("it has more than 1 MiB");
   std::vector<Host> hosts;
   std::set<std::string> names;
   int number = 0;

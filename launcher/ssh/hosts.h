@@ -1,4 +1,4 @@
-// The hosts on which mtrun is started by ssh, as people write them. Pure.
+// The hosts on which mtrun is started by ssh, in the user's notation. Pure.
 #pragma once
 
 #include <string>
@@ -9,26 +9,26 @@
 
 namespace mtrun::launcher {
 
-/// Each host costs this end a process and four descriptors.
-inline constexpr size_t kMostSshHosts = 4096;
+/// Each host costs this machine one process and four descriptors.
+inline constexpr size_t kMaxSshHosts = 4096;
 
 struct Host {
-  std::string user = {};  // "": whom ssh takes
-  std::string name = {};  // a name, one of ssh's configuration, or an address
-  int workers = 0;        // 0: not said
+  std::string user = {};  // "": ssh's default
+  std::string name = {};  // a name, an alias of ssh's configuration, or an address
+  int workers = 0;        // 0: not given
   bool operator==(const Host&) const = default;
 };
 
-/// What ssh is given: "me@node1".
+/// Returns the destination argument for ssh: "me@node1".
 std::string Destination(const Host& host);
 
-/// "a,me@b:8,node[1-4]:2,[2001:db8::1]:8": [user@]host[:workers]; ranges as Slurm writes them.
-/// kInvalidArgument says what is wrong: no name, one that begins with a dash or has characters that no host
-/// name has, a number of workers that is none, a host named twice, none or too many.
+/// Parses "a,me@b:8,node[1-4]:2,[2001:db8::1]:8": [user@]host[:workers], with Slurm's ranges.
+/// kInvalidArgument describes the error: a missing or invalid name (it begins with a dash, for example), an
+/// invalid number of workers, a repeated host, no host or too many.
 absl::StatusOr<std::vector<Host>> ParseHosts(std::string_view text);
 
-/// A file of them, a line each: "[user@]host [slots=N]", or as above; # begins a comment. kInvalidArgument
-/// begins with the number of the line.
+/// Parses a file with one host per line: "[user@]host [slots=N]", or as above; # begins a comment.
+/// kInvalidArgument begins with the line number.
 absl::StatusOr<std::vector<Host>> ParseHostfile(std::string_view text);
 
 }  // namespace mtrun::launcher

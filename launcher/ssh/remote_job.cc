@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kSignalled = 128;
 
-/// localhost and its addresses mean another machine on each host.
+/// Returns true for localhost and its addresses, which mean another machine on each host.
 bool MeansItself(const std::string& name) { return IsLoopback(name, NamesAsTheySay); }
 
 std::string Hosts(size_t count) { return absl::StrCat(count, count == 1 ? " host" : " hosts"); }
@@ -43,7 +43,7 @@ void RemoteJob::Do(RemoteEffect::Kind kind, size_t host, int number, std::string
 
 void RemoteJob::Connect(TimePoint now) {
   size_t connecting = Count(Stage::kConnecting);
-  for (size_t i = 0; i < hosts_.size() && connecting < kMostAtOnce; ++i) {
+  for (size_t i = 0; i < hosts_.size() && connecting < kMaxAtOnce; ++i) {
     if (hosts_[i].stage != Stage::kWaiting) continue;
     hosts_[i].stage = Stage::kConnecting;
     hosts_[i].greets_by = now + kGreetingPatience;
@@ -52,8 +52,8 @@ void RemoteJob::Connect(TimePoint now) {
   }
 }
 
-/// Whether an address of loopback may not lead to us from there. Of a host that has not said where ssh
-/// reached it, which may come later, its name tells.
+/// Returns whether a loopback address may not lead from that host to us. If the host has not reported the
+/// address that ssh used (which may come later), its name decides.
 bool RemoteJob::MayBeApart(size_t host) const {
   const State& state = hosts_[host];
   if (state.stage == Stage::kEnded) return false;
@@ -62,8 +62,8 @@ bool RemoteJob::MayBeApart(size_t host) const {
   return !MeansItself(known ? address : config_.hosts[host]);
 }
 
-/// The first host that is there, once it is known of those before it that they are not. The others reach it
-/// where ssh did; where that was within its own machine, under its name.
+/// Chooses the first present host, after all hosts before it are known to be absent. The others use the
+/// address that ssh used; if that is a loopback address, its name.
 bool RemoteJob::ChooseEndpoint() {
   if (!endpoint_.empty()) return true;
   const auto known = [](const State& host) {
@@ -99,14 +99,14 @@ RemoteJob::Effects RemoteJob::OnGreeting(size_t host, const Greeting& greeting, 
   if (greeting.version != config_.version) {
     Say(RemoteEffect::Kind::kFail,
         absl::StrCat(config_.hosts[host], " has mtrun ", greeting.version, ", this is ", config_.version,
-                     ": the mtruns of a job must be of one version"));
+                     ": all nodes of a job must run the same version"));
     Do(RemoteEffect::Kind::kDisconnect, host);
     state.stage = Stage::kEnded;
     if (status_ == 0) status_ = 1;
     return Settle(now);
   }
   if (state.failures > 0)
-    Say(RemoteEffect::Kind::kInform, absl::StrCat(config_.hosts[host], " is there now"));
+    Say(RemoteEffect::Kind::kInform, absl::StrCat(config_.hosts[host], " is connected now"));
   state = {.stage = Stage::kGreeted, .greeting = greeting};
   return Settle(now);
 }
@@ -115,7 +115,7 @@ RemoteJob::Effects RemoteJob::OnEnded(size_t host, int status, TimePoint now) {
   if (over_) return {};
   hosts_[host].stage = Stage::kEnded;
   ++ended_;
-  // A node that failed while the job could do without it is not the job's end; those that end later are.
+  // A node that failed while the job could continue without it does not end the job; later exits do.
   if (status_ == 0 || (!fail_at_ && !stopping_)) status_ = status;
   return Settle(now);
 }
@@ -126,14 +126,14 @@ RemoteJob::Effects RemoteJob::OnLost(size_t host, const std::string& why, TimePo
   return Settle(now);
 }
 
-/// Without it, and with another try where the job can do without it.
+/// Marks the host absent, and schedules another attempt if the job can continue without it.
 void RemoteJob::Leave(size_t host, const std::string& why, TimePoint now) {
   State& state = hosts_[host];
   const bool ran = state.stage == Stage::kRunning;
   state.stage = stopping_ ? Stage::kEnded : Stage::kAbsent;
-  const Duration pause = std::min(kLongestRetry, kFirstRetry * (1 << std::min(state.failures, 4)));
-  // Its mtrun may not know yet that the connection is gone.
-  state.retry_at = now + (ran ? std::max<Duration>(pause, kLongestSilence) : pause);
+  const Duration pause = std::min(kMaxRetry, kFirstRetry * (1 << std::min(state.failures, 4)));
+  // Its mtrun may not have noticed the lost connection yet.
+  state.retry_at = now + (ran ? std::max<Duration>(pause, kMaxSilence) : pause);
   ++state.failures;
   if (state.last_why == why) return;
   state.last_why = why;
@@ -141,7 +141,7 @@ void RemoteJob::Leave(size_t host, const std::string& why, TimePoint now) {
   Say(enough ? RemoteEffect::Kind::kWarn : RemoteEffect::Kind::kFail,
       absl::StrCat(ran ? "the connection to " : "", config_.hosts[host],
                    ran ? " is lost: " : " cannot be reached: ", why,
-                   enough ? "; the job does without it, and it is tried again" : ""));
+                   enough ? "; the job continues without it and keeps trying to connect" : ""));
 }
 
 RemoteJob::Effects RemoteJob::OnSignal(int signal, bool stops, TimePoint now) {
@@ -157,7 +157,7 @@ RemoteJob::Effects RemoteJob::OnSignal(int signal, bool stops, TimePoint now) {
   for (size_t i = 0; i < hosts_.size(); ++i) {
     if (hosts_[i].stage == Stage::kRunning) Do(RemoteEffect::Kind::kSignal, i, signal);
   }
-  // Their mtruns have been told twice.
+  // Their mtruns have received two signals.
   if (stops_ >= 3) Disconnect(Stage::kRunning);
   return Settle(now);
 }
@@ -191,7 +191,7 @@ RemoteJob::Effects RemoteJob::OnTime(TimePoint now) {
     Do(RemoteEffect::Kind::kDisconnect, i);
     Leave(i,
           absl::StrCat("no mtrun has answered there within ", kGreetingPatience / std::chrono::seconds(1),
-                       " s (a file that its shell reads may wait for something)"),
+                       " s (a startup file of its shell may be waiting for input)"),
           now);
   }
   if (fail_at_ && now >= *fail_at_) Stop(SIGTERM, now);
@@ -199,18 +199,18 @@ RemoteJob::Effects RemoteJob::OnTime(TimePoint now) {
     if (Count(Stage::kRunning) > 0) {
       Say(RemoteEffect::Kind::kWarn,
           absl::StrCat(Hosts(Count(Stage::kRunning)),
-                       " did not end in time: the connections are cut, which ends all"));
+                       " did not end in time: closing the connections, which ends everything there"));
     }
     Disconnect(Stage::kRunning);
   }
   return Settle(now);
 }
 
-/// What follows when some have been launched, and no signal has come.
+/// Handles hosts lost after the launch, without a signal.
 void RemoteJob::SettleStarted(TimePoint now) {
   if (IsEnough()) return;
   if (ended_ > 0) {
-    // A job that ends does so everywhere; one whose node failed to start would be waited for in vain.
+    // A job ends on all nodes. If a node failed to start, the others would wait for it in vain.
     if (status_ != 0 && !fail_at_) fail_at_ = now + kFailPatience;
     return;
   }
@@ -221,10 +221,10 @@ void RemoteJob::SettleStarted(TimePoint now) {
   Stop(SIGTERM, now);
 }
 
-/// What follows when nobody has been launched.
+/// Handles hosts lost before the launch.
 void RemoteJob::SettleUnstarted(TimePoint now) {
   if (IsEnough()) return;
-  // What is wrong with a lone host has been said.
+  // The error of a single host was already reported.
   if (hosts_.size() > 1) {
     Say(RemoteEffect::Kind::kFail,
         absl::StrCat("nothing is started: the job needs ", Hosts(config_.least), " (--nnodes), and at most ",
@@ -234,7 +234,7 @@ void RemoteJob::SettleUnstarted(TimePoint now) {
   Stop(SIGTERM, now);
 }
 
-/// Every event ends here.
+/// Runs at the end of every event.
 RemoteJob::Effects RemoteJob::Settle(TimePoint now) {
   if (!stopping_ && endpoint_.empty()) SettleUnstarted(now);
   if (!stopping_) {
@@ -245,7 +245,7 @@ RemoteJob::Effects RemoteJob::Settle(TimePoint now) {
   if (Count(Stage::kRunning) == 0 && (stopping_ || ended_ > 0)) {
     for (const Stage stage : {Stage::kConnecting, Stage::kGreeted}) Disconnect(stage);
     over_ = true;
-    // Nobody knows how it went on the others.
+    // The outcome on the other hosts is unknown.
     if (status_ == 0 && ended_ < config_.least) status_ = signal_ != 0 ? kSignalled + signal_ : 1;
     Do(RemoteEffect::Kind::kExit, 0, status_);
   }

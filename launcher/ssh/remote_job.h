@@ -1,5 +1,5 @@
-// Which of the hosts are in, and what is to be done about the others: the decisions of the mtrun that starts
-// others by ssh. Each event gives the effects to perform, in order. Pure: time is an argument.
+// Decisions of the mtrun that starts others by ssh: which hosts are connected, and what to do about the
+// others. Each event returns the effects to perform, in order. Pure: time is an argument.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,14 @@ namespace mtrun::launcher {
 
 struct RemoteEffect {
   enum class Kind {
-    kConnect,     // starts the ssh to `host`
-    kLaunch,      // sends it the order; `text`: the host of the endpoint
-    kSignal,      // passes signal `number` on to its mtrun
-    kDisconnect,  // ends the ssh, about which no event may follow
-    kInform,      // says `text`
+    kConnect,     // start the ssh to `host`
+    kLaunch,      // send it the order; `text`: host of the endpoint
+    kSignal,      // forward signal `number` to its mtrun
+    kDisconnect,  // end the ssh; no event about it may follow
+    kInform,      // log `text`
     kWarn,
     kFail,
-    kExit,  // with status `number`; the last effect of all
+    kExit,  // exit with status `number`; the last effect
   };
   Kind kind = Kind::kInform;
   size_t host = 0;
@@ -32,38 +32,37 @@ struct RemoteEffect {
 class RemoteJob {
  public:
   struct Config {
-    std::vector<std::string> hosts = {};  // their names, in the user's order
+    std::vector<std::string> hosts = {};  // names in the user's order
     size_t least = 1;                     // MIN of --nnodes
     std::string version = {};             // of this mtrun
-    Duration stop_patience = {};          // from the first signal until connections are cut
+    Duration stop_patience = {};          // from the first signal until connections are closed
   };
   using Effects = std::vector<RemoteEffect>;
 
-  /// Connections that begin at once: a jump host takes no more.
-  static constexpr size_t kMostAtOnce = 8;
-  /// Once a host that is needed has failed, the others have so long to end by themselves.
+  /// Concurrent connection attempts: a jump host accepts no more.
+  static constexpr size_t kMaxAtOnce = 8;
+  /// After a required host has failed, the others have this long to exit by themselves.
   static constexpr Duration kFailPatience = std::chrono::seconds(10);
-  /// A host that ssh has not reached says so much earlier; one that lets it in may have a shell whose files
-  /// wait for something.
+  /// Limit for the greeting. Unreachable hosts fail earlier; on others the shell's startup files may block.
   static constexpr Duration kGreetingPatience = std::chrono::seconds(60);
-  static constexpr Duration kFirstRetry = std::chrono::seconds(5), kLongestRetry = std::chrono::seconds(60);
+  static constexpr Duration kFirstRetry = std::chrono::seconds(5), kMaxRetry = std::chrono::seconds(60);
 
   explicit RemoteJob(Config config);
 
   Effects Start(TimePoint now);
   Effects OnGreeting(size_t host, const Greeting& greeting, TimePoint now);
-  /// Its mtrun ended with `status`.
+  /// The host's mtrun exited with `status`.
   Effects OnEnded(size_t host, int status, TimePoint now);
-  /// The connection ended, or did not begin, and nobody said how its mtrun ended.
+  /// The connection ended or could not be opened, and the mtrun's status is unknown.
   Effects OnLost(size_t host, const std::string& why, TimePoint now);
-  /// `stops`: it ends the job.
+  /// `stops`: the signal ends the job.
   Effects OnSignal(int signal, bool stops, TimePoint now);
-  /// When next_time() has come, at the latest.
+  /// Call when next_time() is reached, or earlier.
   Effects OnTime(TimePoint now);
   std::optional<TimePoint> next_time() const;
 
   bool over() const { return over_; }
-  /// "a running, b tried again", for tests and invariants.
+  /// Returns "a running, b tried again", for tests and invariants.
   std::string Describe() const;
 
  private:
@@ -71,10 +70,10 @@ class RemoteJob {
   struct State {
     Stage stage = Stage::kWaiting;
     Greeting greeting;
-    TimePoint greets_by = {};  // where it connects
+    TimePoint greets_by = {};  // deadline while connecting
     TimePoint retry_at = {};
-    int failures = 0;           // since it was last there
-    std::string last_why = {};  // what was said of it
+    int failures = 0;           // since the last greeting
+    std::string last_why = {};  // last reported error
   };
 
   size_t Count(Stage stage) const;
@@ -95,13 +94,13 @@ class RemoteJob {
 
   const Config config_;
   std::vector<State> hosts_;
-  std::string endpoint_;  // "": nobody has been launched
-  size_t ended_ = 0;      // mtruns that have said how
+  std::string endpoint_;  // "": not launched yet
+  size_t ended_ = 0;      // mtruns whose status is known
   bool stopping_ = false, over_ = false;
-  int status_ = 0;  // of the job, as far as it is known
+  int status_ = 0;  // exit status of the job so far
   int signal_ = 0, stops_ = 0;
   std::optional<TimePoint> fail_at_, cut_at_;
-  Effects effects_;  // of the event that is being taken
+  Effects effects_;  // effects of the current event
 };
 
 }  // namespace mtrun::launcher

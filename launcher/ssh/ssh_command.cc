@@ -13,17 +13,17 @@
 namespace mtrun::launcher {
 namespace {
 
-constexpr size_t kLongestWhy = 300;
+constexpr size_t kMaxWhy = 300;
 constexpr int kNotFound = 127, kNotExecutable = 126;
 
-/// What it says last is why it ended; debug lines and what the shell's own files print stand above.
+/// Returns the last line, which has the reason; debug lines and output of shell startup files come before it.
 absl::string_view LastLine(std::string_view said) {
   absl::string_view last;
   for (absl::string_view line : absl::StrSplit(View(said), '\n')) {
     line = absl::StripAsciiWhitespace(line);
     if (!line.empty()) last = line;
   }
-  return last.substr(0, kLongestWhy);
+  return last.substr(0, kMaxWhy);
 }
 
 std::string WhyDenied(const Host& host, absl::string_view line) {
@@ -31,7 +31,7 @@ std::string WhyDenied(const Host& host, absl::string_view line) {
     return absl::StrCat("it asks for a password, which mtrun cannot give: set up a key (ssh-copy-id ",
                         Destination(host), "), so that `ssh ", Destination(host), "` asks nothing");
   }
-  return absl::StrCat("it takes none of your keys: ", line);
+  return absl::StrCat("it accepts none of your keys: ", line);
 }
 
 }  // namespace
@@ -55,13 +55,13 @@ absl::StatusOr<std::vector<std::string>> SplitWords(std::string_view text) {
       words.back() += c;
     }
   }
-  if (quote != 0) return absl::InvalidArgumentError("a quote has no end");
+  if (quote != 0) return absl::InvalidArgumentError("a quote is not closed");
   if (words.empty() || words.front().empty()) return absl::InvalidArgumentError("no program is named");
   return words;
 }
 
 std::string ShellQuoted(std::string_view word) {
-  // csh takes ! for its history even in quotes, fish a backslash for the next character.
+  // csh expands ! even in quotes, and fish treats a backslash as an escape.
   return absl::StrCat(
       "'", absl::StrReplaceAll(View(word), {{"'", "'\\''"}, {"!", "'\\!'"}, {"\\", "'\\\\'"}}), "'");
 }
@@ -90,12 +90,12 @@ std::string WhyUnreachable(const Host& host, const RemoteMtrun& mtrun, std::stri
   absl::string_view line = LastLine(said);
   if (absl::StrContains(line, "Permission denied (")) return WhyDenied(host, line);
   if (absl::StrContains(line, "Host key verification failed")) {
-    return absl::StrCat("its host key is not known here, or is another one: `ssh ", Destination(host),
-                        "` tells more");
+    return absl::StrCat("its host key is unknown or has changed: run `ssh ", Destination(host),
+                        "` for details");
   }
   if (status == kNotFound || status == kNotExecutable) {
     return absl::StrCat("there is no mtrun at ", mtrun.path, mtrun.given ? "" : ", nor on its PATH",
-                        " (--ssh_mtrun names another place): ", line);
+                        " (set its path with --ssh_mtrun): ", line);
   }
   if (absl::StrContains(line, "unknown flag") && absl::StrContains(line, kSshHostFlag))
     return absl::StrCat("the mtrun there is older than --hosts: ", line);

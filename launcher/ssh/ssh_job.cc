@@ -24,10 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A job that ends tells its members, and hosts wait for those that have not heard it.
+// A job that ends notifies its members, and hosts wait for acknowledgements.
 constexpr Duration kEndPatience = std::chrono::seconds(20);
 
-/// The working folder under the name by which the user went there: that is the one which hosts share.
+/// Returns the working folder by the path that the user took (PWD): the hosts share that path.
 absl::StatusOr<std::string> WorkingFolder(const EnvironmentMap& environment) {
   std::error_code error;
   const fs::path real = fs::current_path(error);
@@ -54,8 +54,8 @@ absl::StatusOr<SshLaunch> PrepareLaunch(const Options& options, const std::vecto
     return absl::NotFoundError(absl::StrCat("--ssh: there is no program ", launch.ssh.front(),
                                             " here (OpenSSH's client is needed)"));
   }
-  // The hosts refuse a token that mtrun has not made, unless they are told otherwise. A job that meets nobody
-  // may need it for its data.
+  // Hosts refuse a token that mtrun did not generate unless configured otherwise. A single-node job may need
+  // it for its data.
   const bool needed = !options.token_file.empty() || (launch.most > 1 && !options.insecure);
   absl::StatusOr<std::string> token = LoadToken(
       {options.token_file, /*weak=*/true}, needed ? MissingToken::kMake : MissingToken::kRefuse, environment);

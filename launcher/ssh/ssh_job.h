@@ -1,5 +1,5 @@
-// mtrun --hosts: starts an mtrun on each host by ssh, shows what they print, passes signals on, and ends as
-// they end. RemoteJob decides, this performs; one thread waits for all of it.
+// mtrun --hosts: starts an mtrun on each host by ssh, shows their output, forwards signals, and exits with
+// their status. RemoteJob decides, this performs; a single thread waits for everything.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace mtrun::launcher {
 
-/// `args`: this mtrun's own, for the hosts. The exit status of the job; an error where nothing was started,
-/// because of a flag. Call before the first thread.
+/// `args`: this mtrun's own, for the hosts. Returns the exit status of the job; an error if a wrong flag kept
+/// it from starting anything. Call before the first thread starts.
 absl::StatusOr<int> RunOverSsh(const Options& options, const std::vector<std::string>& args,
                                const EnvironmentMap& environment);
 

@@ -14,10 +14,10 @@
 namespace mtrun::launcher {
 namespace {
 
-// As in a Slurm step: below the ports that the kernel gives away by itself.
+// As in a Slurm step: below the kernel's ephemeral ports.
 constexpr int kFirstPort = 15000, kPorts = 5000;
 
-/// Variables that say how mtrun runs a program; the others are the hosts' own, but for --export.
+/// Returns whether a variable affects how mtrun runs a program. All others are the hosts' own.
 bool GoesAlong(absl::string_view name) {
   return absl::StartsWith(name, "PET_") || name == "LOGLEVEL" || name == "VIRTUAL_ENV" ||
          name == "PYTHON_EXEC" || name == "MTRUN_TRAINER_PATH";
@@ -39,7 +39,7 @@ absl::StatusOr<EnvironmentMap> Exported(const std::vector<std::string>& texts, c
     const auto found = here.find(name);
     if (!IsVariableName(name) || name == kTokenVariable)
       return absl::InvalidArgumentError(
-          absl::StrCat("--export: \"", text, "\" is no NAME and no NAME=VALUE"));
+          absl::StrCat("--export: \"", text, "\" is neither NAME nor NAME=VALUE"));
     if (name.size() < text.size()) {
       exported[name] = text.substr(name.size() + 1);
     } else if (found != here.end()) {
@@ -87,7 +87,7 @@ absl::StatusOr<SshLaunch> MakeSshLaunch(const Options& options, const std::strin
   launch.order.folder = ssh.folder.empty() ? here.folder : ssh.folder;
   launch.order.args = args;
   MT_ASSIGN_OR_RETURN(launch.order.environment, Exported(ssh.exported, here.environment));
-  // The hosts start no others, and read no token of their own.
+  // Hosts start no further hosts and read no token file.
   for (const char* none : {"hosts", "hostfile", "token_file"})
     launch.settings.push_back({none, "", "mtrun over ssh"});
   launch.settings.push_back(

@@ -1,4 +1,4 @@
-// What each host is told, from the command line of the mtrun that starts the others. Pure.
+// Builds the order for each host from the command line of the starting mtrun. Pure.
 #pragma once
 
 #include <string>
@@ -13,31 +13,31 @@
 
 namespace mtrun::launcher {
 
-/// What is the same for all hosts.
+/// Values shared by all hosts.
 struct SshLaunch {
   std::vector<Host> hosts;
   int least = 1, most = 1;  // nodes of the job
   std::vector<std::string> ssh;
   RemoteMtrun mtrun;
   bool endpoint_given = false;
-  int port = 0;  // of the endpoint
+  int port = 0;  // port of the endpoint
   Order order;   // without settings
   std::vector<DerivedSetting> settings;
 };
 
-/// Where this mtrun stands.
+/// Environment of this mtrun.
 struct SshSurroundings {
   EnvironmentMap environment;
-  std::string folder = {};  // the working one
-  std::string mtrun = {};   // its own executable
-  uint64_t random = 0;      // makes the job's id and its port
+  std::string folder = {};  // working folder
+  std::string mtrun = {};   // path of its own executable
+  uint64_t random = 0;      // source of the job's id and port
 };
 
-/// kInvalidArgument: a flag and what is wrong with it. `hostfile`: the text of the file, where one was given.
+/// kInvalidArgument names a flag and its error. `hostfile`: the text of the file, if one was given.
 absl::StatusOr<SshLaunch> MakeSshLaunch(const Options& options, const std::string& hostfile,
                                         const std::vector<std::string>& args, const SshSurroundings& here);
 
-/// The order for `launch.hosts[host]`; `endpoint`: the host at which the nodes meet.
+/// Returns the order for `launch.hosts[host]`; `endpoint`: the host where the nodes meet.
 Order OrderFor(const SshLaunch& launch, size_t host, const std::string& endpoint);
 
 }  // namespace mtrun::launcher

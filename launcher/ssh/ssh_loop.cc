@@ -17,13 +17,12 @@
 namespace mtrun::launcher {
 namespace {
 
-constexpr size_t kChunk = 64 << 10, kMostSaid = 16 << 10;
-constexpr int kLastChunks = 64;  // of an ssh that ends: more than its pipes may hold
-// Its last lines may be on their way when a host has said how its mtrun ended; a process that it has left
-// running holds the streams open.
+constexpr size_t kChunk = 64 << 10, kMaxSaid = 16 << 10;
+constexpr int kLastChunks = 64;  // for an exiting ssh: more than its pipes can hold
+// A host's last lines may arrive after its status; a process left running keeps the streams open.
 constexpr Duration kLastLines = std::chrono::seconds(1);
-// What an ssh still holds then fills its pipes; it is 2 MiB at most.
-constexpr size_t kBacklog = kChunk / 2, kMostLast = kLastChunks * kChunk;
+// An ssh with more data than this still fills its pipes; it holds 2 MiB at most.
+constexpr size_t kBacklog = kChunk / 2, kMaxLast = kLastChunks * kChunk;
 
 std::string PrefixOf(const SshLaunch& launch, size_t host) {
   return launch.hosts.size() == 1 ? "" : absl::StrCat(launch.hosts[host].name, ": ");
@@ -76,7 +75,7 @@ void SshLoop::PerformOne(const RemoteEffect& effect) {
     case RemoteEffect::Kind::kSignal:
       return remote.connection->Send(EncodeSignal(effect.number));
     case RemoteEffect::Kind::kDisconnect:
-      if (remote.streams) remote.streams->Finish();
+      if (remote.streams) remote.streams->Finish(MonotonicNow());
       remote = Remote();
       return;
     case RemoteEffect::Kind::kInform:
@@ -94,7 +93,8 @@ void SshLoop::PerformOne(const RemoteEffect& effect) {
 void SshLoop::Connect(size_t host) {
   Remote& remote = remotes_[host] = Remote();
   remote.output = HostOutput(absl::StrFormat("%016x%016x", RandomBits(), RandomBits()));
-  remote.streams = std::make_unique<HostStreams>(PrefixOf(launch_, host), console_, FailureBoxes(boxes_));
+  remote.streams =
+      std::make_unique<HostStreams>(PrefixOf(launch_, host), console_, FailureBoxes(boxes_), host);
   auto opened = Connection::Open(SshCommand(launch_.ssh, launch_.hosts[host], launch_.mtrun), environment_);
   if (!opened.ok()) return Perform(job_.OnLost(host, std::string(opened.status().message()), MonotonicNow()));
   remote.connection = *std::move(opened);
@@ -107,7 +107,7 @@ void SshLoop::Launch(size_t host, const std::string& endpoint) {
   if (std::exchange(said_endpoint_, true)) return;
   for (const DerivedSetting& setting : order.settings) {
     if (setting.name == "rdzv_endpoint")
-      log::Info("the hosts meet at ", setting.value, " (--rdzv_endpoint names another place)");
+      log::Info("the hosts meet at ", setting.value, " (--rdzv_endpoint changes this)");
   }
 }
 
@@ -116,6 +116,8 @@ int SshLoop::PatienceMs() const {
   if (const auto next = job_.next_time()) until = std::min(until, *next);
   for (const Remote& remote : remotes_) {
     if (remote.end_status) until = std::min(until, remote.cut_at);
+    if (!remote.streams) continue;
+    if (const auto due = remote.streams->Due()) until = std::min(until, *due);
   }
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - MonotonicNow()).count();
   return static_cast<int>(std::max<int64_t>(left, 0));
@@ -129,18 +131,21 @@ void SshLoop::Poll() {
     remotes_[host].connection->AddTo(&polled);
     hosts.push_back(host);
   }
-  if (poll(polled.data(), polled.size(), PatienceMs()) < 0) return;  // EINTR after a stop and continue
+  if (poll(polled.data(), polled.size(), PatienceMs()) < 0) return;  // EINTR after SIGSTOP and SIGCONT
   OnSignals();
   for (size_t i = 0; i < hosts.size(); ++i) {
     const pollfd* of_host = &polled[1 + i * Connection::kPolled];
     Remote& remote = remotes_[hosts[i]];
-    // An event of another host may have ended it.
+    // An event of another host may have closed it.
     if (!remote.connection) continue;
     if (of_host[0].revents != 0) remote.connection->SendMore();
     const bool late = remote.end_status && MonotonicNow() >= remote.cut_at;
-    if (late || of_host[1].revents != 0 || of_host[2].revents != 0 || of_host[3].revents != 0)
-      OnConnection(hosts[i], late, of_host[3].revents != 0);
+    const bool ended = remote.connection->ended().has_value();
+    if (late || ended || of_host[1].revents != 0 || of_host[2].revents != 0)
+      OnConnection(hosts[i], late, ended);
   }
+  for (const Remote& remote : remotes_)
+    if (remote.streams) remote.streams->OnTime(MonotonicNow());
   if (MonotonicNow() >= next_beat_) Beat();
   Perform(job_.OnTime(MonotonicNow()));
 }
@@ -156,16 +161,15 @@ void SshLoop::OnSignals() {
 void SshLoop::OnConnection(size_t host, bool late, bool process_ended) {
   Remote& remote = remotes_[host];
   const size_t before = remote.last_bytes;
-  // Of a host that runs, a part at a time, so that none keeps the others waiting. Processes that are left
-  // there may write for ever.
+  // A running host is read in small parts, not to delay the others. Processes left there may write forever.
   const int most = late || process_ended ? kLastChunks : 1;
   bool more = true;
   for (int i = 0; i < most && more; ++i) {
     const bool output = ReadOutput(host), error = ReadError(host);
     more = output || error;
-    if (!late || process_ended || remote.last_bytes - before < kBacklog || remote.last_bytes >= kMostLast)
+    if (!late || process_ended || remote.last_bytes - before < kBacklog || remote.last_bytes >= kMaxLast)
       continue;
-    // The time has gone by in a slow console, and its ssh still holds what came before the end.
+    // A slow console used up the time, and the ssh still holds output from before the exit.
     remote.cut_at = MonotonicNow() + kLastLines;
     return;
   }
@@ -183,7 +187,7 @@ bool SshLoop::ReadOutput(size_t host) {
   if (!remote.connection) return false;
   const std::string bytes = Take(remote, 0);
   const HostOutput::Piece piece = remote.output.Feed(bytes);
-  remote.streams->Show(0, piece.output);
+  remote.streams->Show(0, piece.output, MonotonicNow());
   if (piece.end_status) {
     remote.end_status = piece.end_status;
     remote.cut_at = MonotonicNow() + kLastLines;
@@ -200,22 +204,22 @@ bool SshLoop::ReadError(size_t host) {
   if (!remote.connection) return false;
   const std::string bytes = Take(remote, 1);
   if (remote.greeted) {
-    remote.streams->Show(1, bytes);
+    remote.streams->Show(1, bytes, MonotonicNow());
   } else {
     remote.said += bytes;
-    if (remote.said.size() > kMostSaid) remote.said.erase(0, remote.said.size() - kMostSaid);
+    if (remote.said.size() > kMaxSaid) remote.said.erase(0, remote.said.size() - kMaxSaid);
   }
   return !bytes.empty();
 }
 
 void SshLoop::Close(size_t host, bool cut) {
   Remote remote = std::exchange(remotes_[host], Remote());
-  remote.streams->Show(0, remote.output.Flush());
-  remote.streams->Finish();
+  remote.streams->Show(0, remote.output.Flush(), MonotonicNow());
+  remote.streams->Finish(MonotonicNow());
   if (cut) {
     console_->Lines(1, absl::StrCat("mtrun: the rest of the output of ", launch_.hosts[host].name,
                                     " is missing here: its ", remote.end_status ? "mtrun" : "ssh",
-                                    " has ended, and something writes on\n"));
+                                    " has ended, but another process still writes\n"));
   }
   const ExitStatus status = remote.connection->ended().value_or(ExitStatus());
   const TimePoint now = MonotonicNow();

@@ -1,4 +1,4 @@
-// The loop behind RunOverSsh: connections, signals and time on one side, RemoteJob's decisions on the other.
+// Event loop of RunOverSsh: connects connections, signals and time with RemoteJob's decisions.
 #pragma once
 
 #include <poll.h>
@@ -21,10 +21,10 @@ namespace mtrun::launcher {
 
 class SshLoop {
  public:
-  /// `environment`: of ssh. `signals`: a signalfd.
+  /// `environment`: for ssh. `signals`: a signalfd.
   SshLoop(SshLaunch launch, RemoteJob::Config config, EnvironmentMap environment, UniqueFd signals);
 
-  /// The job's exit status.
+  /// Returns the job's exit status.
   int Run();
 
  private:
@@ -33,11 +33,11 @@ class SshLoop {
     HostOutput output;
     std::unique_ptr<HostStreams> streams;
     bool greeted = false;
-    std::string said;  // on standard error, before the greeting
+    std::string said;  // standard error before the greeting
     std::optional<int> end_status;
-    // Once it has an end_status:
+    // Valid if end_status is set:
     TimePoint cut_at;
-    size_t last_bytes = 0;  // that have come since
+    size_t last_bytes = 0;  // bytes received since then
   };
 
   void Perform(RemoteJob::Effects effects);
@@ -47,12 +47,12 @@ class SshLoop {
   int PatienceMs() const;
   void Poll();
   void OnSignals();
-  /// `late`: it has had its time since it said how its mtrun ended. `process_ended`: of the ssh.
+  /// `late`: its time after the status of its mtrun has elapsed. `process_ended`: the ssh has exited.
   void OnConnection(size_t host, bool late, bool process_ended);
   std::string Take(Remote& remote, int which);
   bool ReadOutput(size_t host);
   bool ReadError(size_t host);
-  /// `cut`: it still says something.
+  /// `cut`: there is more output.
   void Close(size_t host, bool cut);
   void Beat();
 
@@ -60,10 +60,10 @@ class SshLoop {
   const EnvironmentMap environment_;
   const UniqueFd signals_;
   const std::shared_ptr<Console> console_;
-  const std::shared_ptr<std::set<std::string>> boxes_;  // that have been shown
+  const std::shared_ptr<std::set<std::string>> boxes_;  // boxes shown so far
   RemoteJob job_;
   std::vector<Remote> remotes_;
-  std::deque<RemoteEffect> effects_;  // to be performed; performing one may bring more
+  std::deque<RemoteEffect> effects_;  // queue; performing one effect may append others
   TimePoint next_beat_;
   bool said_endpoint_ = false;
   std::optional<int> exit_status_;

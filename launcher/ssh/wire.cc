@@ -17,11 +17,11 @@ namespace {
 
 constexpr char kGreeting[] = "mtrun-over-ssh-2 ", kAnyGreeting[] = "mtrun-over-ssh-";
 constexpr std::string_view kEnd("\0mtrun ended ", 13);  // the nonce and the status follow
-constexpr size_t kStatusDigits = 3, kLongestLine = 64, kLongestGreeting = 4096;
+constexpr size_t kStatusDigits = 3, kMaxLine = 64, kMaxGreeting = 4096;
 
-absl::Status Malformed() { return absl::InvalidArgumentError("what came over ssh is no order of an mtrun"); }
+absl::Status Malformed() { return absl::InvalidArgumentError("malformed start command received over ssh"); }
 
-/// Texts one behind the other, each with its length: "5:hello".
+/// Appends the text with its length: "5:hello".
 void AddText(std::string_view text, std::string* payload) {
   absl::StrAppend(payload, text.size(), ":", View(text));
 }
@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<std::string>> SplitTexts(std::string_view payload) {
   return texts;
 }
 
-/// Reads the texts in turn; one that is missing stays in `status`.
+/// Reads the texts in order; a missing one sets `status_`.
 class TextReader {
  public:
   explicit TextReader(std::vector<std::string> texts) : texts_(std::move(texts)) {}
@@ -50,7 +50,7 @@ class TextReader {
     if (next_ == texts_.size()) status_ = Malformed();
     return status_.ok() ? texts_[next_++] : "";
   }
-  /// Of texts that follow.
+  /// Reads the number of texts that follow.
   size_t Count() {
     size_t count = 0;
     if (!absl::SimpleAtoi(Text(), &count) || count > texts_.size() - next_) status_ = Malformed();
@@ -64,7 +64,7 @@ class TextReader {
   absl::Status status_;
 };
 
-/// One word of a line.
+/// Encodes a text as one word of a line.
 std::string Word(const std::string& text) { return text.empty() ? "-" : text; }
 std::string FromWord(absl::string_view word) { return word == "-" ? "" : std::string(word); }
 
@@ -72,7 +72,7 @@ std::string BeginOfEnd(std::string_view nonce) { return absl::StrCat(View(kEnd),
 
 enum class EndMark { kNone, kBegun, kWhole };
 
-/// Whether `text` begins with what EncodeEnd makes, or with a part of that. `mark`: BeginOfEnd.
+/// Returns whether `text` begins with EncodeEnd's result or a part of it. `mark`: BeginOfEnd.
 EndMark ReadEnd(std::string_view text, std::string_view mark, std::optional<int>* status) {
   const std::string_view begun = text.substr(0, mark.size());
   if (begun != mark.substr(0, begun.size())) return EndMark::kNone;
@@ -91,7 +91,7 @@ EndMark ReadEnd(std::string_view text, std::string_view mark, std::optional<int>
 }  // namespace
 
 std::string Encode(const Greeting& greeting) {
-  // Whatever the shell there has printed before, this begins a line.
+  // Begins a line even if the shell's output has not ended one.
   return absl::StrCat("\n", kGreeting, Word(greeting.version), " ", Word(greeting.host), " ",
                       Word(greeting.address), "\n");
 }
@@ -145,7 +145,7 @@ absl::StatusOr<Order> DecodeOrder(std::string_view payload) {
 
 absl::StatusOr<std::optional<HostInput::Message>> HostInput::Next() {
   const size_t end = pending_.find('\n');
-  if (end > kLongestLine && pending_.size() > kLongestLine) return Malformed();
+  if (end > kMaxLine && pending_.size() > kMaxLine) return Malformed();
   if (end == std::string::npos) return std::nullopt;
   const absl::string_view line = absl::string_view(pending_).substr(0, end);
   const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(' ', 1));
@@ -159,7 +159,7 @@ absl::StatusOr<std::optional<HostInput::Message>> HostInput::Next() {
     pending_.erase(0, end + 1);
     return Message(signal);
   }
-  if (parts.first != "order" || !absl::SimpleAtoi(parts.second, &size) || size > kMostOrderBytes)
+  if (parts.first != "order" || !absl::SimpleAtoi(parts.second, &size) || size > kMaxOrderBytes)
     return Malformed();
   if (pending_.size() - end - 1 < size) return std::nullopt;
   MT_ASSIGN_OR_RETURN(Order order, DecodeOrder(std::string_view(pending_).substr(end + 1, size)));
@@ -178,19 +178,19 @@ std::optional<Greeting> HostOutput::TakeGreeting() {
     if (!absl::StartsWith(line, kAnyGreeting) || words.size() != 4) continue;
     greeted_ = true;
     Greeting greeting{FromWord(words[1]), FromWord(words[2]), FromWord(words[3])};
-    if (!absl::StartsWith(line, kGreeting))  // its orders are not these
+    if (!absl::StartsWith(line, kGreeting))  // it cannot read these orders
       greeting.version += " (an earlier or later one)";
     pending_.erase(0, at);
     return greeting;
   }
   pending_.erase(0, at);
-  // Of a longer line an end is kept that cannot be taken for a beginning.
-  if (pending_.size() > kLongestGreeting) pending_.replace(0, pending_.size() - kLongestGreeting, " ");
+  // If a line is longer, keep a suffix that cannot be mistaken for the beginning of a greeting.
+  if (pending_.size() > kMaxGreeting) pending_.replace(0, pending_.size() - kMaxGreeting, " ");
   return std::nullopt;
 }
 
 void HostOutput::TakeOutput(Piece* piece) {
-  // What is left moves to the front once, not at each zero.
+  // Erases consumed bytes once rather than at each zero byte.
   size_t at = 0;
   while (at < pending_.size()) {
     const size_t mark = std::min(pending_.find('\0', at), pending_.size());

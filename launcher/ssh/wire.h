@@ -1,7 +1,7 @@
-// What the two ends of an ssh connection say to each other (docs/protocol.md, "Over ssh"). The mtrun on the
-// host greets on its standard output, among whatever the shell there prints; on its standard input come the
-// order, signals, and a beat every few seconds. Then the job's output follows the greeting, and how the mtrun
-// ended follows the output. Pure.
+// Protocol between the two ends of an ssh connection (docs/protocol.md, "Over ssh"). The mtrun on the host
+// writes a greeting to its standard output, among any output of the shell. Its standard input carries the
+// order, signals, and a beat every few seconds. The job's output follows the greeting, and the mtrun's exit
+// status follows the output. Pure.
 #pragma once
 
 #include <cstddef>
@@ -19,25 +19,25 @@
 
 namespace mtrun::launcher {
 
-/// A network that is cut takes no connection down by itself: the host hears a beat so often, and takes the
-/// connection for lost after such a silence.
-inline constexpr Duration kBeatInterval = std::chrono::seconds(5), kLongestSilence = std::chrono::seconds(30);
+/// TCP does not notice a cut network by itself: the host receives a beat at this interval, and considers the
+/// connection lost after this silence.
+inline constexpr Duration kBeatInterval = std::chrono::seconds(5), kMaxSilence = std::chrono::seconds(30);
 
 struct Greeting {
-  std::string version = {};  // of the mtrun there
-  std::string host = {};     // its own name
-  std::string address = {};  // at which ssh reached it; "": unknown
+  std::string version = {};  // mtrun's version there
+  std::string host = {};     // host name there
+  std::string address = {};  // address that ssh used; "": unknown
   bool operator==(const Greeting&) const = default;
 };
 
-/// What an mtrun on a host is to do. Any bytes but zeros in texts.
+/// The start command for the mtrun on a host. Texts may contain any bytes except zeros.
 struct Order {
-  std::string token;   // "": none is needed
-  std::string nonce;   // random: stands in the end, so that no output is taken for it
-  std::string folder;  // in which it runs
+  std::string token;   // "": not needed
+  std::string nonce;   // random; marks the end, so that output is not mistaken for it
+  std::string folder;  // working folder
   EnvironmentMap environment;
-  std::vector<std::string> args;         // as the user gave them to the mtrun that starts the others
-  std::vector<DerivedSetting> settings;  // instead of what stands in `args`
+  std::vector<std::string> args;         // the user's arguments to the starting mtrun
+  std::vector<DerivedSetting> settings;  // override those in `args`
   bool operator==(const Order&) const = default;
 };
 
@@ -45,16 +45,16 @@ std::string Encode(const Greeting& greeting);
 std::string Encode(const Order& order);
 std::string EncodeSignal(int signal);
 std::string EncodeBeat();
-/// Behind all output. `nonce`: the order's.
+/// Encodes the message after all output. `nonce`: the order's.
 std::string EncodeEnd(int status, std::string_view nonce);
 
-/// kInvalidArgument for what Encode has not made.
+/// kInvalidArgument if Encode has not made it.
 absl::StatusOr<Order> DecodeOrder(std::string_view payload);
 
-/// The standard input of the mtrun on the host.
+/// Parser of the standard input of the mtrun on the host.
 class HostInput {
  public:
-  static constexpr size_t kMostOrderBytes = 16 << 20;
+  static constexpr size_t kMaxOrderBytes = 16 << 20;
   struct Beat {
     bool operator==(const Beat&) const = default;
   };
@@ -65,27 +65,27 @@ class HostInput {
   using Message = std::variant<Beat, Signal, Order>;
 
   void Append(std::string_view bytes) { pending_ += bytes; }
-  /// The next message, nothing while it is not complete. kInvalidArgument: the other end is no mtrun.
+  /// Returns the next message; nullopt if it is incomplete. kInvalidArgument: the peer is not an mtrun.
   absl::StatusOr<std::optional<Message>> Next();
 
  private:
   std::string pending_;
 };
 
-/// The standard output of the ssh that reaches a host.
+/// Parser of the standard output of the ssh to a host.
 class HostOutput {
  public:
   struct Piece {
     std::optional<Greeting> greeting;
-    std::string output;             // of the job, behind the greeting
-    std::optional<int> end_status;  // nothing comes behind it
+    std::string output;             // the job's, after the greeting
+    std::optional<int> end_status;  // nothing follows it
     bool operator==(const Piece&) const = default;
   };
-  /// `nonce`: of the order that this host gets.
+  /// `nonce`: from the order for this host.
   explicit HostOutput(std::string nonce = "");
   const std::string& nonce() const { return nonce_; }
   Piece Feed(std::string_view bytes);
-  /// What was held back when the stream ended.
+  /// Returns the bytes held back when the stream ended.
   std::string Flush();
 
  private:
@@ -93,7 +93,7 @@ class HostOutput {
   void TakeOutput(Piece* piece);
 
   std::string nonce_;
-  std::string end_;  // what EncodeEnd begins with
+  std::string end_;  // prefix of EncodeEnd's result
   bool greeted_ = false;
   std::string pending_;
 };

@@ -14,8 +14,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers go as PyTorch copies them");
 
-/// The fields of each command, in order of their numbers: k key, v value, i int64, u uint32, n how often what
-/// follows comes.
+/// The fields of each command, in order: k key, v value, i int64, u uint32, n count of the following fields.
 constexpr const char* kShapes[] = {"u",  "kv",  "kvv", "k", "ki", "nk", "nk", "", "k", "kv",
                                    "nk", "nkv", "",    "u", "kv", "k",  "k",  "", "ki"};
 static_assert(std::size(kShapes) == static_cast<size_t>(StoreCommand::kBarrier) + 1);
@@ -73,7 +72,7 @@ absl::Status StoreParser::Begin(uint8_t command) {
 absl::Status StoreParser::Finish() {
   fields_ = nullptr;
   request_bytes_ = 0;
-  if (at_ == bytes_.size() || at_ > kMostValueBytes) bytes_.erase(0, std::exchange(at_, 0));
+  if (at_ == bytes_.size() || at_ > kMaxValueBytes) bytes_.erase(0, std::exchange(at_, 0));
   if (request_.command != StoreCommand::kValidate) return absl::OkStatus();
   if (static_cast<uint32_t>(request_.number) != kMagic)
     return absl::InvalidArgumentError("a greeting that is not a TCPStore's");
@@ -84,9 +83,9 @@ absl::Status StoreParser::Finish() {
 absl::StatusOr<bool> StoreParser::ReadField(char field) {
   switch (field) {
     case 'k':
-      return ReadText(kMostKeyBytes, &request_.keys);
+      return ReadText(kMaxKeyBytes, &request_.keys);
     case 'v':
-      return ReadText(kMostValueBytes, &request_.values);
+      return ReadText(kMaxValueBytes, &request_.values);
     case 'i':
       return ReadNumber(&request_.number);
     case 'u': {
@@ -97,7 +96,7 @@ absl::StatusOr<bool> StoreParser::ReadField(char field) {
     }
     default:  // 'n'
       if (!ReadNumber(&rounds_)) return false;
-      if (rounds_ > kMostKeys) return TooMuch("keys:", rounds_, kMostKeys);
+      if (rounds_ > kMaxKeys) return TooMuch("keys:", rounds_, kMaxKeys);
       loop_ = next_ + 1;
       if (rounds_ == 0) next_ += std::strlen(loop_);
       return true;
@@ -109,8 +108,8 @@ absl::StatusOr<bool> StoreParser::ReadText(uint64_t most, std::vector<std::strin
   if (bytes_.size() - at_ < sizeof size) return false;
   std::memcpy(&size, bytes_.data() + at_, sizeof size);
   if (size > most) return TooMuch("bytes in a key or value:", size, most);
-  if (request_bytes_ + size > kMostRequestBytes)
-    return TooMuch("bytes in one request:", request_bytes_ + size, kMostRequestBytes);
+  if (request_bytes_ + size > kMaxRequestBytes)
+    return TooMuch("bytes in one request:", request_bytes_ + size, kMaxRequestBytes);
   if (bytes_.size() - at_ - sizeof size < size) return false;
   texts->push_back(bytes_.substr(at_ + sizeof size, size));
   at_ += sizeof size + size;

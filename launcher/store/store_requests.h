@@ -1,6 +1,6 @@
-// What a client of PyTorch's TCPStore says, one command after the other. Commands, field orders and sizes are
-// those of torch/csrc/distributed/c10d/TCPStoreBackend.hpp and TCPStore.cpp (PyTorch 2.6 and later); numbers
-// are little-endian, a text is its length as uint64 and its bytes. Pure; not thread-safe.
+// Parser of the requests of a client of PyTorch's TCPStore. Commands, field orders and sizes follow
+// torch/csrc/distributed/c10d/TCPStoreBackend.hpp and TCPStore.cpp (PyTorch 2.6 and later); numbers are
+// little-endian, a text is its length as uint64 and its bytes. Pure; not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 namespace mtrun::launcher {
 
 enum class StoreCommand : uint8_t {
-  kValidate,  // the first of each connection
+  kValidate,  // first on each connection
   kSet,
   kCompareSet,
   kGet,
@@ -34,37 +34,37 @@ enum class StoreCommand : uint8_t {
   kQueuePop,
   kQueueLength,
   kListKeys,
-  kBarrier,  // newer than 2.11
+  kBarrier,  // added after 2.11
 };
 
 struct StoreRequest {
   StoreCommand command = StoreCommand::kValidate;
   std::vector<std::string> keys = {};
   std::vector<std::string> values = {};
-  int64_t number = 0;  // what is added, a ping's nonce, a barrier's members
+  int64_t number = 0;  // addend, a ping's nonce, or a barrier's member count
   bool operator==(const StoreRequest&) const = default;
 };
 
 class StoreParser {
  public:
-  // PyTorch's own server has the first three.
-  static constexpr uint64_t kMostKeyBytes = 8 << 10;
-  static constexpr uint64_t kMostValueBytes = 8 << 20;
-  static constexpr uint64_t kMostKeys = 128 << 10;
-  static constexpr uint64_t kMostRequestBytes = 64 << 20;
-  /// A connection begins with it; whatever else does is no client of a store.
+  // PyTorch's own server has the first three limits.
+  static constexpr uint64_t kMaxKeyBytes = 8 << 10;
+  static constexpr uint64_t kMaxValueBytes = 8 << 20;
+  static constexpr uint64_t kMaxKeys = 128 << 10;
+  static constexpr uint64_t kMaxRequestBytes = 64 << 20;
+  /// First number of a connection; a peer that sends another one is not a store client.
   static constexpr uint32_t kMagic = 0x3C85F7CE;
 
   void Append(std::string_view bytes) { bytes_ += bytes; }
-  /// The next whole request, nothing when more bytes are needed. kInvalidArgument for what no client says;
-  /// the connection is of no more use then.
+  /// Returns the next complete request; nullopt if more bytes are needed. kInvalidArgument for a malformed
+  /// request; the connection is unusable then.
   absl::StatusOr<std::optional<StoreRequest>> Next();
-  /// How many bytes of what is not yet a whole request it holds, about.
+  /// Returns the approximate size of the incomplete request.
   size_t held() const {
     return bytes_.size() - at_ + request_bytes_ +
            sizeof(std::string) * (request_.keys.size() + request_.values.size());
   }
-  /// The client has begun as one does.
+  /// Whether the client has sent a valid greeting.
   bool validated() const { return validated_; }
 
  private:
@@ -76,17 +76,17 @@ class StoreParser {
   absl::Status Finish();
 
   std::string bytes_;
-  size_t at_ = 0;  // read so far
+  size_t at_ = 0;  // position of the parser
   bool validated_ = false;
   StoreRequest request_;
-  const char* fields_ = nullptr;  // of request_, see ShapeOf; nullptr between two requests
-  const char* next_ = nullptr;    // the field that comes now
-  const char* loop_ = nullptr;    // where the repeated fields begin
-  uint64_t rounds_ = 0;           // of them, this one included
+  const char* fields_ = nullptr;  // fields of request_, see kShapes; nullptr between requests
+  const char* next_ = nullptr;    // next field
+  const char* loop_ = nullptr;    // beginning of the repeated fields
+  uint64_t rounds_ = 0;           // remaining repetitions, including this one
   uint64_t request_bytes_ = 0;
 };
 
-/// What a client writes; for tests.
+/// Encodes a request as a client does; for tests.
 std::string Encode(const StoreRequest& request);
 
 }  // namespace mtrun::launcher

@@ -10,8 +10,8 @@
 namespace mtrun::launcher {
 namespace {
 
-constexpr char kStopWaiting = 0, kWaitCancelled = 1;  // of WAIT, CANCEL_WAIT, BARRIER
-constexpr char kReady = 0, kNotReady = 1;             // of CHECK
+constexpr char kStopWaiting = 0, kWaitCancelled = 1;  // for WAIT, CANCEL_WAIT, BARRIER
+constexpr char kReady = 0, kNotReady = 1;             // for CHECK
 
 template <typename Number>
 std::string Raw(Number number) {
@@ -20,10 +20,10 @@ std::string Raw(Number number) {
 
 std::string Vector(const std::string& value) { return Raw(uint64_t{value.size()}) + value; }
 
-/// With what an entry costs beside its texts: empty ones are no gift.
+/// Includes the overhead of an entry, so that empty texts count too.
 size_t SizeOf(const std::string& key, const std::string& value) { return 64 + key.size() + value.size(); }
 
-/// Of a key that somebody waits for: its text stands twice, with what the lists and the map around it cost.
+/// Returns the cost of waiting for a key: its text is stored twice, plus the overhead of lists and map.
 size_t SizeOfWait(const std::string& key) { return 256 + 2 * key.size(); }
 
 }  // namespace
@@ -141,7 +141,7 @@ void StoreState::StopWaiting(int64_t client) {
   if (const auto found = wanted_.find(client); found != wanted_.end()) {
     for (const std::string& key : found->second.keys) {
       const auto waiters = waiters_.find(key);
-      if (waiters == waiters_.end()) continue;  // it has come
+      if (waiters == waiters_.end()) continue;  // it exists now
       std::erase(waiters->second, client);
       if (waiters->second.empty()) waiters_.erase(waiters);
     }
@@ -173,7 +173,7 @@ absl::Status StoreState::CompareSet(int64_t client, StoreRequest& request, Answe
   const std::string& key = request.keys[0];
   std::string &expected = request.values[0], &wanted = request.values[1];
   const auto found = values_.find(key);
-  if (found == values_.end() && !expected.empty()) {  // PyTorch answers what was expected
+  if (found == values_.end() && !expected.empty()) {  // PyTorch answers with the expected value
     MT_ASSIGN_OR_RETURN(std::string answer, Answered(expected));
     answers->push_back({client, std::move(answer)});
     return absl::OkStatus();
@@ -196,7 +196,7 @@ absl::Status StoreState::Add(int64_t client, const StoreRequest& request, Answer
   if (const auto found = values_.find(key); found != values_.end()) {
     int64_t old = 0;
     if (!absl::SimpleAtoi(found->second, &old) || __builtin_add_overflow(old, request.number, &sum))
-      return absl::InvalidArgumentError(absl::StrCat("add to a value that is no number, or too large, of ",
+      return absl::InvalidArgumentError(absl::StrCat("add to a value that is not a number, or too large, of ",
                                                      found->second.size(), " bytes"));
   }
   const std::string text = absl::StrCat(sum);
@@ -210,9 +210,9 @@ absl::Status StoreState::AppendTo(const StoreRequest& request, Answers* answers)
   const std::string &key = request.keys[0], &more = request.values[0];
   MT_RETURN_IF_ERROR(Room(SizeOf(key, more)));
   const auto old = values_.find(key);
-  if (old != values_.end() && old->second.size() + more.size() > StoreParser::kMostValueBytes)
+  if (old != values_.end() && old->second.size() + more.size() > StoreParser::kMaxValueBytes)
     return absl::ResourceExhaustedError(
-        absl::StrCat("append to a value that would have more than ", StoreParser::kMostValueBytes, " bytes"));
+        absl::StrCat("append to a value that would have more than ", StoreParser::kMaxValueBytes, " bytes"));
   const auto [found, fresh] = values_.try_emplace(key);
   bytes_ += fresh ? SizeOf(key, more) : more.size();
   found->second += more;
@@ -222,7 +222,7 @@ absl::Status StoreState::AppendTo(const StoreRequest& request, Answers* answers)
 
 absl::Status StoreState::Wait(int64_t client, StoreRequest& request, Answers* answers) {
   if (wanted_.contains(client) || at_barrier_.contains(client))
-    return absl::InvalidArgumentError("a client that waits cannot wait again");
+    return absl::InvalidArgumentError("a client that is waiting cannot wait again");
   Wanted wanted{.keys = std::move(request.keys)};
   std::erase_if(wanted.keys, [&](const std::string& key) { return Has(key); });
   std::sort(wanted.keys.begin(), wanted.keys.end());
@@ -311,7 +311,7 @@ absl::Status StoreState::Pop(int64_t client, const std::string& key, Answers* an
 
 absl::Status StoreState::Meet(int64_t client, const StoreRequest& request, Answers* answers) {
   if (wanted_.contains(client) || at_barrier_.contains(client))
-    return absl::InvalidArgumentError("a client that waits cannot wait again");
+    return absl::InvalidArgumentError("a client that is waiting cannot wait again");
   const std::string& key = request.keys[0];
   Barrier& barrier = barriers_[key];
   barrier.members = request.number;
@@ -349,7 +349,7 @@ void StoreState::CheckInvariants() const {
     waits += missing;
   }
   for (const auto& [key, list] : waiters_) {
-    MT_CHECK(!list.empty() && !values_.contains(key)) << "nobody waits, or for what is there";
+    MT_CHECK(!list.empty() && !values_.contains(key)) << "no client waits for the key, or it has a value";
     waiters += list.size();
   }
   MT_CHECK(waits == waiters) << waits << " waits, " << waiters << " waiters";

@@ -1,5 +1,5 @@
-// The contents of one generation's TCPStore and who waits for what. Answers are as PyTorch's own server
-// (TCPStoreLibUvBackend.cpp) gives them. A value: no socket, no thread, no clock.
+// The contents of one generation's TCPStore and its waiting clients. Answers match those of PyTorch's own
+// server (TCPStoreLibUvBackend.cpp). A value: no socket, no thread, no clock.
 #pragma once
 
 #include <cstdint>
@@ -23,26 +23,26 @@ struct StoreAnswer {
 class StoreState {
  public:
   struct Limits {
-    size_t most_bytes = size_t{1} << 30;           // of all keys and values
-    size_t most_answer_bytes = size_t{256} << 20;  // to one request
+    size_t most_bytes = size_t{1} << 30;           // all keys and values
+    size_t most_answer_bytes = size_t{256} << 20;  // one answer
     bool operator==(const Limits&) const = default;
   };
 
   StoreState() : StoreState(Limits{}) {}
   explicit StoreState(Limits limits) : limits_(limits) {}
 
-  /// What is sent because of the request, in order: to `client`, and to others that waited for it. An error
-  /// ends the client's connection and has changed nothing: kInvalidArgument (adding to a value that is no
-  /// number, waiting twice), kResourceExhausted (a limit).
+  /// Returns the answers to send after the request, in order: to `client`, and to others that waited for it.
+  /// An error closes the client's connection and changes nothing: kInvalidArgument (adding to a value that is
+  /// not a number, waiting twice), kResourceExhausted (a limit).
   absl::StatusOr<std::vector<StoreAnswer>> Apply(int64_t client, StoreRequest request);
-  /// The client is gone: it waits for nothing more.
+  /// Removes a disconnected client from all waits.
   void Forget(int64_t client);
 
   size_t bytes() const { return bytes_; }
-  /// What the waiting of that client takes, about. No limit is here for it: it is the client's share.
+  /// Returns the approximate size of the client's wait, which counts towards the client's share.
   size_t bytes_waiting(int64_t client) const;
   size_t waiting() const { return wanted_.size() + at_barrier_.size(); }
-  /// Ends the process when what is counted or listed twice differs.
+  /// Aborts the process if redundant counts or lists differ.
   void CheckInvariants() const;
   bool operator==(const StoreState&) const = default;
 
@@ -54,21 +54,21 @@ class StoreState {
     bool operator==(const Barrier&) const = default;
   };
   struct Wanted {
-    std::vector<std::string> keys;  // sorted; those that have come meanwhile stay
-    size_t missing = 0;             // of them; never 0
+    std::vector<std::string> keys;  // sorted; includes keys that exist by now
+    size_t missing = 0;             // how many of them are missing; never 0
     size_t bytes = 0;               // for these keys, here and in waiters_
     bool operator==(const Wanted&) const = default;
   };
 
-  /// Whether `more` bytes fit.
+  /// Checks that `more` bytes fit.
   absl::Status Room(size_t more) const;
   bool Has(const std::string& key) const;
   void Put(const std::string& key, std::string value, Answers* answers);
-  /// The key is there now. `one`: for one of those who wait.
+  /// Handles a key that exists now. `one`: wakes only one of its waiters.
   void Wake(const std::string& key, bool one, Answers* answers);
   void StopWaiting(int64_t client);
 
-  /// The answer to a request that changes nothing.
+  /// Returns the answer to a read-only request.
   absl::StatusOr<std::string> Read(const StoreRequest& request) const;
   absl::Status Set(StoreRequest& request, Answers* answers);
   bool Delete(const std::string& key);
@@ -78,7 +78,7 @@ class StoreState {
   absl::Status Wait(int64_t client, StoreRequest& request, Answers* answers);
   absl::StatusOr<std::string> MultiGet(const StoreRequest& request) const;
   absl::StatusOr<std::string> ListKeys() const;
-  /// As an answer; an error where it is too long for one.
+  /// Encodes the value as an answer; an error if it is too long.
   absl::StatusOr<std::string> Answered(const std::string& value) const;
   absl::Status TooLongAnAnswer() const;
   absl::Status MultiSet(StoreRequest& request, Answers* answers);
@@ -88,10 +88,10 @@ class StoreState {
 
   Limits limits_;
   std::unordered_map<std::string, std::string> values_;
-  std::unordered_map<std::string, std::deque<std::string>> queues_;  // none empty
+  std::unordered_map<std::string, std::deque<std::string>> queues_;  // never empty ones
   size_t bytes_ = 0;
-  std::map<int64_t, Wanted> wanted_;  // by each client that waits
-  // Who waits for a key that is missing, in order of arrival.
+  std::map<int64_t, Wanted> wanted_;  // by waiting client
+  // Clients that wait for a missing key, in order of arrival.
   std::unordered_map<std::string, std::vector<int64_t>> waiters_;
   std::unordered_map<std::string, Barrier> barriers_;
   std::map<int64_t, std::string> at_barrier_;

@@ -17,10 +17,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/crowd.h"
 #include "base/file_limit.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/unauthenticated_connections.h"
 #include "launcher/store/store_state.h"
 
 namespace mtrun::launcher {
@@ -29,16 +29,16 @@ namespace {
 using asio::posix::stream_descriptor;
 
 constexpr int kAcceptedATurn = 64;
-constexpr int kReadsInARow = 8;  // then the others have their turn
+constexpr int kReadsInARow = 8;  // before the other clients get their turn
 constexpr auto kPauseWithoutFiles = std::chrono::milliseconds(100);
 constexpr auto kComplaintPause = std::chrono::seconds(1);
 constexpr auto kGreetingPatience = std::chrono::seconds(10);
-// PyTorch clones a store for process groups of some kinds: a worker may have dozens of connections.
+// PyTorch clones a store for some kinds of process groups: a worker may have dozens of connections.
 constexpr size_t kClientsAWorker = 64, kClientsBesides = 64, kFilesBesides = 512;
 constexpr size_t kHeldAWorker = 64 << 20, kHeldBesides = size_t{1} << 30;
-constexpr size_t kMostUnsent = 1 << 20;  // from a client that does not read its answers nothing more is read
+constexpr size_t kMaxUnsent = 1 << 20;  // stop reading from a client that does not read its answers
 
-/// The 16 bytes of an IPv6 address; IPv4's are mapped.
+/// Returns the 16 bytes of an IPv6 address; an IPv4 address is mapped.
 in6_addr AddressOf(const sockaddr_storage& from) {
   if (from.ss_family == AF_INET6) return reinterpret_cast<const sockaddr_in6&>(from).sin6_addr;
   in6_addr mapped = {};
@@ -47,7 +47,7 @@ in6_addr AddressOf(const sockaddr_storage& from) {
   return mapped;
 }
 
-/// "" when it has gone.
+/// Returns "" if the peer is gone.
 std::string PeerAddress(int socket) {
   sockaddr_storage peer = {};
   socklen_t size = sizeof peer;
@@ -59,7 +59,7 @@ std::string PeerAddress(int socket) {
   return text;
 }
 
-/// Over loopback, or from one of its addresses to the same.
+/// Returns whether the peer is on this machine: over loopback, or with equal addresses on both ends.
 bool IsFromHere(int socket) {
   sockaddr_storage peer = {}, own = {};
   socklen_t peer_size = sizeof peer, own_size = sizeof own;
@@ -74,7 +74,7 @@ bool IsFromHere(int socket) {
 
 class Server;
 
-/// One client; lives as long as an operation on it is under way.
+/// One client; lives as long as an operation on it is pending.
 class Client : public std::enable_shared_from_this<Client> {
  public:
   Client(asio::io_context& io, UniqueFd socket, int64_t id, std::string address, Server& server)
@@ -93,19 +93,19 @@ class Client : public std::enable_shared_from_this<Client> {
   }
   void Send(std::string bytes);
   void Close();
-  /// Bytes that it has begun to say, waits with, or does not read.
+  /// Returns the bytes of incomplete requests, waits and unread answers.
   size_t held() const;
   int64_t id() const { return id_; }
   const std::string& address() const { return address_; }
 
-  size_t counted = 0;  // the server's: of what is held
+  size_t counted = 0;  // used by the server: part of its held_
 
  private:
   void Read();
   void ReadAvailable();
   void EndTurn();
   void CloseBecause(const absl::Status& status);
-  /// Those that are here, as long as the client reads its answers.
+  /// Handles the complete requests, as long as the client reads its answers.
   absl::Status TakeRequests();
   void Write();
 
@@ -129,7 +129,7 @@ class Server final : public TcpStoreServer {
   ~Server() override {
     io_.stop();
     thread_.join();
-    // Operations under way hold the clients, the loop holds the operations.
+    // Pending operations own the clients, and the loop owns the operations.
     std::exchange(clients_, {});
   }
 
@@ -154,16 +154,16 @@ class Server final : public TcpStoreServer {
     return absl::OkStatus();
   }
   size_t bytes_waiting(const Client& client) const { return state_.bytes_waiting(client.id()); }
-  /// The client has said something, or read: also what ends its waiting.
+  /// Handles a client that sent or read something, or whose wait ended.
   void OnTurn(Client& client) {
-    crowd_.Renew(static_cast<uint64_t>(client.id()));
+    client_groups_.Renew(static_cast<uint64_t>(client.id()));
     held_ += client.held() - client.counted;
     client.counted = client.held();
     if (held_ > options_.most_held) CloseGreediest();
   }
   void OnClosed(const Client& client) {
     state_.Forget(client.id());
-    crowd_.Remove(static_cast<uint64_t>(client.id()));
+    client_groups_.Remove(static_cast<uint64_t>(client.id()));
     held_ -= client.counted;
     clients_.erase(client.id());
   }
@@ -173,14 +173,14 @@ class Server final : public TcpStoreServer {
     listener_.async_wait(stream_descriptor::wait_read, [this](std::error_code error) {
       if (error) return;
       if (AcceptSome()) return AwaitConnections();
-      pause_.expires_after(kPauseWithoutFiles);  // it stays readable: without a pause the loop would spin
+      pause_.expires_after(kPauseWithoutFiles);  // the port stays readable: without a pause it would spin
       pause_.async_wait([this](std::error_code stopped) {
         if (!stopped) AwaitConnections();
       });
     });
   }
 
-  /// False where this process has no descriptor left.
+  /// Returns false if this process is out of descriptors.
   bool AcceptSome() {
     for (int i = 0; i < kAcceptedATurn; ++i) {
       UniqueFd socket(accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -199,18 +199,18 @@ class Server final : public TcpStoreServer {
     const std::string address = PeerAddress(socket.get());
     const auto client = std::make_shared<Client>(io_, std::move(socket), id, address, *this);
     clients_.emplace(id, client);
-    crowd_.Add(static_cast<uint64_t>(id), address);
+    client_groups_.Add(static_cast<uint64_t>(id), address);
     client->Begin();
     if (clients_.size() > options_.most_clients) CloseQuietest();
   }
 
   void CloseQuietest() {
-    const std::shared_ptr<Client> client = clients_.at(static_cast<int64_t>(crowd_.First()));
+    const std::shared_ptr<Client> client = clients_.at(static_cast<int64_t>(client_groups_.First()));
     Cut(*client, absl::StrCat("more than ", options_.most_clients, " connections, most from ",
                               PlaceOfAddress(client->address()), "; the quietest one is closed"));
   }
 
-  /// The one that holds most of the place that does: a few that are large are not to push out many.
+  /// Closes the largest connection of the place that holds most: a few large ones must not displace many.
   void CloseGreediest() {
     std::map<std::string, size_t> held;
     for (const auto& [id, client] : clients_) held[PlaceOfAddress(client->address())] += client->counted;
@@ -221,9 +221,9 @@ class Server final : public TcpStoreServer {
       if (PlaceOfAddress(client->address()) != place) continue;
       if (!greediest || client->counted > greediest->counted) greediest = client;
     }
-    Cut(*greediest,
-        absl::StrCat("more than ", options_.most_held, " bytes are begun, waited with or not read, ",
-                     "most from ", place, "; its largest connection is closed"));
+    Cut(*greediest, absl::StrCat("more than ", options_.most_held,
+                                 " bytes are in unfinished requests, waits and unread answers, ",
+                                 "most from ", place, "; its largest connection is closed"));
   }
 
   void Cut(Client& client, const std::string& why) {
@@ -234,15 +234,15 @@ class Server final : public TcpStoreServer {
     log::Warning("store on MASTER_PORT: ", why);
   }
 
-  std::thread thread_;  // the only one that touches what follows, once it runs
+  std::thread thread_;  // once it runs, the only thread that uses the members below
   Options options_;
   StoreState state_;
   std::map<int64_t, std::shared_ptr<Client>> clients_;
-  Crowd crowd_;      // of clients_
-  size_t held_ = 0;  // by clients_
+  UnauthenticatedConnections client_groups_;  // groups of clients_
+  size_t held_ = 0;                           // total of clients_
   TimePoint next_complaint_;
   int64_t last_id_ = 0;
-  asio::io_context io_{1};  // after what its handlers touch
+  asio::io_context io_{1};  // declared after the objects that its handlers use
   stream_descriptor listener_;
   asio::steady_timer pause_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
@@ -260,13 +260,13 @@ void Client::Read() {
     if (error) return self->Close();
     self->ReadAvailable();
     self->EndTurn();
-    if (self->unsent_.size() < kMostUnsent) self->Read();
+    if (self->unsent_.size() < kMaxUnsent) self->Read();
   });
 }
 
 void Client::ReadAvailable() {
   std::array<char, 16 << 10> bytes;
-  for (int i = 0; i < kReadsInARow && open_ && unsent_.size() < kMostUnsent; ++i) {
+  for (int i = 0; i < kReadsInARow && open_ && unsent_.size() < kMaxUnsent; ++i) {
     const ssize_t size = recv(socket_.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
@@ -278,7 +278,7 @@ void Client::ReadAvailable() {
 }
 
 absl::Status Client::TakeRequests() {
-  while (open_ && unsent_.size() < kMostUnsent) {
+  while (open_ && unsent_.size() < kMaxUnsent) {
     MT_ASSIGN_OR_RETURN(std::optional<StoreRequest> request, parser_.Next());
     if (!request) break;
     if (request->command == StoreCommand::kValidate) greeting_.cancel();
@@ -297,7 +297,7 @@ void Client::Send(std::string bytes) {
   if (!writing_ && !unsent_.empty()) Write();
 }
 
-/// One at a time: `sending_` stays as it is until its handler runs.
+/// Writes one buffer at a time: `sending_` must not change before its handler runs.
 void Client::Write() {
   writing_ = true;
   sending_ = std::exchange(unsent_, {});
@@ -305,17 +305,17 @@ void Client::Write() {
                     [self = shared_from_this()](std::error_code error, size_t) {
                       self->writing_ = false;
                       if (error) return self->Close();
-                      std::string().swap(self->sending_);  // its memory goes, too
+                      std::string().swap(self->sending_);  // frees its memory
                       if (!self->open_) return;
                       if (!self->unsent_.empty()) self->Write();
                       const absl::Status status = self->TakeRequests();
                       if (!status.ok()) return self->CloseBecause(status);
                       self->EndTurn();
-                      if (self->unsent_.size() < kMostUnsent) self->Read();
+                      if (self->unsent_.size() < kMaxUnsent) self->Read();
                     });
 }
 
-/// A stranger at the port is no news, a worker that is cut off is.
+/// Logs only the loss of a worker, not an unknown client at the port.
 void Client::CloseBecause(const absl::Status& status) {
   if (parser_.validated())
     log::Warning("store on MASTER_PORT: ", status.message(), "; the connection is closed");
@@ -334,7 +334,7 @@ void Client::Close() {
 
 TcpStoreServer::Options TcpStoreServer::OptionsFor(int workers, bool this_machine_only, size_t file_limit) {
   const auto count = static_cast<size_t>(workers);
-  // Half of the files, and more where two connections a worker, which programs need, take more.
+  // Half of the files, or more if two connections per worker, the minimum for programs, need more.
   const size_t needed = kClientsBesides + 2 * count, spare = file_limit - std::min(file_limit, kFilesBesides);
   const size_t files = std::max({file_limit / 2, kClientsBesides, std::min(needed, spare)});
   return {.this_machine_only = this_machine_only,

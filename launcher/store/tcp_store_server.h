@@ -1,5 +1,5 @@
-// PyTorch's TCPStore for the workers of one generation, on MASTER_PORT. A thread of its own serves it, so
-// that thousands of workers that meet hold up no decision of the agent; it ends with this object.
+// PyTorch's TCPStore for the workers of one generation, on MASTER_PORT. It is served on its own thread, so
+// that thousands of connecting workers do not delay the agent; the thread ends with this object.
 #pragma once
 
 #include <cstddef>
@@ -15,22 +15,22 @@ namespace mtrun::launcher {
 class TcpStoreServer {
  public:
   struct Options {
-    bool this_machine_only = false;  // whoever comes from elsewhere is refused
-    // Beyond these the one goes that has been quiet for longest, of those who have most (base/crowd.h).
+    bool this_machine_only = false;  // refuse connections from other machines
+    // Above a limit, the longest-quiet client of the largest group is closed
+    // (base/unauthenticated_connections.h).
     size_t most_clients = 64;
-    size_t most_held =
-        size_t{1} << 30;  // bytes of what clients have begun to say and have not read, all told
+    size_t most_held = size_t{1} << 30;  // total bytes of incomplete requests and unread answers
   };
-  /// For a job of so many workers: whoever reaches the port may open connections.
+  /// Returns limits for a job of `workers` workers: any client that reaches the port may open connections.
   static Options OptionsFor(int workers, bool this_machine_only, size_t file_limit = FileLimit());
 
-  /// `socket` is bound, and may listen already.
+  /// `socket` must be bound, and may be listening already.
   static absl::StatusOr<std::unique_ptr<TcpStoreServer>> Start(UniqueFd socket, Options options);
   /// Closes every connection.
   virtual ~TcpStoreServer() = default;
-  /// As a fresh one on the same port: closes every connection, forgets everything. Any thread.
+  /// Acts like a new server on the same port: closes every connection and drops all state. Any thread.
   virtual void StartOver(Options options) = 0;
-  /// Serves this connection too, of which nothing has been read. Any thread.
+  /// Also serves this connection, from which nothing has been read. Any thread.
   virtual void Adopt(UniqueFd connection) = 0;
 };
 

@@ -14,7 +14,7 @@ size_t size = 0;
 void KeepCommandLine(int argc, char** argv) {
   begin = argv[0];
   char* end = argv[0];
-  // One behind the other, as the kernel laid them out.
+  // The kernel placed them one after another.
   for (int i = 0; i < argc && argv[i] == end; ++i) end = argv[i] + std::strlen(argv[i]) + 1;
   size = static_cast<size_t>(end - begin);
 }

@@ -1,14 +1,14 @@
-// What `ps` and `pgrep -f` show of this process. mtrun forks two more of itself, and `pkill -f mtrun` must
-// not hit all three: the one that is left stops the workers. Before the first thread.
+// The command line that `ps` and `pgrep -f` show for this process. mtrun forks two copies of itself, and
+// `pkill -f mtrun` must not hit all three: the survivor stops the workers. Call before the first thread.
 #pragma once
 
 #include <string_view>
 
 namespace mtrun::launcher {
 
-/// As main got them: the strings that `argv` points to are what is shown.
+/// Records main's arguments: the strings that `argv` points to are the ones shown.
 void KeepCommandLine(int argc, char** argv);
-/// Takes their place, cut where it is longer. Arguments that were read from `argv` before have to be copies.
+/// Overwrites them with `text`, truncated to their length. Arguments read from `argv` before must be copies.
 void SetCommandLine(std::string_view text);
 
 }  // namespace mtrun::launcher

@@ -27,14 +27,13 @@
 namespace mtrun::launcher {
 namespace {
 
-// A process in an uninterruptible state of the kernel cannot be waited for; leaving it behind beats hanging
-// here.
+// A process in an uninterruptible kernel state cannot be waited for; leaving it is better than hanging here.
 constexpr Duration kSweepPatience = std::chrono::seconds(5);
 constexpr timespec kSweepPause = {0, 5'000'000};
 constexpr int kKillRounds = 20;  // a process may fork while its siblings are killed
-// Signals are looked at between so many.
+// Connections served before signals are checked again.
 constexpr int kGreetedATurn = 32;
-// A connection that cannot be accepted keeps the port readable: without a pause the loop would spin.
+// A connection that cannot be accepted keeps the port readable: a pause keeps the loop from spinning.
 constexpr int kGreetPauseMs = 100;
 
 SignalPlan& Plan() {
@@ -42,8 +41,7 @@ SignalPlan& Plan() {
   return plan;
 }
 
-/// Kills and reaps until no child is left: descendants that lose their parent become children of this
-/// process.
+/// Kills and reaps until no child is left: orphaned descendants become children of this process.
 void Sweep() {
   const TimePoint give_up = MonotonicNow() + kSweepPatience;
   while (MonotonicNow() < give_up) {
@@ -56,7 +54,7 @@ void Sweep() {
   }
 }
 
-/// Reaps everything that has ended; true once `child` is among it.
+/// Reaps all children that have exited; returns true if `child` is among them.
 bool Reap(pid_t child, int* status) {
   bool ended = false;
   int one = 0;
@@ -75,19 +73,18 @@ bool Reap(pid_t child, int* status) {
   _exit(128 + WTERMSIG(status));
 }
 
-/// Its signal waits.
+/// Returns whether ParentGoneSignal() is pending.
 bool ParentIsGone() {
   sigset_t pending;
   return sigpending(&pending) == 0 && sigismember(&pending, ParentGoneSignal()) == 1;
 }
 
-/// Signals down, status up, no process outlives this one.
+/// Passes signals down and the status up, and leaves no process alive.
 void OnSignal(int signal, pid_t child, const char* who) {
   int status = 0;
   if (signal == SIGCHLD) {
     if (!Reap(child, &status)) return;
-    // After a success what the workers have started is theirs; an agent that stops or fails kills its
-    // own.
+    // After a success the workers' child processes may stay; an agent that stops or fails kills its own.
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || ParentIsGone()) Sweep();
     EndLike(status, who, child);
   }
@@ -98,7 +95,7 @@ void OnSignal(int signal, pid_t child, const char* who) {
   kill(child, signal);
 }
 
-/// The workers of an agent that may be stopped itself. It sees how they ended when it goes on.
+/// Kills the workers of an agent that may be suspended. It learns their status when it continues.
 void KillWorkers(pid_t agent, const LeaseKills& kills) {
   const auto note = [&](const ProcessInfo& process) {
     if (process.parent == agent) kills.Add(process.pid);
@@ -107,7 +104,7 @@ void KillWorkers(pid_t agent, const LeaseKills& kills) {
   while (KillDescendants(agent, note) > 0 && ++rounds < kKillRounds) nanosleep(&kSweepPause, nullptr);
 }
 
-/// The life of front and guardian. Signals come first in each turn, whoever calls at the port.
+/// Main loop of front and guardian. Signals come first in each turn, so that connections cannot delay them.
 [[noreturn]] void Guard(pid_t child, const char* who, const UniqueFd& signals, PresencePort& presence,
                         const LeaseAlarm& alarm) {
   bool greets = true;
@@ -115,7 +112,7 @@ void KillWorkers(pid_t agent, const LeaseKills& kills) {
     pollfd ready[] = {
         {signals.get(), POLLIN, 0}, {alarm.fd(), POLLIN, 0}, {greets ? presence.fd() : -1, POLLIN, 0}};
     if (poll(ready, std::size(ready), greets ? -1 : kGreetPauseMs) < 0)
-      continue;  // EINTR after a stop and continue
+      continue;  // EINTR after SIGSTOP and SIGCONT
     signalfd_siginfo info;
     while (read(signals.get(), &info, sizeof info) == sizeof info)
       OnSignal(static_cast<int>(info.ssi_signo), child, who);
@@ -129,7 +126,7 @@ void KillWorkers(pid_t agent, const LeaseKills& kills) {
   _exit(1);
 }
 
-/// Forks; the parent never returns. The child learns when its parent ends.
+/// Forks; the parent never returns. The child is signalled when its parent exits.
 void Descend(const char* child_is, bool guards, PresencePort& presence, const LeaseAlarm& alarm) {
   const pid_t parent = getpid();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -202,12 +199,12 @@ int ParentGoneSignal() { return SIGRTMIN + 5; }
 void BecomeGuarded(PresencePort& presence, const LeaseAlarm& alarm) {
   const sigset_t watched = WatchedSignals();
   sigprocmask(SIG_BLOCK, &watched, nullptr);
-  // SIGCHLD ignored by whoever started us would make the kernel reap behind our back.
+  // If our parent ignored SIGCHLD, the kernel would reap our children.
   signal(SIGCHLD, SIG_DFL);
   Descend("guardian", /*guards=*/false, presence, alarm);
   prctl(PR_SET_NAME, "mt-guardian");
   SetCommandLine("mt-guardian");
-  // A group of their own: what a terminal sends to the front's group arrives here once, through the front.
+  // A process group of their own: a terminal's signal to the front's group arrives once, through the front.
   setpgid(0, 0);
   signal(SIGTTOU, SIG_IGN);
   Descend("agent", /*guards=*/true, presence, alarm);

@@ -1,14 +1,15 @@
-// Nothing that mtrun started outlives it, not even after kill -9. The process that the user started stays
-// behind as the front; it forks a guardian, which forks the agent. Front and guardian are child subreapers
-// and do nothing but wait; the guardian answers at the presence port besides, and ends the workers when the
+// Guarantees that no process started by mtrun outlives it, even after kill -9. The process that the user
+// started stays as the front; it forks a guardian, which forks the agent. Front and guardian are child
+// subreapers and only wait. The guardian also answers at the presence port, and kills the workers when the
 // lease's alarm rings:
 //
 //     front (the pid the user sees)  ->  guardian  ->  agent  ->  workers
 //
-// Whoever loses its child kills every descendant (orphans come to it, being a subreaper); whoever loses its
-// parent does so too. So one of them may be killed, or front and agent together (killall mtrun: the guardian
-// has another name, and for pkill -f other command lines), and nothing is left. Stop signals are passed down,
-// the exit status is passed up. With 0 nothing is killed: what a successful job left running is meant to.
+// A process that loses its child or its parent kills all its descendants (as a subreaper it adopts orphans).
+// One of the three may thus be killed, or front and agent together, and nothing is left. (`killall mtrun`
+// hits only these two because the guardian has another name; `pkill -f` sees other command lines.) Stop
+// signals are passed down, the exit status is passed up. After status 0 nothing is killed: a successful job
+// may leave processes on purpose.
 #pragma once
 
 #include <signal.h>
@@ -19,29 +20,29 @@
 
 namespace mtrun::launcher {
 
-/// Decides which signals count from here on; without it DefaultSignals(). A default SIGHUP that was ignored
+/// Sets the signals to handle from now on; the default is DefaultSignals(). A default SIGHUP that was ignored
 /// at the start (nohup) stays ignored. Call before BecomeGuarded.
 void SetSignals(SignalPlan plan);
 
-/// Signals that stop mtrun.
+/// Returns the signals that stop mtrun.
 sigset_t StopSignals();
-/// One of them that is pending or comes within `pause`, taken; 0 for none. They must be blocked.
+/// Takes a stop signal that is pending or arrives within `pause`; 0 if there is none. They must be blocked.
 int StopSignalWithin(Duration pause);
-/// One of them, or ParentGoneSignal(), is pending; it stays so. They must be blocked.
+/// Returns whether a stop signal or ParentGoneSignal() is pending, without taking it. They must be blocked.
 bool StopSignalPending();
-/// True for a signal that is passed on to the workers and stops nothing.
+/// Returns true for a signal that is passed on to the workers and stops nothing.
 bool IsForwarded(int signal);
-/// SIGUSR2, unless it stops mtrun or is passed on: the agent writes down what its workers do.
+/// Returns true for SIGUSR2 unless it stops mtrun or is passed on: the agent dumps its workers' stacks.
 bool AsksForStacks(int signal);
-/// All that the agent reads through a signalfd: those above, SIGCHLD and ParentGoneSignal().
+/// Returns all signals that the agent reads through a signalfd: the above, SIGCHLD and ParentGoneSignal().
 sigset_t WatchedSignals();
 
-/// Delivered to the agent when the guardian is gone; the agent then kills what it started and ends.
+/// Delivered to the agent when the guardian is gone; the agent then kills its descendants and exits.
 int ParentGoneSignal();
 
-/// Returns in the agent only, with WatchedSignals blocked. Call before the first thread. If it cannot fork,
-/// it says so and ends with 1. Guardian and agent hold `presence`, the front gives it up: it may be stopped
-/// or the last one to end, and is no process of the job.
+/// Returns only in the agent, with WatchedSignals blocked. Call before the first thread starts. If it cannot
+/// fork, it logs an error and exits with 1. Guardian and agent hold `presence`. The front closes it because
+/// it is not a process of the job: it may be suspended, or the last one to exit.
 void BecomeGuarded(PresencePort& presence, const LeaseAlarm& alarm);
 
 }  // namespace mtrun::launcher

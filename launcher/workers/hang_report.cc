@@ -13,10 +13,10 @@ namespace {
 
 constexpr size_t kFramesShown = 6;
 
-/// "" where it cannot be read.
+/// Returns "" if the file cannot be read.
 std::string TextIn(const std::string& path) { return ReadFile(path).value_or(""); }
 
-/// Field 3 of proc(5)'s stat, after the name in brackets.
+/// Returns field 3 of proc(5)'s stat, which follows the name in brackets.
 char StateOf(const std::string& stat) {
   const size_t bracket = stat.rfind(')');
   return bracket == std::string::npos || bracket + 2 >= stat.size() ? '?' : stat[bracket + 2];
@@ -41,7 +41,7 @@ std::string StateText(char state) {
   }
 }
 
-/// "[<0>] do_signal_stop+0x1b0/0x2f0" gives do_signal_stop.
+/// Returns the function names: "[<0>] do_signal_stop+0x1b0/0x2f0" becomes do_signal_stop.
 std::vector<std::string> FramesOf(const std::string& stack) {
   std::vector<std::string> frames;
   for (const absl::string_view line : absl::StrSplit(stack, '\n', absl::SkipWhitespace())) {

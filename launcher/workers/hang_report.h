@@ -1,4 +1,4 @@
-// What the kernel knows of a stalled process, for people.
+// The kernel's view of a stalled process, for messages.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace mtrun::launcher {
 
-/// "pid 123 is stopped (T), waits in do_signal_stop; kernel stack: a < b < c": its main thread's state, wait
-/// channel and kernel stack as far as `root`/proc ("" in life) shows them to this user.
+/// Returns "pid 123 is stopped (T), waits in do_signal_stop; kernel stack: a < b < c": the main thread's
+/// state, wait channel and kernel stack, if `root`/proc (`root` is "" outside tests) shows them to this user.
 std::string DescribeHang(const std::string& root, int64_t pid);
 
 }  // namespace mtrun::launcher

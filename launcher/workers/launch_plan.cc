@@ -2,21 +2,25 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/data_key.h"
+#include "base/link_zone.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/processors.h"
 #include "base/terminal.h"
 #include "base/token.h"
 #include "launcher/cli/machine.h"
+#include "launcher/net/interfaces.h"
 #include "launcher/workers/text_template.h"
 
 namespace mtrun::launcher {
 namespace {
 
-/// PCI addresses of the GPUs that CUDA_VISIBLE_DEVICES leaves; devices given by name count in their order.
+/// Returns the PCI addresses of the GPUs in CUDA_VISIBLE_DEVICES; devices given by name count in their order.
 std::vector<std::string> VisibleAddresses(const EnvironmentMap& environment) {
   const std::vector<std::string> all = GpuAddresses("");
   const std::vector<std::string> visible = VisibleGpus(static_cast<int>(all.size()), environment);
@@ -28,21 +32,33 @@ std::vector<std::string> VisibleAddresses(const EnvironmentMap& environment) {
   return addresses;
 }
 
-/// Of each stream, where nobody has asked for log files.
-constexpr size_t kMostKeptLogBytes = 16 << 20;
+/// Bytes kept of each stream if no log files were requested.
+constexpr size_t kMaxKeptLogBytes = 16 << 20;
 
 constexpr char kOnAnyProcessor[] = "; the workers run on any processor";
 
 }  // namespace
 
+EnvironmentMap FlagVariables(const Options& options) {
+  EnvironmentMap variables;
+  // Trainers derive their global batch from the requested size, not from the number of workers that joined.
+  variables["MTRUN_CONFIGURED_WORLD"] = absl::StrCat(options.job.max_nodes * options.workers);
+  // Time limit for a trainer's last checkpoint.
+  variables["MTRUN_SHUTDOWN_TIMEOUT"] = absl::StrCat(ToSeconds(options.shutdown_timeout));
+  variables["TORCHELASTIC_USE_AGENT_STORE"] = options.agent_store() ? "True" : "False";
+  if (!options.signals.stop_text.empty())
+    variables["TORCHELASTIC_SIGNALS_TO_HANDLE"] = options.signals.stop_text;
+  if (!options.port_range.any()) variables[kPortRangeVariable] = ToText(options.port_range);
+  return variables;
+}
+
 LaunchPlan::LaunchPlan(const Options& options, const Program& program, LogFiles& log_files,
                        std::string socket, std::string timer_file, const KeptFiles& kept)
     : options_(options), program_(program), log_files_(log_files), kept_(kept) {
   node_.max_restarts = options.job.max_restarts;
-  node_.configured_world = options.job.max_nodes * options.workers;
-  node_.shutdown_timeout = options.shutdown_timeout;
-  node_.port_range = options.port_range;
-  node_.interface = options.local_interface;
+  node_.flags = FlagVariables(options);
+  node_.for_nccl = !options.local_addr.empty();
+  node_.zone = LinkZone();
   node_.run_id = options.job.job_id;
   node_.socket = std::move(socket);
   node_.parent = CurrentEnvironment();
@@ -51,7 +67,6 @@ LaunchPlan::LaunchPlan(const Options& options, const Program& program, LogFiles&
     if (token.ok()) node_.parent.insert_or_assign(kDataKeyVariable, DataKeyOf(*token));
   }
   node_.virtual_local_rank = options.virtual_local_rank;
-  node_.agent_store = options.agent_store();
   node_.timer_file = std::move(timer_file);
   node_.lease = kept.lease;
   node_.set_omp = NeedsOmpThreads(node_.parent, options.workers);
@@ -74,7 +89,8 @@ void LaunchPlan::TieToProcessors() {
   const std::string mode = ModeUnder(quota, *topology, options_.numa_binding, options_.workers);
   if (mode != options_.numa_binding) {
     log::Warning("--numa_binding ", options_.numa_binding, ": the control group's quota is the time of ",
-                 *quota, " of ", topology->processors.size(), " processors, which are not this job's alone",
+                 *quota, " of ", topology->processors.size(),
+                 " processors, which other programs may use, too",
                  mode.empty() ? kOnAnyProcessor : "; each worker gets all processors of a NUMA node");
   }
   if (mode.empty()) return;
@@ -100,6 +116,11 @@ WorkerLaunch LaunchPlan::For(const rendezvous::Assignment& assignment, size_t me
   } else {
     log::Warning("no log files for local rank ", local_rank, ": ", files.status().message());
   }
+  if (!options_.keeps_logs)
+    for (std::string* each :
+         {&launch.files.out, &launch.files.err, &launch.files.filtered_out, &launch.files.filtered_err})
+      each->clear();
+  ChooseInterface(assignment, assignment.members[member].address);
   const WorkerEnv worker = MakeWorkerEnv(assignment, member, local_rank, node_, launch.files.error);
   launch.spec = {program_.file, ArgumentsFor(program_, local_rank), MakeEnvironment(worker, node_)};
   for (const int fd : {kept_.lease, kept_.presence})
@@ -120,20 +141,30 @@ WorkerLaunch LaunchPlan::For(const rendezvous::Assignment& assignment, size_t me
   streams.raw = options_.RawConsole();
   launch.spec.out_terminal = streams.raw && streams.plan.out.console && isatty(STDOUT_FILENO) == 1;
   launch.spec.err_terminal = streams.raw && streams.plan.err.console && isatty(STDERR_FILENO) == 1;
-  if (options_.log_dir.empty()) streams.most_log_bytes = kMostKeptLogBytes;
+  if (options_.log_dir.empty()) streams.most_log_bytes = kMaxKeptLogBytes;
   streams.out_file = launch.files.out;
   streams.err_file = launch.files.err;
   streams.out_filters = options_.out_filters;
   streams.err_filters = options_.err_filters;
   streams.filtered_out_file = launch.files.filtered_out;
   streams.filtered_err_file = launch.files.filtered_err;
-  launch.spec.environment.erase(kColumnsVariable);  // of an mtrun that runs this one
+  launch.spec.environment.erase(kColumnsVariable);  // set by an outer mtrun
   streams.breaks_lines = !options_.entry.trainer.empty();
   if (streams.breaks_lines) ShowProgress(launch);
   return launch;
 }
 
-/// A trainer whose output is seen on a terminal keeps a line there.
+void LaunchPlan::ChooseInterface(const rendezvous::Assignment& assignment, const std::string& address) {
+  if (options_.local_addr.empty() && !options_.hides_behind_name) return;
+  if (std::exchange(looked_up_, assignment.generation) == assignment.generation) return;
+  node_.interface = InterfaceOf(address, ListInterfaces());
+  if (node_.interface.empty() || !options_.local_addr.empty() || std::exchange(said_interface_, true)) return;
+  log::Info(
+      "this node's own name does not lead to an address that others reach, so Gloo gets the interface of ",
+      address);
+}
+
+/// If a trainer's output is shown on a terminal it updates a progress line there.
 void LaunchPlan::ShowProgress(WorkerLaunch& launch) const {
   const int columns = TerminalSize::Of(STDOUT_FILENO).columns;
   const int room = columns - static_cast<int>(ColumnsOf(launch.streams.prefix));

@@ -1,5 +1,5 @@
-// How each worker of this node is started in a generation: program, environment, files, prefix, processors.
-// Not thread-safe.
+// How to start each worker of this node in a generation: program, environment, files, prefix, processors. Not
+// thread-safe.
 #pragma once
 
 #include <string>
@@ -15,27 +15,32 @@
 
 namespace mtrun::launcher {
 
-/// What workers keep open of mtrun's; -1 for none.
+/// Descriptors of mtrun that workers keep open; -1 for none.
 struct KeptFiles {
   int lease = -1;     // MTRUN_LEASE
-  int presence = -1;  // the presence port's socket: whoever holds it keeps the kernel from refusing there
+  int presence = -1;  // the presence port's socket: while a process holds it the kernel does not refuse there
 };
+
+/// Returns the variables that tell workers the values of mtrun's flags, the same for all workers of the node.
+/// Those that replace a user's variable only if it is unset are in MakeEnvironment.
+EnvironmentMap FlagVariables(const Options& options);
 
 class LaunchPlan {
  public:
-  /// The arguments must outlive it. `socket`: MTRUN_SOCKET; `timer_file`: TORCHELASTIC_TIMER_FILE, "" for
-  /// none. Says on the log what it decides for all workers (threads, processors).
+  /// The arguments must outlive this object. `socket`: MTRUN_SOCKET; `timer_file`: TORCHELASTIC_TIMER_FILE,
+  /// "" for none. Logs the decisions for all workers (threads, processors).
   LaunchPlan(const Options& options, const Program& program, LogFiles& log_files, std::string socket,
              std::string timer_file, const KeptFiles& kept);
 
-  /// What workers get whatever their ranks are.
+  /// Returns the environment that is the same for all ranks.
   EnvironmentMap CommonEnvironment() const { return launcher::CommonEnvironment(node_); }
-  /// `member` is this node's place among the assignment's. A worker whose folder cannot be made runs without
-  /// files.
+  /// `member`: this node's index in the assignment. If its folder cannot be made a worker runs without files.
   WorkerLaunch For(const rendezvous::Assignment& assignment, size_t member, int local_rank);
 
  private:
   void TieToProcessors();
+  /// Looks up the interface with this node's address, once in each generation, if libraries need it.
+  void ChooseInterface(const rendezvous::Assignment& assignment, const std::string& address);
   void ShowProgress(WorkerLaunch& launch) const;
 
   const Options& options_;
@@ -43,7 +48,9 @@ class LaunchPlan {
   LogFiles& log_files_;
   KeptFiles kept_;
   NodeContext node_;
-  std::vector<Binding> bindings_;  // empty: no worker is tied
+  bool said_interface_ = false;
+  rendezvous::Generation looked_up_;  // the interface in node_ is for this generation
+  std::vector<Binding> bindings_;     // empty: workers are not bound
 };
 
 }  // namespace mtrun::launcher

@@ -1,5 +1,5 @@
-// Ends the workers of an ordinary program when the lease of its node does, even while the agent is stopped: a
-// timer that the agent sets and its guardian watches (guardian.h), which says whom it has killed.
+// Kills the workers of an ordinary program when their node's lease ends, even if the agent is suspended: a
+// timer that the agent sets and its guardian watches (guardian.h). Records which workers were killed.
 #pragma once
 
 #include <optional>
@@ -14,16 +14,16 @@ namespace mtrun::launcher {
 
 class LeaseAlarm {
  public:
-  /// To be made before the guardian is forked. No program that is started holds it.
+  /// Call before the guardian is forked. Programs that are started do not inherit it.
   static absl::StatusOr<LeaseAlarm> Make();
-  LeaseAlarm() = default;  // none: it never rings
+  LeaseAlarm() = default;  // no alarm: never rings
 
-  /// Rings at `at` (BootNow()); nothing: never. Any thread of any process that holds it.
+  /// Makes it ring at `at` (BootNow()); nullopt: never. Any thread of any process that holds it.
   void Set(std::optional<Duration> at) const;
   int fd() const { return fd_.get(); }  // readable while it rings; -1 for none
-  /// True once for each time that it rings.
+  /// Returns true once for each ring.
   bool TakeRing() const;
-  /// What was killed because it rang.
+  /// Workers that were killed because it rang.
   const LeaseKills& kills() const { return kills_; }
 
  private:

@@ -1,6 +1,6 @@
-// Which workers the guardian has killed because their node's lease had ended, told to the agent: both hold
-// one piece of memory, so that the agent knows it however late it looks, also when it was stopped itself. One
-// process adds, one takes; in each one thread at a time.
+// Record of the workers that the guardian has killed because their node's lease had ended. It is in memory
+// shared with the agent, which can thus read it at any time, even after having been suspended. One process
+// adds, one takes; one thread at a time in each.
 #pragma once
 
 #include <sys/types.h>
@@ -14,17 +14,17 @@ namespace mtrun::launcher {
 
 class LeaseKills {
  public:
-  static constexpr size_t kMost = 4096;  // kept; then the oldest are overwritten
+  static constexpr size_t kMost = 4096;  // the oldest are overwritten after that
 
-  /// To be made before the guardian is forked.
+  /// Call before the guardian is forked.
   static absl::StatusOr<LeaseKills> Make();
-  LeaseKills() = default;  // none: nothing is kept
+  LeaseKills() = default;  // no record: nothing is kept
 
-  /// Before the signal is sent. REQUIRES: pid > 0.
+  /// Call before the signal is sent. REQUIRES: pid > 0.
   void Add(pid_t pid) const;
-  /// True once for a pid that was added.
+  /// Returns true once for a pid that was added.
   bool Take(pid_t pid) const;
-  /// No worker is left: pids may come again.
+  /// Clears the record when no worker is left, because pids may be reused.
   void Forget() const;
 
  private:

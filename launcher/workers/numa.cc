@@ -33,7 +33,7 @@ int Lowest(const std::string& path, int otherwise) {
   return cpus.empty() ? otherwise : cpus.front();
 }
 
-/// The lowest cpu that shares the highest level of data cache with this one.
+/// Returns the lowest cpu that shares the highest level of data cache with this one.
 int CacheOf(const std::string& folder, int cpu) {
   int level = -1, lowest = cpu;
   for (int index = 0; index < 16; ++index) {
@@ -68,7 +68,7 @@ Binding BindTo(const NumaGroup& processors) {
   return binding;
 }
 
-/// The node that each of `slots` workers belongs to.
+/// Returns the home node of each of `slots` workers.
 std::vector<int> Homes(const Topology& topology, size_t slots) {
   std::set<int> distinct;
   for (const Processor& processor : topology.processors) distinct.insert(processor.node);
@@ -77,7 +77,7 @@ std::vector<int> Homes(const Topology& topology, size_t slots) {
   for (size_t i = 0; i < slots; ++i) {
     int home = nodes[i * nodes.size() / slots];
     if (!topology.gpu_nodes.empty()) {
-      // One node only is often given as -1; a node that this process may not use cannot be a home.
+      // A single node is often given as -1; a node that this process may not use cannot be a home.
       const int gpu_node = topology.gpu_nodes[i % topology.gpu_nodes.size()];
       home = distinct.contains(gpu_node) ? gpu_node : nodes.front();
     }

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,13 +15,14 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/child_exit.h"
 #include "base/file_limit.h"
 #include "base/status_macros.h"
 
 namespace mtrun::launcher {
 namespace {
 
-constexpr int kReapPatienceMs = 1000;
+constexpr Duration kReapPatience = std::chrono::seconds(1);
 
 struct Pipe {
   UniqueFd read, write;
@@ -34,8 +34,8 @@ absl::StatusOr<Pipe> MakePipe() {
   return Pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
 
-/// A terminal whose size is that of `like`, where that is one. What is written is read as it is: the terminal
-/// that it is shown on adds the carriage returns.
+/// Makes a terminal with the size of `like`, if that is a terminal. Output is not processed: the terminal on
+/// which it is shown adds the carriage returns.
 absl::StatusOr<Pipe> MakeTerminal(int like) {
   UniqueFd master(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!master.valid() || grantpt(master.get()) != 0 || unlockpt(master.get()) != 0)
@@ -56,7 +56,7 @@ absl::StatusOr<Pipe> MakeTerminal(int like) {
 absl::StatusOr<Pipe> MakeStream(bool terminal, int like) {
   if (!terminal) return MakePipe();
   absl::StatusOr<Pipe> made = MakeTerminal(like);
-  return made.ok() ? std::move(made) : MakePipe();  // a container without /dev/pts
+  return made.ok() ? std::move(made) : MakePipe();  // in a container without /dev/pts
 }
 
 std::vector<char*> Pointers(const std::vector<std::string>& words) {
@@ -66,7 +66,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   return pointers;
 }
 
-/// What the child needs; all memory is there before it.
+/// The child's arguments; their memory is allocated before the fork.
 struct Launch {
   const char* file;
   char* const* argv;
@@ -79,7 +79,7 @@ struct Launch {
   rlimit files;
 };
 
-constexpr int kPreferred = 1;       // MPOL_PREFERRED of <numaif.h>, which comes with libnuma only
+constexpr int kPreferred = 1;       // MPOL_PREFERRED of <numaif.h>, which only libnuma provides
 constexpr size_t kNodeBits = 1024;  // more NUMA nodes than any kernel is built for
 
 cpu_set_t SetOf(const std::vector<int>& cpus) {
@@ -89,8 +89,8 @@ cpu_set_t SetOf(const std::vector<int>& cpus) {
   return set;
 }
 
-/// Only async-signal-safe calls, and nothing is written but the stack: the memory is the parent's, whose
-/// other threads go on.
+/// Makes only async-signal-safe calls and writes only to the stack: the memory is the parent's, whose other
+/// threads continue.
 [[noreturn]] void RunChild(const Launch& launch) {
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -100,11 +100,10 @@ cpu_set_t SetOf(const std::vector<int>& cpus) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   const bool tied = launch.cpus == nullptr || sched_setaffinity(0, sizeof *launch.cpus, launch.cpus) == 0;
-  // Containers often forbid it; the processors' own node is where memory comes from anyway.
+  // Containers often forbid this; memory comes from the processors' own node anyway.
   if (launch.preferred_node != nullptr)
     syscall(SYS_set_mempolicy, kPreferred, launch.preferred_node, kNodeBits + 1);
-  // What libraries have opened without CLOEXEC, and what whoever started mtrun left open. Before Linux 5.11
-  // only ours are closed.
+  // Closes descriptors of libraries without CLOEXEC and inherited ones; before Linux 5.11 only our own.
   close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   for (const int* fd = launch.kept; fd != launch.kept_end; ++fd) fcntl(*fd, F_SETFD, 0);
   setrlimit(RLIMIT_NOFILE, &launch.files);
@@ -117,9 +116,9 @@ cpu_set_t SetOf(const std::vector<int>& cpus) {
   _exit(127);
 }
 
-/// A process that executes `launch` or ends: its number, -1 with errno. It has this one's memory until then
-/// (vfork: nothing is copied, however large mtrun is), so that no handler of a signal may run in it. Handlers
-/// of pthread_atfork do not run either: libraries' threads are no business of a child that execs at once.
+/// Starts a process that executes `launch` or exits; returns its pid, or -1 with errno. It shares this
+/// process's memory before the exec (vfork copies nothing, however large mtrun is), so no signal handler may
+/// run in it. pthread_atfork handlers do not run either: a child that execs at once does not need them.
 pid_t ForkAndExecute(const Launch& launch) {
   sigset_t all, before;
   sigfillset(&all);
@@ -167,8 +166,6 @@ absl::StatusOr<Process> Process::Start(const ProcessSpec& spec) {
   Process process;
   process.pid_ = ForkAndExecute(launch);
   if (process.pid_ < 0) return ErrnoStatus(errno, absl::StrCat("fork a worker for ", spec.file));
-  process.pidfd_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, process.pid_, 0)));
-  if (!process.pidfd_.valid()) return ErrnoStatus(errno, "watch a worker (pidfd_open needs Linux 5.3)");
   report.write.Reset();
   int reason = 0;
   ssize_t size = 0;
@@ -186,8 +183,6 @@ absl::StatusOr<Process> Process::StartBy(
   MT_ASSIGN_OR_RETURN(Pipe error, MakeStream(spec.err_terminal, STDERR_FILENO));
   Process process;
   MT_ASSIGN_OR_RETURN(process.pid_, start(output.write.get(), error.write.get()));
-  process.pidfd_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, process.pid_, 0)));
-  if (!process.pidfd_.valid()) return ErrnoStatus(errno, "watch a worker (pidfd_open needs Linux 5.3)");
   process.output_ = std::move(output.read);
   process.error_ = std::move(error.read);
   return process;
@@ -195,16 +190,14 @@ absl::StatusOr<Process> Process::StartBy(
 
 Process::Process(Process&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
-      pidfd_(std::move(other.pidfd_)),
       output_(std::move(other.output_)),
       error_(std::move(other.error_)) {}
 
 Process::~Process() {
   if (pid_ <= 0) return;
   Signal(SIGKILL);
-  // A leader in an uninterruptible state of the kernel is left to the guardian, which has the time to wait.
-  pollfd ended = {pidfd_.get(), POLLIN, 0};
-  poll(&ended, 1, kReapPatienceMs);
+  // A leader in an uninterruptible kernel state is left to the guardian, which has time to wait.
+  AwaitExit(pid_, kReapPatience);
   waitpid(pid_, nullptr, WNOHANG);
 }
 
@@ -219,8 +212,7 @@ std::optional<ExitStatus> Process::Poll() const {
 void Process::Leave() { waitpid(std::exchange(pid_, -1), nullptr, WNOHANG); }
 
 void Process::Signal(int signal) const {
-  // Between fork and setsid the group does not exist yet; Start waits for the exec, so it does here unless
-  // the start failed.
+  // The group does not exist between fork and setsid. Start waits for the exec, so this means that it failed.
   if (kill(-pid_, signal) != 0 && errno == ESRCH) kill(pid_, signal);
 }
 

@@ -24,7 +24,7 @@ std::optional<ProcessInfo> ReadStat(const char* pid_text) {
   const ssize_t size = read(file.get(), text, sizeof text - 1);
   if (size <= 0) return std::nullopt;
   text[size] = '\0';
-  // pid (name) state parent group: the name may hold blanks and brackets, so count from the last bracket.
+  // pid (name) state parent group. The name can contain blanks and brackets, so parse after the last bracket.
   const char* close_bracket = std::strrchr(text, ')');
   ProcessInfo info;
   info.pid = static_cast<pid_t>(std::atoi(pid_text));

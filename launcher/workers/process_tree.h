@@ -1,5 +1,4 @@
-// Who descends from whom, read from /proc. A snapshot: processes come and go while it is taken, so callers
-// repeat until nothing is left.
+// The process tree, a snapshot of /proc. Processes start and exit during the scan, so callers repeat it.
 #pragma once
 
 #include <sys/types.h>
@@ -11,17 +10,17 @@ namespace mtrun::launcher {
 
 struct ProcessInfo {
   pid_t pid = 0, parent = 0, group = 0;
-  char state = '?';  // 'Z': ended, not yet reaped
+  char state = '?';  // 'Z': exited but not reaped
 };
 
-/// All processes that this one may see.
+/// Returns all processes that are visible to this one.
 std::vector<ProcessInfo> ListProcesses();
-/// Children, their children and so on of `root`, without `root`; parents before children.
+/// Returns all descendants of `root`, without `root`; parents come before children.
 std::vector<ProcessInfo> DescendantsOf(pid_t root, const std::vector<ProcessInfo>& processes);
-/// True while a process of the group is more than a zombie.
+/// Returns true if a process of the group is alive, not just a zombie.
 bool GroupIsAlive(pid_t group, const std::vector<ProcessInfo>& processes);
-/// Sends SIGKILL to every descendant of `root` (not to itself); the number that was still alive. `before`
-/// hears of each first. `spared` is left out, not its descendants.
+/// Sends SIGKILL to every descendant of `root`, but not to `root`; returns how many were still alive. Calls
+/// `before` for each first. Skips `spared`, but not its descendants.
 int KillDescendants(pid_t root, const std::function<void(const ProcessInfo&)>& before = {},
                     pid_t spared = -1);
 

@@ -1,6 +1,6 @@
-// How long the report of a failure waits for a worker that has recorded an earlier error and still runs: it
-// ends by itself, else by SIGTERM, else by SIGKILL; one that outlives even that (an uninterruptible state of
-// the kernel) is waited for no more. A value; the time is an argument.
+// Decides how long the report of a failure waits for a worker that has recorded an earlier error and still
+// runs. The worker exits by itself, or gets SIGTERM, then SIGKILL; if it survives that (in an uninterruptible
+// kernel state) the wait ends. A value; the time is an argument.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@ class RecordLadder {
  public:
   enum class Rung { kWait, kTerminate, kKill, kReport };
 
-  /// Each rung is stood on for `patience`.
-  explicit RecordLadder(Duration patience) : patience_(patience) {}
+  /// `timeout`: duration of each rung.
+  explicit RecordLadder(Duration timeout) : patience_(timeout) {}
 
-  /// What is due, from the first call on: kTerminate and kKill once, kReport from its time on.
+  /// Returns the action that is due: kTerminate and kKill once, then always kReport. Starts the timer.
   Rung At(TimePoint now);
-  /// When the next rung is due; nothing before the first call and behind the last rung.
+  /// When the next rung is due; nullopt before the first call and after the last rung.
   const std::optional<TimePoint>& deadline() const { return deadline_; }
 
  private:

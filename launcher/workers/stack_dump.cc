@@ -1,10 +1,8 @@
 #include "launcher/workers/stack_dump.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/child_exit.h"
 #include "base/counted.h"
 #include "base/log.h"
 #include "base/posix.h"
@@ -23,8 +22,8 @@
 namespace mtrun::launcher {
 namespace {
 
-constexpr size_t kMostProcesses = 32;  // of a worker
-constexpr int kLookMs = 100;           // how often a wait looks whether it is to end
+constexpr size_t kMaxProcesses = 32;                        // per worker
+constexpr Duration kLook = std::chrono::milliseconds(100);  // interval at which a wait checks `ending`
 
 std::string ContentOf(const std::string& path) {
   std::string text = ReadFile(path).value_or("");
@@ -32,7 +31,7 @@ std::string ContentOf(const std::string& path) {
   return text;
 }
 
-/// No tool is to load symbols from elsewhere: that is a connection that nobody named, and takes long.
+/// Returns the environment without debuginfod: network symbols take long, and the user did not ask for them.
 std::vector<char*> EnvironmentOfTools() {
   std::vector<char*> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -42,8 +41,8 @@ std::vector<char*> EnvironmentOfTools() {
   return environment;
 }
 
-/// Runs the command with its output at the end of `file`; false when it fails, takes too long or `ending`
-/// becomes true. Its end is read from a pidfd: the agent reaps whatever ends.
+/// Runs the command and appends its output to `file`. Returns false if it fails, takes too long or `ending`
+/// becomes true. The agent, which reaps all children, may take its status first.
 bool RunInto(const std::string& file, const std::vector<std::string>& command,
              const std::atomic<bool>& ending) {
   std::vector<char*> words;
@@ -61,12 +60,10 @@ bool RunInto(const std::string& file, const std::vector<std::string>& command,
   const bool spawned = posix_spawn(&pid, words[0], &actions, nullptr, words.data(), environment.data()) == 0;
   posix_spawn_file_actions_destroy(&actions);
   if (!spawned) return false;
-  const UniqueFd ended(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  pollfd wait = {ended.get(), POLLIN, 0};
   const TimePoint deadline = MonotonicNow() + StackDump::kToolPatience;
-  bool in_time = !ended.valid();
-  while (!in_time && !ending && MonotonicNow() < deadline) in_time = poll(&wait, 1, kLookMs) == 1;
-  if (!in_time) syscall(SYS_pidfd_send_signal, ended.get(), SIGKILL, nullptr, 0);
+  bool in_time = false;
+  while (!in_time && !ending && MonotonicNow() < deadline) in_time = AwaitExit(pid, kLook);
+  if (!in_time) kill(pid, SIGKILL);
   int status = 0;
   return in_time && (waitpid(pid, &status, 0) != pid || status == 0);
 }
@@ -104,7 +101,7 @@ std::string WriteAllOf(const std::string& folder, const std::map<std::string, in
     const std::string file = absl::StrCat(into, "/", name, ".txt");
     WriteOne(file, tools, pid, ending);
     std::vector<ProcessInfo> below = DescendantsOf(static_cast<pid_t>(pid), processes);
-    if (below.size() > kMostProcesses) below.resize(kMostProcesses);
+    if (below.size() > kMaxProcesses) below.resize(kMaxProcesses);
     for (const ProcessInfo& process : below) WriteOne(file, tools, process.pid, ending);
   }
   return absl::StrCat(
@@ -137,7 +134,7 @@ std::vector<std::string> StackCommand(const StackTools& tools, const std::string
 std::string KernelStacks(const std::string& root, int64_t pid) {
   std::string text;
   std::error_code error;
-  // A range-for would throw where the process ends meanwhile.
+  // A range-for would throw if the process exits during the loop.
   std::filesystem::directory_iterator thread(absl::StrCat(root, "/proc/", pid, "/task"), error), end;
   for (; !error && thread != end; thread.increment(error)) {
     const std::string folder = thread->path();
@@ -157,7 +154,7 @@ std::string KernelStacks(const std::string& root, int64_t pid) {
 void StackDump::Write(const std::string& folder, std::map<std::string, int64_t> pids) {
   if (folder.empty())
     return log::Warning("no stacks are written: this node keeps no log folder (--log_dir /dev/null)");
-  if (busy_) return log::Warning("stacks are being written already");
+  if (busy_) return log::Warning("stacks are already being written");
   if (pids.empty()) return log::Info("no stacks are written: no worker runs here now");
   busy_ = true;
   asio::post(pool_, [this, folder, pids = std::move(pids)] {

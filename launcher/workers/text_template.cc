@@ -5,7 +5,7 @@
 namespace mtrun::launcher {
 namespace {
 
-/// Length of the name at the beginning of `text`.
+/// Returns the length of the name at the beginning of `text`.
 size_t NameLength(std::string_view text) {
   size_t size = 0;
   while (size < text.size()) {

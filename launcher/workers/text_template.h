@@ -1,4 +1,4 @@
-// Names in a text that stand for values: ${local_rank}. Pure.
+// Substitution of named values in a text: ${local_rank}. Pure.
 #pragma once
 
 #include <map>
@@ -7,8 +7,8 @@
 
 namespace mtrun::launcher {
 
-/// Puts the values of `${name}` and `$name` into `text`; `$$` gives `$`, a name without a value stays as it
-/// is (Python's string.Template.safe_substitute, which torchrun uses).
+/// Replaces `${name}` and `$name` in `text` by their values; `$$` becomes `$`, unknown names stay (like
+/// Python's string.Template.safe_substitute, which torchrun uses).
 std::string FillTemplate(std::string_view text, const std::map<std::string, std::string>& values);
 
 }  // namespace mtrun::launcher

@@ -16,104 +16,13 @@ namespace {
 
 constexpr timeval kAnswerPatience = {10, 0};
 
-// Arguments: the socket's descriptor, the modules. A request: its size and the descriptors (output, error,
-// those kept), then texts that end in NUL: how many words, the words, how many variables, the variables,
-// processors, the numbers of the kept descriptors. The answer: the worker's pid.
-constexpr char kBootstrap[] = R"(
-import ctypes, fcntl, importlib, os, runpy, signal, socket, struct, sys, time
-
-def take(channel, size):
-    data = b""
-    while len(data) < size:
-        more = channel.recv(size - len(data))
-        if not more:
-            os._exit(0)
-        data += more
-    return data
-
-def serve(channel):
-    "Returns in the workers only, with what each is to run."
-    agent = os.getppid()
-    channel.sendall(b"r")
-    while True:
-        head, fds, _, _ = socket.recv_fds(channel, 8, 64)
-        if not head:
-            os._exit(0)
-        head += take(channel, 8 - len(head))
-        texts = take(channel, struct.unpack("=q", head)[0]).split(b"\0")
-        answer, tell = os.pipe()
-        middle = os.fork()
-        if middle == 0:
-            if os.fork() != 0:
-                os._exit(0)
-            channel.close()
-            os.close(answer)
-            os.setsid()
-            while os.getppid() != agent:
-                time.sleep(0.0005)
-            os.write(tell, struct.pack("=i", os.getpid()))
-            os.close(tell)
-            return become(agent, texts, fds)
-        os.close(tell)
-        os.waitpid(middle, 0)
-        pid = os.read(answer, 4)
-        os.close(answer)
-        for fd in fds:
-            os.close(fd)
-        channel.sendall(pid)
-
-def become(agent, texts, fds):
-    count = int(texts.pop(0))
-    words, texts = texts[:count], texts[count:]
-    count = int(texts.pop(0))
-    variables, (cpus, kept) = texts[:count], texts[count:count + 2]
-    try:
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    except (OSError, AttributeError):
-        pass
-    if os.getppid() != agent:
-        os._exit(127)
-    # Out of the way of the numbers that they get.
-    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200) for fd in fds]
-    for fd in fds:
-        os.close(fd)
-    for fd, number in zip(high, [1, 2] + [int(number) for number in kept.split(b",") if number]):
-        os.dup2(fd, number, inheritable=True)
-        os.close(fd)
-    os.environb.clear()
-    for variable in variables:
-        name, _, value = variable.partition(b"=")
-        os.environb[name] = value
-    if cpus:
-        os.sched_setaffinity(0, [int(cpu) for cpu in cpus.split(b",")])
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed()  # as if it had been imported here
-    return [os.fsdecode(word) for word in words]
-
-class AsGiven(list):
-    "A list of words that runpy leaves alone: a program's own name is the word that it was started by."
-    def __setitem__(self, place, word):
-        sys.argv = list(self)
-
-def run(words):
-    module = words[0] == "-m"
-    sys.argv = words[1:] if module else AsGiven(words)
-    if module:
-        sys.path[0] = os.getcwd()
-        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-    else:
-        sys.path[0] = os.path.dirname(os.path.realpath(words[0]))
-        # Whole, as Python itself has it: programs find their files by __file__ from wherever they went.
-        runpy.run_path(os.path.abspath(words[0]), run_name="__main__")
-
-channel = socket.socket(fileno=int(sys.argv[1]))
-for name in sys.argv[2:]:
-    importlib.import_module(name)
-run(serve(channel))
-)";
+// The head of warm_python.py describes what it is sent and what it answers.
+constexpr char kProgram[] =
+#include "launcher/workers/warm_python_text.inc"  // made by CMake of warm_python.py
+    ;
 
 std::string Payload(const ProcessSpec& spec) {
-  constexpr size_t kOwnWords = 2;  // the interpreter and -u
+  constexpr size_t kOwnWords = 2;  // interpreter and -u
   std::string texts = absl::StrCat(spec.argv.size() - kOwnWords, std::string(1, '\0'));
   const auto add = [&](absl::string_view text) { absl::StrAppend(&texts, text, std::string(1, '\0')); };
   for (size_t i = kOwnWords; i < spec.argv.size(); ++i) add(spec.argv[i]);
@@ -124,7 +33,7 @@ std::string Payload(const ProcessSpec& spec) {
   return texts;
 }
 
-/// The payload's size, with the descriptors.
+/// Sends the payload's size together with the descriptors.
 absl::Status SendHead(int socket, int64_t size, const std::vector<int>& fds) {
   iovec bytes = {&size, sizeof size};
   std::vector<char> control(CMSG_SPACE(fds.size() * sizeof(int)));
@@ -155,7 +64,7 @@ absl::StatusOr<std::unique_ptr<WarmPython>> WarmPython::Start(const std::string&
   for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO})
     setsockopt(own.get(), SOL_SOCKET, option, &kAnswerPatience, sizeof kAnswerPatience);
   ProcessSpec spec = {.file = python,
-                      .argv = {python, "-u", "-c", kBootstrap, absl::StrCat(other.get())},
+                      .argv = {python, "-u", "-c", kProgram, absl::StrCat(other.get())},
                       .environment = std::move(environment),
                       .kept = {other.get()}};
   spec.argv.insert(spec.argv.end(), modules.begin(), modules.end());

@@ -1,9 +1,9 @@
-// An interpreter that has imported what a Python program needs, and of which workers are forked: they begin
-// with the program's first line. It runs beside the workers for as long as the agent does. Not thread-safe;
-// on the thread that starts workers (see process.h).
+// A Python interpreter that has imported a program's modules and forks workers, which start at the program's
+// first line. It runs beside the workers until the agent exits. Not thread-safe; use it on the thread that
+// starts workers (see process.h).
 //
-// A worker is a grandchild of it whose parent has ended, so that it becomes the agent's own child: its death,
-// signals, descriptors and environment are those of a worker that was executed.
+// A worker is a grandchild of it whose parent has exited, so that it becomes the agent's own child: its exit,
+// signals, descriptors and environment are those of a worker started with exec.
 #pragma once
 
 #include <memory>
@@ -18,22 +18,22 @@ namespace mtrun::launcher {
 
 class WarmPython {
  public:
-  /// Begins to import `modules`; `python` is the interpreter's file, `environment` that of the workers as far
-  /// as libraries read it while they are loaded.
+  /// Starts to import `modules` in the interpreter `python`. `environment`: the part of the workers'
+  /// environment that libraries read while they are loaded.
   static absl::StatusOr<std::unique_ptr<WarmPython>> Start(const std::string& python,
                                                            EnvironmentMap environment,
                                                            const std::vector<std::string>& modules);
 
-  /// True once everything is imported, and while it lives.
+  /// Returns true if it is alive and has imported everything.
   bool IsReady();
   bool IsAlive() const { return !process_.Poll(); }
   pid_t pid() const { return process_.pid(); }
-  /// Its standard output and error; each may be taken once.
+  /// Its standard output and error; each can be taken once.
   UniqueFd TakeOutput() { return process_.TakeOutput(); }
   UniqueFd TakeError() { return process_.TakeError(); }
 
-  /// As Process::Start of a spec whose argv is {python, "-u", program...}; where the worker's memory lies is
-  /// not chosen. kUnavailable when the interpreter does not answer; it is of no more use then.
+  /// Like Process::Start with a spec whose argv is {python, "-u", program...}, but ignores the memory node.
+  /// kUnavailable if the interpreter does not answer; it is unusable then.
   absl::StatusOr<Process> Fork(const ProcessSpec& spec);
 
  private:

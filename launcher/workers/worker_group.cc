@@ -16,25 +16,25 @@
 #include "launcher/workers/process_tree.h"
 #include "launcher/workers/record_ladder.h"
 #include "launcher/workers/worker_record.h"
-#include "rendezvous/types.h"
+#include "rendezvous/wire/types.h"
 
 namespace mtrun::launcher {
 namespace {
 
 constexpr Duration kOutputPatience = std::chrono::milliseconds(300);
-// A worker's own signal may be seen so much later than it came.
+// A worker's death by a signal may be seen this much later than it happened.
 constexpr int64_t kSignalMarginNs = 1'000'000'000;
 constexpr int kGroupKillRounds = 20;
-constexpr int kPythonFailedStatus = 1;  // Python's, of an exception that nobody caught
-/// Of one that has just printed a traceback and still runs: it is on its way out, or it has caught it.
+constexpr int kPythonFailedStatus = 1;  // Python's status for an uncaught exception
+/// For a worker that printed a traceback and still runs: it is exiting, or has caught the exception.
 constexpr Duration kTracebackPatience = std::chrono::seconds(1);
-// What is older than the first end was handled: its worker lived on. Programs log errors that they have
-// caught as Python prints its last one. A record is rarer, and who wrote one may join threads and free GPUs;
-// so may one that wrote nothing behind its traceback.
+// An error that is older than the first exit by more than this was handled: its worker survived it. Programs
+// log caught exceptions in the format of Python's last one. A record is rarer, and its worker may first join
+// threads and free GPUs. The same applies to a worker that wrote nothing after its traceback.
 constexpr int64_t kFreshTracebackNs = 3'000'000'000, kFreshErrorNs = 30'000'000'000;
 
-/// The exit status of a worker that was not started: shells' for what another try does not mend, else 1 (no
-/// descriptor, process or memory was left).
+/// Returns the exit status of a worker that was not started: the shell's status if a retry is useless,
+/// otherwise 1 (out of descriptors, processes or memory).
 int StatusOfNotStarted(const absl::Status& why) {
   if (absl::IsNotFound(why)) return rendezvous::kNoSuchProgramStatus;
   const bool never = absl::IsPermissionDenied(why) || absl::IsFailedPrecondition(why);
@@ -86,14 +86,14 @@ class Group : public WorkerGroup {
   }
 
   void OnChildSignal() override {
-    ReapOrphans();
     LookForExits();
+    ReapOrphans();
   }
 
   void Clear() override {
     Forget();
-    // What left its worker's session has no group to kill. What a dying process starts meanwhile has its turn
-    // in the next round, or is the guardian's.
+    // Processes that left their worker's session have no group to kill. A process that a dying one starts is
+    // killed in the next round, or by the guardian.
     for (int round = 0; round < kGroupKillRounds && KillDescendants(getpid(), {}, handler_.helper()) > 0;
          ++round) {
     }
@@ -109,15 +109,15 @@ class Group : public WorkerGroup {
 
  private:
   enum class Life { kRunning, kEnded, kExited, kGone };  // kEnded: not reported yet
-  /// A worker that ended badly and is not reported yet.
+  /// A worker that exited with an error that is not reported yet.
   struct Failed {
     int local_rank = 0;
     ExitStatus status;
     int64_t ended_at = 0;
     bool recorded = false;
     std::optional<int64_t> error_at = {};
-    /// One without a known error ended of something that no Python could catch, which comes before what
-    /// others recorded meanwhile; or it just exited, which says least.
+    /// Returns the time to sort by if no error is known. After a signal, which Python cannot catch, it
+    /// precedes the errors that others recorded at the time. A plain exit says least and comes last.
     int64_t since() const {
       if (error_at) return *error_at;
       return status.signal != 0 ? ended_at - kSignalMarginNs : std::numeric_limits<int64_t>::max();
@@ -125,11 +125,10 @@ class Group : public WorkerGroup {
   };
   struct Worker {
     std::optional<Process> process;
-    std::optional<asio::posix::stream_descriptor> watch;
     WorkerFiles files;
     Life life = Life::kRunning;
-    bool given_up = false;  // its end is waited for no more
-    int64_t serial = 0;     // what was posted for another one is dropped
+    bool given_up = false;  // its exit is not waited for
+    int64_t serial = 0;     // drops events posted for an earlier worker here
   };
 
   void ReapOrphans() {
@@ -162,33 +161,14 @@ class Group : public WorkerGroup {
     return place < workers_.size() && workers_[place]->serial == serial;
   }
 
-  /// With a descriptor of its own: asio closes it.
-  absl::Status Watch(Worker& worker) {
-    UniqueFd pidfd(fcntl(worker.process->pidfd(), F_DUPFD_CLOEXEC, 0));
-    if (!pidfd.valid()) return ErrnoStatus(errno, "watch a worker");
-    std::error_code error;
-    worker.watch.emplace(io_).assign(pidfd.get(), error);
-    if (error) return ErrnoStatus(error.value(), "watch a worker");
-    pidfd.Release();
-    return absl::OkStatus();
-  }
-
   absl::Status StartOne(Worker& worker, WorkerLaunch& launch) {
     MT_ASSIGN_OR_RETURN(Process process, handler_.start(launch.spec));
     launch.streams.out = process.TakeOutput();
     launch.streams.err = process.TakeError();
     worker.process.emplace(std::move(process));
-    absl::Status ready = Watch(worker);
-    if (ready.ok()) ready = output_.Add(std::move(launch.streams));
-    if (!ready.ok()) {
-      worker.watch.reset();
-      worker.process.reset();
-      return ready;
-    }
-    worker.watch->async_wait(asio::posix::stream_descriptor::wait_read, [this](std::error_code error) {
-      if (!error) LookForExits();
-    });
-    return absl::OkStatus();
+    const absl::Status ready = output_.Add(std::move(launch.streams));
+    if (!ready.ok()) worker.process.reset();
+    return ready;
   }
 
   void ReportNotStarted(int local_rank, const absl::Status& why) {
@@ -220,8 +200,7 @@ class Group : public WorkerGroup {
     LookForGone();
   }
 
-  /// The first one counts as the cause of all: the one whose error is the earliest, which may be one that is
-  /// still on its way out.
+  /// Reports the failures in order. The earliest error is the cause; its worker may still be exiting.
   void ReportFailures() {
     if (failed_.empty()) return;
     std::stable_sort(failed_.begin(), failed_.end(),
@@ -234,7 +213,7 @@ class Group : public WorkerGroup {
     for (const Failed& failed : std::exchange(failed_, {})) ReportExit(failed);
   }
 
-  /// Of those who still run and have recorded one: RecordLadder says for how long.
+  /// Returns whether to wait (limited by ladder_) for running workers that have recorded an earlier error.
   bool AwaitsEarlierErrors() {
     const std::vector<Worker*> earlier = WithEarlierErrors();
     if (earlier.empty()) return false;
@@ -245,7 +224,7 @@ class Group : public WorkerGroup {
       if (due != RecordLadder::Rung::kReport) continue;
       worker->given_up = true;
       log::Warning("worker ", worker->process->pid(), " recorded an error and cannot be killed: ",
-                   "the failures of others are reported without it");
+                   "the failures of the other workers are reported without its own");
     }
     if (due == RecordLadder::Rung::kReport) return false;
     if (std::exchange(holding_, true)) return true;
@@ -258,8 +237,8 @@ class Group : public WorkerGroup {
     return true;
   }
 
-  /// With when its error happened: when it recorded it, else when it printed the traceback that Python ends
-  /// with. Peers that fail because its connections close are later than both, but may end sooner.
+  /// Returns the failure with the time of its error: when the worker recorded it, or when it printed Python's
+  /// final traceback. Peers that fail because its connections close are later than both, but may exit sooner.
   Failed FailureOf(int local_rank, const ExitStatus& status) {
     Failed failed{local_rank, status, WallClockNs()};
     failed.error_at = IfFresh(RecordedAt(workers_[static_cast<size_t>(local_rank)]->files), kFreshErrorNs);
@@ -269,35 +248,34 @@ class Group : public WorkerGroup {
     return failed;
   }
 
-  /// When it printed the traceback that it may be ending of.
-  std::optional<int64_t> PrintedAt(int local_rank, Duration patience) {
-    const auto printed = output_.LastTraceback(local_rank, patience);
+  /// Returns when it printed the traceback that may be the cause of its exit.
+  std::optional<int64_t> PrintedAt(int local_rank, Duration timeout) {
+    const auto printed = output_.LastTraceback(local_rank, timeout);
     if (!printed) return std::nullopt;
     return IfFresh(printed->at_ns, printed->is_last ? kFreshErrorNs : kFreshTracebackNs);
   }
 
-  /// `at`, unless it is so much older than the first of the ends that are not reported yet, which stays the
-  /// first while others are waited for.
+  /// Returns `at` unless it is more than `fresh_ns` older than the first unreported exit. That exit stays the
+  /// reference while others are waited for.
   std::optional<int64_t> IfFresh(std::optional<int64_t> at, int64_t fresh_ns) const {
     int64_t first_end = WallClockNs();
     for (const Failed& failed : failed_) first_end = std::min(first_end, failed.ended_at);
     return at && *at > first_end - fresh_ns ? at : std::nullopt;
   }
 
-  /// Whether a worker that still runs has just printed a traceback, before the first one that has ended badly
-  /// did.
+  /// Returns whether a running worker has printed a traceback before the first failed worker's error.
   bool PrintedEarlierError() {
     const int64_t first = failed_.front().since();
-    Duration patience = kOutputPatience;  // once: what all had written by now has come then
+    Duration timeout = kOutputPatience;  // used once: all earlier output has arrived by then
     for (size_t i = 0; i < workers_.size(); ++i) {
       if (workers_[i]->life != Life::kRunning) continue;
-      const auto printed = PrintedAt(static_cast<int>(i), std::exchange(patience, Duration::zero()));
+      const auto printed = PrintedAt(static_cast<int>(i), std::exchange(timeout, Duration::zero()));
       if (printed && *printed < first) return true;
     }
     return false;
   }
 
-  /// One that has caught its error lives on, so nobody is told to end.
+  /// Waits without stopping a worker: one that has caught its error survives.
   void WaitForEnd() {
     if (std::exchange(holding_, true)) return;
     hold_.expires_after(kTracebackPatience);
@@ -305,11 +283,11 @@ class Group : public WorkerGroup {
       if (error) return;
       holding_ = false;
       waited_ = true;
-      LookForExits();  // also for groups that are gone: no other event may follow
+      LookForExits();  // also checks groups: no other event may follow
     });
   }
 
-  /// Workers that still run and have recorded an error before the first one that has ended badly.
+  /// Returns the workers that still run and recorded an error before the first failure.
   std::vector<Worker*> WithEarlierErrors() const {
     std::vector<Worker*> found;
     for (const auto& worker : workers_) {
@@ -372,11 +350,11 @@ class Group : public WorkerGroup {
   const Handler handler_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Failed> failed_;
-  bool left_ = false;    // what is left of the last workers lives on
-  RecordLadder ladder_;  // of what failed_ waits for
+  bool left_ = false;    // child processes of the last workers stay
+  RecordLadder ladder_;  // limits the wait of failed_
   bool holding_ = false;
-  bool waited_ = false;      // long enough for whoever has printed a traceback
-  asio::steady_timer hold_;  // until it is looked at again
+  bool waited_ = false;      // long enough for workers that printed a traceback
+  asio::steady_timer hold_;  // time of the next check
   int64_t last_serial_ = 0;
 };
 

@@ -1,6 +1,7 @@
-// The workers of this node in one generation: starts them, watches their pidfds, tells when one ended and
-// when nothing of its group is left. Runs on the io_context's thread, which must be the process's main thread
-// (see process.h); so do its handlers.
+// The workers of this node in one generation: starts them, and reports when one has exited and when its
+// process group is empty. SIGCHLD is the only notice: a descriptor for each worker would lower the number
+// that fits. Runs on the io_context's thread, which must be the process's main thread (see process.h); the
+// handlers run there too.
 #pragma once
 
 #include <functional>
@@ -27,14 +28,14 @@ struct WorkerLaunch {
 
 class WorkerGroup {
  public:
-  /// Never called from inside a method of this class.
+  /// Never called from within a method of this class.
   struct Handler {
     std::function<void(const WorkerExited&)> exited;
     std::function<void(const WorkerGone&)> gone;
     std::function<absl::StatusOr<Process>(const ProcessSpec&)> start = Process::Start;
-    /// A child of this process that is no worker and lives on, -1 for none.
+    /// Returns the pid of a child of this process that is not a worker and is kept alive; -1 for none.
     std::function<pid_t()> helper = [] { return -1; };
-    /// How long a worker that has recorded an error may take to end before it is told to, and then killed.
+    /// How long a worker that has recorded an error has to exit before SIGTERM, and again before SIGKILL.
     Duration record_patience = std::chrono::seconds(5);
   };
 
@@ -42,21 +43,21 @@ class WorkerGroup {
   virtual ~WorkerGroup() = default;  // as Clear
 
   virtual bool empty() const = 0;
-  /// Local rank = place in `launches`. A worker that cannot be started is reported as exited with 127, 126 or
-  /// 1 and gone.
+  /// Starts the workers; the local rank is the index in `launches`. If a worker cannot be started it is
+  /// reported as exited with 127, 126 or 1, and as gone.
   virtual void Start(std::vector<WorkerLaunch> launches) = 0;
-  /// Starts another worker in the place of one whose group is gone, beside those that live on.
+  /// Starts a replacement of a worker whose group is gone, beside the survivors.
   virtual void Replace(int local_rank, WorkerLaunch launch) = 0;
-  /// Of the worker's process, -1 when it has ended.
+  /// Returns the pid of the worker; -1 if it has exited.
   virtual int64_t PidOf(int local_rank) const = 0;
-  /// To every process group that is left.
+  /// Sends `signal` to every process group that is left.
   virtual void Signal(int signal) = 0;
   virtual void SignalOne(int local_rank, int signal) = 0;
-  /// On SIGCHLD: reaps orphans that came to this process and looks which groups are empty.
+  /// Handles SIGCHLD: reports exits and empty groups, and reaps orphans that this process adopted.
   virtual void OnChildSignal() = 0;
-  /// Kills and reaps all workers and everything else that descends from this process.
+  /// Kills and reaps all workers and all other descendants of this process.
   virtual void Clear() = 0;
-  /// Forgets the workers, which have ended; what they have started lives on.
+  /// Forgets the workers, which have exited; their child processes stay.
   virtual void Leave() = 0;
 };
 

@@ -1,4 +1,4 @@
-// What a worker has left about its end: its error file, and what it printed.
+// Evidence that a worker leaves about its exit: its error file and its output.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace mtrun::launcher {
 
-/// When the worker wrote its error file, in nanoseconds since 1970; nothing without one. The file's own
-/// timestamp is in whole seconds, too coarse to tell cause from consequence.
+/// Returns when the worker wrote its error file, in nanoseconds since 1970; nullopt if there is none. The
+/// file's own timestamp is in whole seconds, too coarse to order cause and consequence.
 std::optional<int64_t> RecordedAt(const WorkerFiles& files);
 
-/// What the worker said about its end: its error file, else `tail`, the last lines of its standard error.
-/// These first where the file is of an error that was `handled`. A file that cannot be read is told with why.
+/// Returns the worker's last error: its error file, otherwise `tail`, the last lines of its standard error.
+/// If the file's error was `handled`, `tail` is preferred. If the file cannot be read, the reason is added.
 std::string FailureMessage(const WorkerFiles& files, const std::string& tail, bool handled);
 
 }  // namespace mtrun::launcher

@@ -1,14 +1,14 @@
-// Small line charts in SVG: one value over time, gaps where it is not known, marks where a generation begins.
+// Small line charts in SVG: one value over time, with gaps for unknown values and marks at new generations.
 'use strict';
 
 const CHART_SPAN_MS = 600000;
 const SVG = 'http://www.w3.org/2000/svg';
 
 class Chart {
-  // `show` turns a value into text.
+  // `show` converts a value to text.
   constructor(parent, title, show) {
     this.show = show;
-    this.points = [];  // {t, v}; v null: unknown
+    this.points = [];  // {t, v}; v is null if unknown
     this.marks = [];   // times
     this.figure = document.createElement('figure');
     const caption = document.createElement('figcaption');
@@ -55,7 +55,7 @@ class Chart {
     const last = this.points[this.points.length - 1];
     this.value.textContent = last && last.v !== null ? this.show(last.v) : 'unknown';
     const most = Math.max(...known.map((p) => p.v), 0) || 1;
-    // A job that has just begun fills the width of its first minute.
+    // If a job has just begun, its first minute fills the width.
     const first = this.points.length ? this.points[0].t : now;
     const span = Math.min(CHART_SPAN_MS, Math.max(60000, now - first));
     const x = (t) => (600 * (1 - (now - t) / span)).toFixed(1);

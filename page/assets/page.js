@@ -1,18 +1,18 @@
-// The page of a job. What nodes and workers say is only ever set as text (textContent), never read as HTML.
+// The page of a job. Text from nodes and workers is only ever set as textContent, never parsed as HTML.
 'use strict';
 
-const MOST_ROWS = 100;  // of a table, until somebody asks for all
+const MOST_ROWS = 100;  // per table, until the user asks for all
 const LEVELS = ['bad', 'wait', 'good'];
 const OUTLIER = 1.3;
 
 let session = null;       // {role, csrf}
-let source = null;        // of server-sent events
-let state = null;         // the newest
-let chosen = null;        // name of the job that is shown
+let source = null;        // server-sent events
+let state = null;         // the newest state
+let chosen = null;        // name of the job shown
 let allWorkers = false, allNodes = false;
 let log = null;           // {job, rank, attempt, out, err, timer}
 let charts = null;
-let charted = null;       // {job, generation} of the curves
+let charted = null;       // {job, generation} of the curves shown
 
 // ---- calls
 
@@ -103,7 +103,7 @@ function listen() {
   });
   source.onerror = () => {
     setText(byId('service'), 'the page does not answer; trying again');
-    // A session that has ended looks like this too.
+    // This also happens if the session has expired.
     if (source.readyState === EventSource.CLOSED) setTimeout(begin, 2000);
   };
 }
@@ -126,9 +126,9 @@ byId('logout').addEventListener('click', async () => {
   showLogin();
 });
 
-// ---- what is shown
+// ---- views
 
-// `begun`: when what is shown began to be made of a message.
+// `begun`: when the page began to process the message.
 function show(begun = performance.now()) {
   setText(byId('service'), state.answers ? `service up for ${seconds(state.uptime_s)}` : state.why);
   if (!state.answers) return;
@@ -139,7 +139,7 @@ function show(begun = performance.now()) {
   byId('job').hidden = jobs.length === 0;
   const job = jobs.find((one) => one.job === chosen);
   if (job) showJob(job);
-  document.body.getBoundingClientRect();  // the layout is part of it
+  document.body.getBoundingClientRect();  // forces the layout, so that it is measured too
   document.body.dataset.took = (performance.now() - begun).toFixed(1);
   document.body.dataset.shown = String(Number(document.body.dataset.shown || 0) + 1);
 }
@@ -210,12 +210,12 @@ function showCharts(job) {
   charts.cpus.add(now, known.length ? known.reduce((a, b) => a + b) : NaN);
   charts.world.add(now, job.world_size);
   Object.values(charts).forEach((chart) => chart.draw(now));
-  // Not every program tells them.
+  // Hidden if the program does not report them.
   for (const chart of [charts.loss, charts.pace]) chart.figure.hidden = !chart.known();
 }
 
 function nodeButtons(cell, job, node) {
-  // A job that waits for a lost node, on which its generation may still run, is who wants it evicted.
+  // If a forming job waits for a lost node, on which its old generation may still run, the operator can evict it.
   const waited = 'gone_for_s' in node ? node.level === 'bad' && job.phase === 'forming' : node.level === 'bad';
   const wanted = session.role !== 'operator' || job.phase === 'ended' ? '' :
       waited ? 'evict' : 'gone_for_s' in node ? '' : 'drain';
@@ -223,7 +223,7 @@ function nodeButtons(cell, job, node) {
   cell.dataset.wanted = wanted;
   const name = node.host;
   const drain = () => control('drain', {job: job.job, node: node.id},
-      `Node ${name} leaves the job after its step. The others go on if enough are left. Drain it?`, 'Drain');
+      `Node ${name} leaves the job after its step. The others continue if enough are left. Drain it?`, 'Drain');
   const evict = () => control('evict', {job: job.job, node: node.id},
       `Only evict node ${name} if it never comes back: if its workers still run, two generations may commit.`,
       'Evict');
@@ -236,7 +236,7 @@ function showNodes(job) {
   setText(byId('nodes-title'), `Nodes (${job.nodes.length}${bad ? `, ${bad} bad` : ''})`);
   let nodes = job.nodes;
   if (more('more-nodes', nodes.length, allNodes)) {
-    // Those that want somebody's eye come first.
+    // Nodes that need attention come first.
     nodes = nodes.slice().sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level)).slice(0, MOST_ROWS);
   }
   rows(byId('nodes').tBodies[0], nodes, (node) => node.id, (row) => {
@@ -285,7 +285,7 @@ function showWorkers(job) {
   });
 }
 
-// Whether a table of so many rows is cut; its button then shows the rest.
+// Returns whether a table of `count` rows is cut; its button then shows the rest.
 function more(id, count, all) {
   const cut = !all && count > MOST_ROWS;
   byId(id).hidden = !cut;
@@ -308,7 +308,7 @@ function showStragglers(job) {
     if (slow.times_median >= OUTLIER) item.className = 'outlier';
     item.append(name, value);
     return item;
-  }) : [Object.assign(document.createElement('li'), {textContent: 'no worker tells step times'})]));
+  }) : [Object.assign(document.createElement('li'), {textContent: 'no worker reports step times'})]));
 }
 
 function showEvents(job) {

@@ -1,4 +1,4 @@
-// Values as text, and parts of the document. What others wrote is only ever set as text (textContent).
+// Formats values and updates the document. Text from others is only ever set as textContent, never as HTML.
 'use strict';
 
 const byId = (id) => document.getElementById(id);
@@ -40,7 +40,7 @@ function ranksText(node) {
   return node.workers === 1 ? `${node.first_rank}` : `${node.first_rank}\u2013${node.first_rank + node.workers - 1}`;
 }
 
-// ---- the document, changed only where it has changed
+// ---- updates of the document, only where it has changed
 
 function setText(element, text) {
   if (element.shown === text) return;
@@ -57,7 +57,7 @@ function button(label, action, danger) {
   return made;
 }
 
-// Rows of `body` become those of `items`, in order; `make` fills a new row with cells, `fill` sets its texts.
+// Makes the rows of `body` match `items`, in order; `make` fills a new row with cells, `fill` sets its texts.
 function rows(body, items, key, make, fill) {
   const old = new Map();
   for (const row of body.children) old.set(row.dataset.key, row);

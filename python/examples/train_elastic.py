@@ -22,7 +22,7 @@ DATA = "made-up"
 
 
 def made_up_data(size):
-    """A pattern a class, and noise. Images [size, 1, SIDE, SIDE], labels [size]."""
+    """Returns one pattern per class plus noise: images [size, 1, SIDE, SIDE], labels [size]."""
     generator = torch.Generator().manual_seed(0)
     labels = torch.arange(size) % CLASSES
     patterns = torch.randn(CLASSES, 1, SIDE, SIDE, generator=generator)
@@ -38,12 +38,12 @@ def make_model():
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", help="gets the ledger and checkpoints [none]")
+    parser.add_argument("--folder", help="folder for the ledger and checkpoints [none]")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--size", type=int, default=2000, help="images")
-    parser.add_argument("--global_batch", type=int, default=64, help="images of a step, over all workers")
-    parser.add_argument("--batch_size", type=int, default=8, help="images that a worker computes at once")
-    parser.add_argument("--step_seconds", type=float, default=0, help="so long takes a step at least, to have time to kill")
+    parser.add_argument("--global_batch", type=int, default=64, help="images per step, over all workers")
+    parser.add_argument("--batch_size", type=int, default=8, help="images that a worker processes at once")
+    parser.add_argument("--step_seconds", type=float, default=0, help="minimum duration of a step, to leave time to kill workers")
     parser.add_argument("--float64", action="store_true")
     return parser.parse_args()
 
@@ -77,8 +77,8 @@ def main():
         if sampler.finished and job.rank == 0:
             with torch.no_grad():
                 right = (model(images).argmax(1) == labels).double().mean().item()
-            print(f"done: {100 * right:.1f} % of the images are right", flush=True)
-            if args.folder:  # says how long the run was to be and that it ended, without which no whole run is proven
+            print(f"done: {100 * right:.1f} % of the images are correct", flush=True)
+            if args.folder:  # records the intended length and the end of the run, which a proof of the whole run needs
                 mtrun.Ledger(args.folder, sampler, DATA).finish("train_elastic", {}, {"accuracy": right})
 
 

@@ -1,10 +1,10 @@
-"""Who a worker is in one generation of its job. Values only."""
+"""A worker's place in one generation of its job. Values only."""
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class Peer:
-    """One node: its workers have the ranks first_rank .. first_rank + workers - 1."""
+    """One node, whose workers have the ranks first_rank .. first_rank + workers - 1."""
     host: str
     address: str
     first_rank: int
@@ -19,18 +19,18 @@ class Assignment:
     local_world_size: int = 1
     node_rank: int = 0
     generation: str = "1.0"  # "number.id": the number grows, the id is random
-    master_addr: str = "127.0.0.1"  # of the node of rank 0
-    master_port: int = 0            # MASTER_PORT where a launcher gave one for this very membership, else 0
+    master_addr: str = "127.0.0.1"  # node of rank 0
+    master_port: int = 0            # MASTER_PORT if a launcher set one for this membership, else 0
     peers: tuple = field(default_factory=tuple)
 
     @property
     def number(self):
-        """The generation's number."""
+        """Returns the generation's number."""
         return int(self.generation.split(".")[0])
 
 
 def parse_assignment(message):
-    """Of the agent's message. ValueError says what is malformed."""
+    """Parses the agent's message. ValueError says what is malformed."""
     try:
         peers = tuple(Peer(str(p["host"]), str(p["address"]), int(p["first_rank"]), int(p["workers"]))
                       for p in message["peers"])
@@ -48,19 +48,19 @@ def parse_assignment(message):
 
 
 def read_assignment(environment):
-    """Of a launcher's variables (torchrun's names), else one worker alone. ValueError names the variable."""
+    """Reads a launcher's variables (torchrun's names), else returns one worker. ValueError names the variable."""
     if "RANK" not in environment or "WORLD_SIZE" not in environment:
         return Assignment()
 
     def number(name, otherwise):
         text = environment.get(name, str(otherwise))
         if not text.isdigit():
-            raise ValueError(f"{name} is '{text}', it has to be a whole number")
+            raise ValueError(f"{name} is '{text}', but must be a whole number")
         return int(text)
 
     rank, world = number("RANK", 0), number("WORLD_SIZE", 1)
     if rank >= world:
-        raise ValueError(f"RANK is {rank}, it has to be below WORLD_SIZE, which is {world}")
+        raise ValueError(f"RANK is {rank}, but must be below WORLD_SIZE, which is {world}")
     return Assignment(rank=rank, world_size=world, local_rank=number("LOCAL_RANK", 0),
                       local_world_size=number("LOCAL_WORLD_SIZE", 1), node_rank=number("GROUP_RANK", 0),
                       generation=f"{number('TORCHELASTIC_RESTART_COUNT', 0) + 1}.0",

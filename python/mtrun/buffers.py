@@ -1,33 +1,33 @@
-"""What the passes of a step do to a model's buffers, running statistics of batch normalisation say: the same at any number of
-workers."""
+"""Keeps what a step does to a model's buffers (such as running statistics of batch normalisation) independent of the
+number of workers."""
 import contextlib
 
 import torch
 
 
 class Buffers:
-    """Those of the model's state_dict. Each micro-batch of a step begins with what the step began with, and the step leaves
-    their mean over its micro-batches. So no result depends on who computed which."""
+    """The buffers of a model's state_dict. Each micro-batch starts from the buffers at the start of its step, which
+    ends with their mean over all micro-batches. So no result depends on which worker computed which."""
 
     def __init__(self, model):
         self._model, self._names = model, set(model.state_dict())
         self.begin()
 
     def tensors(self):
-        """By name. A pass may put another tensor in a buffer's place, so that they are looked for each time."""
+        """Returns the buffers by name, looked up each time because a pass can replace a buffer's tensor."""
         return {name: tensor for name, tensor in self._model.named_buffers() if name in self._names}
 
     def any(self):
         return bool(self._start)
 
     def begin(self):
-        """Of a step."""
+        """Begins a step."""
         self._start = {name: tensor.detach().clone() for name, tensor in self.tensors().items()}
-        self._passes, self._moves = 0, {}  # name: passes that changed it, and the sum of what they left
+        self._passes, self._moves = 0, {}  # name: number of passes that changed it, and the sum of their results
 
     @contextlib.contextmanager
     def micro_batch(self):
-        """Around its pass: what that leaves is added up, the buffers are what they were before."""
+        """Wraps one micro-batch's pass: adds up the buffers that it leaves, then restores them."""
         try:
             yield
             self._passes += 1
@@ -39,11 +39,11 @@ class Buffers:
                 tensor.detach().copy_(self._start[name])
 
     def counts(self):
-        """To be summed over the workers: this one's passes, and for each buffer whether they changed it."""
+        """Returns, to be summed over the workers, the number of passes and for each buffer whether they changed it."""
         return torch.tensor([self._passes] + [int(name in self._moves) for name in self._start])
 
     def sums(self, counts):
-        """To be summed over the workers, who give their `counts` summed: of what changed on any, what all passes left."""
+        """Returns, to be summed over the workers, the sums of buffers that changed on any, by the summed `counts`."""
         parts = []
         for name in self._moved(counts):
             times, total = self._moves.get(name, (0, 0))
@@ -53,7 +53,7 @@ class Buffers:
         return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.float64)
 
     def apply(self, counts, sums):
-        """The step is applied. Both summed over the workers."""
+        """Applies the step. Both arguments are summed over the workers."""
         tensors, at = self.tensors(), 0
         for name in self._moved(counts):
             tensor = tensors[name].detach()
@@ -76,6 +76,6 @@ class Buffers:
 
 
 def _numbers(tensor):
-    """In one row, as float64 on the CPU."""
+    """Returns the values in one row, as float64 on the CPU."""
     tensor = torch.view_as_real(tensor.detach()) if tensor.is_complex() else tensor.detach()
     return tensor.cpu().double().reshape(-1)

@@ -3,29 +3,31 @@ between a worker and its agent")."""
 import json
 import os
 import socket
-import struct
 import threading
+
+from mtrun.launch import peer_of, unix_address
 
 PROTOCOL_VERSION = 1
 MOST_BYTES_A_LINE = 16 << 20
 
 
 class Channel:
-    """A reader thread of its own calls `hear(message)` for each message, and `lose(why)` once when the agent is gone.
-    `send` may be called from any thread; what is sent to an agent that is gone is dropped."""
+    """Calls `hear(message)` on its own reader thread for each message, and `lose(why)` once if the agent is gone.
+    `send` can be called from any thread; messages to an agent that is gone are dropped."""
 
     def __init__(self, path, hear, lose):
-        """ConnectionError where nobody listens, or another user does."""
+        """Raises ConnectionError if no process, or another user's, is listening."""
         self._hear, self._lose, self._sending = hear, lose, threading.Lock()
         self._socket = socket.socket(socket.AF_UNIX)
         try:
-            self._socket.connect("\0" + path[1:] if path.startswith("@") else path)
-            _, uid, _ = struct.unpack("3i", self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            self._socket.connect(unix_address(path))
+            _, uid = peer_of(self._socket)
             if uid not in (0, os.getuid()):
-                raise PermissionError(f"it is user {uid}'s")
+                raise PermissionError(f"it belongs to user {uid}")
         except OSError as error:
             self._socket.close()
-            raise ConnectionError(f"cannot reach the agent at MTRUN_SOCKET={path}: {error}") from error
+            raise ConnectionError(f"cannot reach the agent at MTRUN_SOCKET={path}: {error} (if no mtrun started this "
+                                  "program, unset MTRUN_SOCKET)") from error
         self._reader = threading.Thread(target=self._read, name="mtrun-channel", daemon=True)
 
     def start(self):
@@ -37,7 +39,7 @@ class Channel:
             with self._sending:
                 self._socket.sendall(line)
         except OSError:
-            pass  # the reader says why
+            pass  # the reader reports the reason
 
     def close(self):
         try:
@@ -53,10 +55,10 @@ class Channel:
             with self._socket.makefile("rb") as lines:
                 while line := lines.readline(MOST_BYTES_A_LINE + 1):
                     if len(line) > MOST_BYTES_A_LINE or not line.endswith(b"\n"):
-                        raise ValueError("a line without an end")
+                        raise ValueError("a line is unterminated or too long")
                     message = json.loads(line)
                     if not isinstance(message, dict):
-                        raise ValueError("a line that is no object")
+                        raise ValueError("a line is not a JSON object")
                     self._hear(message)
             self._lose("it closed the channel")
         except (OSError, ValueError) as error:

@@ -1,6 +1,6 @@
-"""The checkpoints of a run in its folder: replica_N.pt holds the state after N steps; branch_G_replica_N.pt was one of another
-branch of the run, whose last step generation G made, and is kept until a person deletes it. The newest is the one with most
-steps."""
+"""The checkpoints of a run in its folder: replica_N.pt holds the state after N steps. branch_G_replica_N.pt belongs to
+another branch of the run, whose last step generation G made, and is kept until a person deletes it. The newest
+checkpoint has the most steps."""
 import contextlib
 import errno
 import fcntl
@@ -18,33 +18,33 @@ import torch
 from mtrun.position import Lineage, Position
 from mtrun.retention import sort_out
 
-ABORTED_SECONDS = 600  # nobody has written to it for so long: its writer was killed
-OF_THE_FILE = (None, errno.EINVAL, errno.EISDIR)  # of an error: the disk has let it be read
-NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # what a file system without them says
+ABORTED_SECONDS = 600  # a file not written for this long: its writer was killed
+OF_THE_FILE = (None, errno.EINVAL, errno.EISDIR)  # errno of errors of the file itself, not of the disk
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # errors of a file system without locks
 
 
 class Unfit(Exception):
-    """A whole state that is not this program's. Not one of RuntimeError: those may be of collectives."""
+    """A whole state of another program. Not a RuntimeError, because collectives raise those."""
 
     def __init__(self, error):
         super().__init__(f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split()))
 
 
 class Damaged(Exception):
-    """A file that cannot be read."""
+    """An unreadable file."""
 
 
 class Found(NamedTuple):
     """A checkpoint file."""
     identity: tuple
-    position: Optional[Position] = None  # None: it cannot be read
+    position: Optional[Position] = None  # None: unreadable
     run: str = ""
-    saved_in: int = 0  # the generation
-    fits: bool = True  # False: whole, and has objects that torch.load does not take with weights_only
+    saved_in: int = 0  # generation
+    fits: bool = True  # False: whole, but with objects that torch.load rejects with weights_only
 
 
 def lineage_of(state):
-    """Checkpoints of earlier releases say only in which generation they were saved."""
+    """Returns the lineage. Checkpoints of earlier releases only contain the generation in which they were saved."""
     return Lineage(state.get("lineage") or [(state["generation"], 0)])
 
 
@@ -55,38 +55,38 @@ def found_in(state, identity):
 class Checkpoints:
     def __init__(self, folder):
         self._folder = folder
-        self._found = {}  # by step, what was last seen there
-        self.refused = None  # why the disk let none be read: one may be whole, and who began again would move it away
+        self._found = {}  # by step, as last seen
+        self.refused = None  # why the disk refused every read: a file may be whole, and a fresh run would move it away
 
     def path(self, step):
         return os.path.join(self._folder, f"replica_{step}.pt")
 
-    # ---- what there is
+    # ---- contents
     def furthest(self, run=None):
-        """The Found of the highest position that can be read; None without one."""
+        """Returns the Found of the highest readable position; None if there is none."""
         return max((found for found in self._readable(run).values()), key=lambda found: found.position, default=None)
 
     def has(self, run, position):
         return any(found.position == position for found in self._readable(run).values())
 
     def highest_generation(self):
-        """That any file names, those of other branches too; 0 without one."""
+        """Returns the highest generation of any file, other branches included; 0 if there is none."""
         branches = [int(match[1]) for name in self._names() if (match := re.match(r"branch_(\d+)_replica_", name))]
         return max([found.saved_in for found in self._readable().values()] + branches, default=0)
 
     def _readable(self, run=None):
-        """{step: Found}"""
+        """Returns {step: Found}."""
         return {step: found for step, found in self._look().items() if found.position and run in (None, found.run)}
 
     def _positions(self, run):
-        """{step: Position}"""
+        """Returns {step: Position}."""
         return {step: found.position for step, found in self._readable(run).items()}
 
     def _look(self):
-        """{step: Found} of what is there now. Only files that are new are read, without their tensors."""
+        """Returns {step: Found} of the current files. Only new files are read, without their tensors."""
         seen = {}
         for step in self._steps():
-            with contextlib.suppress(FileNotFoundError):  # whoever writes has removed it meanwhile
+            with contextlib.suppress(FileNotFoundError):  # a writer can remove it at any time
                 identity = self._identity(step)
                 if step not in self._found or self._found[step].identity != identity:
                     self._found[step] = self._peek(step, identity)
@@ -117,8 +117,8 @@ class Checkpoints:
 
     # ---- reading
     def load_newest(self, restore, run=None, above=None):
-        """restore(state) with the furthest that can be read, of `run` and above this position if given; restore raises Unfit
-        if the state is another program's. Whether there is one. ValueError: it is unfit."""
+        """Calls restore(state) with the furthest readable checkpoint, of `run` and above a position if given. Returns
+        whether there is one. restore raises Unfit if the state is another program's, which becomes a ValueError."""
         while (step := self._next_to_load(run, above)) is not None:
             try:
                 identity = self._identity(step)
@@ -130,7 +130,7 @@ class Checkpoints:
             except Damaged:
                 self._found[step] = Found(identity)
             except Unfit as error:
-                raise ValueError(f"{self.path(step)} is a checkpoint of another model or program ({error}): take another folder, "
+                raise ValueError(f"{self.path(step)} is a checkpoint of another model or program ({error}): use another folder, "
                                  "or move it away") from error
         return False
 
@@ -139,21 +139,21 @@ class Checkpoints:
         positions = {step: found.position for step, found in files.items()
                      if found.position and run in (None, found.run) and (above is None or found.position > above)}
         furthest = max(positions, key=positions.get, default=-1)
-        # With more steps than all others it may be the newest.
+        # It may be the newest if it has more steps than all others.
         unfit = max((step for step, found in files.items() if not found.fits), default=-1) if above is None else -1
         step = max(furthest, unfit)
         return step if step >= 0 else None
 
     def say_that_none_is_left(self):
-        """The run begins again."""
+        """Reports that the run starts from the beginning."""
         if any(found.position is None for found in self._found.values()):
-            print(f"mtrun: no checkpoint in {self._folder} can be read: the run begins again, and they stay as *.unreadable",
+            print(f"mtrun: no checkpoint in {self._folder} can be read: the run starts over, and they are kept as *.unreadable",
                   file=sys.stderr)
 
     # ---- writing
     def save(self, state, confirm, alone=False):
-        """Whole or not at all: written beside, synced, renamed once `confirm` returns. The newest KEPT stay; older ones of another
-        branch of the run are moved aside. `alone`: outside of a generation."""
+        """Saves atomically: writes a temporary file, syncs it, and renames it after `confirm` returns. The newest KEPT
+        stay; older ones of another branch are moved aside. `alone`: the worker is outside of a generation."""
         lineage, step = lineage_of(state), state["sampler"]["step"]
         os.makedirs(self._folder, exist_ok=True)
         self._remove_aborted()
@@ -180,19 +180,19 @@ class Checkpoints:
         found = self._found[step]
         name = f"branch_{found.position.generation}_replica_{step}"
         target, number = os.path.join(self._folder, f"{name}.pt"), 1
-        while os.path.exists(target):  # another one's, which a person has brought back once
+        while os.path.exists(target):  # a file from another branch, which a person has restored
             number += 1
             target = os.path.join(self._folder, f"{name}.{number}.pt")
         if self._rename(step, target):
-            print(f"mtrun: {self.path(step)} is of another branch of this run, {found.position}, and is kept as "
+            print(f"mtrun: {self.path(step)} is from another branch of this run, {found.position}, and is kept as "
                   f"{os.path.basename(target)}: {why}", file=sys.stderr)
 
     def _set_apart(self, step):
-        """One that cannot be read: somebody may still save something of it."""
+        """Renames an unreadable file, so that a person can still recover data from it."""
         self._rename(step, f"{self.path(step)}.unreadable")
 
     def _rename(self, step, target):
-        """False if another worker has done so, or has saved another one in its place."""
+        """Returns False if another worker has renamed the file or saved a new one in its place."""
         with contextlib.suppress(FileNotFoundError):
             if self._identity(step) == self._found[step].identity:
                 os.replace(self.path(step), target)
@@ -206,9 +206,9 @@ class Checkpoints:
 
     @contextlib.contextmanager
     def alone(self):
-        """While nobody else is in the folder, as far as its file system has locks."""
+        """Holds the folder exclusively, if its file system has locks."""
         os.makedirs(self._folder, exist_ok=True)
-        # Over NFS the lock of a folder would hold on one machine alone.
+        # Over NFS a lock on the folder itself would only work on one machine.
         path = os.path.join(self._folder, ".lock")
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
@@ -218,18 +218,18 @@ class Checkpoints:
             os.close(lock)
 
     def _read(self, step, mmap=False):
-        """The state. Damaged, after a word on why; Unfit. `mmap`: tensors stay on the disk."""
+        """Returns the state. Raises Damaged after printing the reason, or Unfit. `mmap`: tensors stay on disk."""
         path = self.path(step)
         try:
             return torch.load(path, weights_only=True, map_location="cpu", mmap=mmap)
         except FileNotFoundError:
             raise
-        except Exception as error:  # torch.load raises anything for a damaged one
+        except Exception as error:  # torch.load can raise anything for a damaged file
             if isinstance(error, pickle.UnpicklingError) and _is_whole(path):
-                raise Unfit(error) from error  # objects in it are none that weights_only takes
+                raise Unfit(error) from error  # contains objects that weights_only rejects
             if isinstance(error, OSError) and error.errno not in OF_THE_FILE:
                 self.refused = error
-            print(f"mtrun: {path} cannot be read, the one before it is taken: {str(error) or type(error).__name__}",
+            print(f"mtrun: {path} cannot be read, using the one before it: {str(error) or type(error).__name__}",
                   file=sys.stderr)
             raise Damaged from error
 
@@ -238,7 +238,7 @@ class Checkpoints:
 
     @staticmethod
     def _identity_of(path):
-        """Of the file that is there now; empty if it cannot be looked at: reading it says why."""
+        """Returns the current file's identity; empty if it cannot be examined: reading it then reports why."""
         try:
             status = os.stat(path)
         except FileNotFoundError:
@@ -257,19 +257,19 @@ class Checkpoints:
 
 
 def _await_turn(lock, path):
-    """Two that save at the same time do less harm than a state that nobody saves."""
+    """Waits for the lock, but not for ever: two concurrent saves do less harm than a state that is never saved."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
     except OSError as error:
         if error.errno not in NO_LOCKS:
             raise
-        print(f"mtrun: the last state is saved without a lock: lock {path}: {os.strerror(error.errno)}", file=sys.stderr)
+        print(f"mtrun: saving the last state without a lock: lock {path}: {os.strerror(error.errno)}", file=sys.stderr)
 
 
 def _is_whole(path):
-    """Every byte is the one that was saved."""
+    """Returns whether every byte is as it was saved."""
     try:
         with zipfile.ZipFile(path) as file:
             return file.testzip() is None
-    except Exception:  # of one that is damaged: of many kinds
+    except Exception:  # a damaged file raises errors of many types
         return False

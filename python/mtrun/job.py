@@ -1,4 +1,4 @@
-"""A worker's place in its job. Under mtrun the agent gives it one assignment after the other; without, it has one for life."""
+"""A worker's place in its job: under mtrun a series of assignments from the agent, otherwise a single fixed one."""
 import base64
 import contextlib
 import os
@@ -8,25 +8,26 @@ import time
 
 from mtrun.assignment import parse_assignment, read_assignment
 from mtrun.channel import PROTOCOL_VERSION, Channel
+from mtrun.launch import own_launch
 from mtrun.lease import LeasePage
 from mtrun.step_times import StepTimes, watch_seconds
 
-# Slurm sends a signal to every process of a step, and mtrun passes its own on: one so soon after the first is the first.
+# Slurm signals every process of a step and mtrun forwards its own: a repeat within this time is the same signal.
 SIGNAL_ECHO_SECONDS = 1.0
 CAUGHT = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
-PROGRESS_SECONDS = 0.5  # between two reports of it
-HOLD_SECONDS = 0.005  # between two looks at a lease that is over: its page tells nobody when it changes
-LOOK_SECONDS = 0.1  # while waiting for an assignment or the end: those wake who waits, signals do not
-MOST_KEYS = 1024  # of one question to the store
-FOLLOWS_SECONDS = 1.0  # so long a worker that is asked to go still follows the others into a generation that is near
+PROGRESS_SECONDS = 0.5  # between two progress reports
+HOLD_SECONDS = 0.005  # between two checks of an expired lease, whose page sends no notification
+LOOK_SECONDS = 0.1  # while waiting for an assignment or the end: signals do not wake the waiter
+MOST_KEYS = 1024  # per request to the store
+FOLLOWS_SECONDS = 1.0  # how long a draining worker still follows the others into an imminent generation
 
 
 class Interrupted(RuntimeError):
-    """The generation is over: the step is given up, the run is not. `regroup` follows."""
+    """The generation is over: the step is abandoned, the run is not. Call `regroup` next."""
 
 
 class Stopped(Exception):
-    """The job has ended, or this worker was asked to go: finish up and leave."""
+    """The job has ended, or this worker was asked to leave: finish and exit."""
 
 
 class AgentLost(Exception):
@@ -34,10 +35,10 @@ class AgentLost(Exception):
 
 
 def join(environment=None):
-    """The Job of this process. ConnectionError where MTRUN_SOCKET names no agent, ValueError for malformed variables.
-    On the main thread, SIGTERM, SIGINT and SIGUSR1 become `job.leaves` from here on; the same signal again, a second later or
-    more, has its usual effect. A worker that is asked to go before it has a place exits with `job.exit_status`."""
-    return Job(dict(os.environ) if environment is None else environment)
+    """Returns this process's Job. ConnectionError if the agent of MTRUN_SOCKET cannot be reached, ValueError if variables
+    are malformed. Variables of an mtrun whose worker this is not (`own_launch`) are ignored. On the main thread, SIGTERM, SIGINT and SIGUSR1 now set `job.leaves`; a repeat a second or more later has
+    its usual effect. A worker asked to leave before it has a place exits with `job.exit_status`."""
+    return Job(own_launch(dict(os.environ) if environment is None else environment))
 
 
 class Store:
@@ -50,7 +51,7 @@ class Store:
         self._job._say("store_set", key=key, value=base64.b64encode(value).decode(), generation=self._job.generation)
 
     def wait(self, *keys):
-        """The values of all keys, in their order, once all are there. Interrupted when the generation ends first."""
+        """Blocks until all keys exist and returns their values in order. Interrupted if the generation ends first."""
         values = []
         for first in range(0, len(keys), MOST_KEYS):
             values += self._job._ask("store_wait", keys[first:first + MOST_KEYS])
@@ -58,7 +59,7 @@ class Store:
 
 
 class Job:
-    """`with mtrun.join() as job:`. The thread that trains calls everything but `on_break`'s function."""
+    """`with mtrun.join() as job:`. Only the training thread uses it, except for `on_break`'s function."""
 
     def __init__(self, environment):
         self.elastic = bool(environment.get("MTRUN_SOCKET"))
@@ -74,9 +75,9 @@ class Job:
         self._abort, self._aborted, self._questions, self._answers = None, None, 0, {}
         self._signal, self._channel, self._lease = 0, None, None
         self._was_ready = False  # in the entered generation
-        self.lease_lapsed = False  # of the last generation that connected, before this one began: another may have formed between
-        self._told_to_go = None  # since when holds know of it
-        self._signalled = {}  # when each signal came first
+        self.lease_lapsed = False  # in the last connected generation before this one (not always the previous)
+        self._told_to_go = None  # when holds first saw the request to leave
+        self._signalled = {}  # first time of each signal
         self._reporter = self._waits_since = None
         self._times, self._watched_until, self._told_progress = StepTimes(), 0.0, None
         self._grace = float(environment.get("MTRUN_SHUTDOWN_TIMEOUT", 30))
@@ -124,59 +125,59 @@ class Job:
         if self._channel:
             self._channel.close()
 
-    # ---- who this worker is now
+    # ---- the worker's current place
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.assignment, name)
 
-    # ---- what the agent has said; any thread
+    # ---- messages from the agent; any thread
     def changed(self):
-        """True at a step boundary where this worker is to leave its generation: it is over, is to be regrouped, the job
-        has ended, or this worker is asked to go."""
+        """Returns True at a step boundary if this worker must leave its generation: it is over or must regroup, the job
+        has ended, or this worker was asked to leave."""
         return self.over() or self.wants_regroup or self.leaves
 
     def over(self):
-        """The entered generation has ended under way: somebody of it is lost, and no step of it can succeed."""
+        """Returns whether the entered generation ended early: a member is lost, and no step of it can succeed."""
         with self._changed:
             return self._over()
 
     @property
     def wants_regroup(self):
-        """The entered generation ends gracefully: its members leave it together, after a step."""
+        """Returns whether the entered generation ends gracefully: its members leave it together, after a step."""
         return self._graceful
 
     @property
     def leaves(self):
-        """This worker was asked to go (a signal, `mtrun --drain`)."""
+        """Returns whether this worker was asked to leave (a signal, `mtrun --drain`)."""
         return self._drained or self._signal != 0
 
     @property
     def work_is_done(self):
-        """The job has ended because its work is done: nobody needs what this worker still holds."""
+        """Returns whether the job has ended successfully, so that this worker's state is not needed."""
         return self._work_is_done
 
     @property
     def exit_status(self):
-        """Of a worker that goes with its whole job because a signal asked for it."""
+        """Returns the exit status of a worker that leaves with its whole job because of a signal."""
         return 128 + (self._signal or signal.SIGTERM)
 
     def on_break(self, abort):
-        """`abort(why)` is called when the entered generation ends under way, on a thread of the channel, or at once if it has
-        ended; and once a second while this worker still waits for others then (`waits`). None: nothing is to be ended."""
+        """Calls `abort(why)` when the entered generation ends early, on a thread of the channel, or at once if it has
+        ended; then once a second while this worker still waits for others (`waits`). None removes the callback."""
         with self._changed:
             self._abort, self._aborted = abort, None
             if abort and self._over():
-                self._break(self._why_ended or self._lost or "it is over")
+                self._break(self._why_ended or self._lost or "the generation is over")
 
     # ---- generations
     def next(self, timeout=None):
-        """Waits for the next generation's Assignment, enters and returns it. Stopped when there will be none, or when this
-        worker is asked to go and none is near; AgentLost when the agent is gone, TimeoutError after `timeout` seconds. Without
-        mtrun there is only the first."""
+        """Waits for the next generation's Assignment, enters and returns it. Stopped if there will be none, or if this
+        worker was asked to leave and none is imminent; AgentLost if the agent is gone, TimeoutError after `timeout`
+        seconds. Without mtrun there is only the first."""
         if not self.elastic:
             if self._entered:
-                raise Stopped("without mtrun no other generation follows")
+                raise Stopped("without mtrun there is no next generation")
             self._entered = self.assignment.generation
             return self.assignment
         with self._changed:
@@ -189,7 +190,7 @@ class Job:
             self.assignment, self._graceful = self._newest, False
             self._entered = self._newest.generation
             self._times.restart()
-            self._told_progress = None  # the first step of a generation is news
+            self._told_progress = None  # report the first step of a generation at once
             return self.assignment
 
     def _look_at_ended_lease(self):
@@ -201,17 +202,17 @@ class Job:
         began = time.monotonic()
         while not (self._stop or self._lost or self._has_next()):
             waited = time.monotonic() - began
-            # Who has trained follows for a moment: where all are asked to go, they best agree on it after a step.
+            # A worker that has trained follows briefly: if all are asked to leave, they agree on it best after a step.
             if self.leaves and (self._entered is None or waited >= FOLLOWS_SECONDS):
-                raise Stopped("this worker was asked to go")
+                raise Stopped("this worker was asked to leave")
             if timeout is not None and waited >= timeout:
                 raise TimeoutError(f"no assignment within {timeout} s")
             self._changed.wait(LOOK_SECONDS if timeout is None else min(LOOK_SECONDS, timeout - waited))
 
     @contextlib.contextmanager
     def connects(self):
-        """Around what connects the group of the entered generation: there is no step yet that its members could finish
-        together, so that a graceful end is one under way. Interrupted where it has ended meanwhile."""
+        """Wraps the connection of the entered generation's group. Its members have no step yet that they could finish
+        together, so a graceful end interrupts too. Raises Interrupted if the generation has ended."""
         with self._changed:
             self._connects = True
         try:
@@ -222,34 +223,34 @@ class Job:
                 self._connects = False
 
     def check(self):
-        """Raises Interrupted if the entered generation has ended under way."""
+        """Raises Interrupted if the entered generation has ended early."""
         with self._changed:
             if self._over():
                 raise Interrupted(self._why_ended or self._stop or self._lost or "the generation is over")
 
     def ready(self):
-        """The group of this generation is connected."""
+        """Reports that the group of this generation is connected."""
         self._was_ready = True
         self._say("ready", generation=self.generation)
 
     def broken(self, why):
-        """Its collectives failed although nobody seems dead: everybody is to regroup."""
+        """Reports that collectives failed although no worker seems dead, so that all regroup."""
         self._say("broken", generation=self.generation, why=str(why)[:1000])
 
     def wait_until_over(self, seconds):
-        """False when the generation still runs after so many seconds."""
+        """Returns False if the generation still runs after `seconds`."""
         with self._changed:
             return self._changed.wait_for(lambda: self._over() or self._stop is not None, seconds)
 
     def wait_until_ends(self, seconds):
-        """The same where a graceful end counts as well: a step that has failed is none to be finished."""
+        """Like wait_until_over, but a graceful end counts too, because a failed step cannot be finished."""
         with self._changed:
             return self._changed.wait_for(lambda: self._over() or self._graceful or self._stop is not None, seconds)
 
-    # ---- what a worker tells
+    # ---- reports to the agent
     def progress(self, epoch, step, samples=-1):
-        """After each step. `step`: finished steps; `samples`: consumed in all, where they are counted. The agent hears of it
-        every half a second, and while somebody watches every two what the steps waited for."""
+        """Call after each step. `step`: finished steps; `samples`: total consumed, if they are counted. The agent is
+        told every half second, and, while a client watches, every two seconds what the steps waited for."""
         if not self.elastic:
             return
         now = time.monotonic()
@@ -261,7 +262,7 @@ class Job:
 
     @contextlib.contextmanager
     def loads(self):
-        """Around what waits for a step's input: those who watch see the time apart from computing."""
+        """Wraps waiting for a step's input, which clients then see apart from computing."""
         since = time.monotonic()
         try:
             yield
@@ -270,8 +271,8 @@ class Job:
 
     @contextlib.contextmanager
     def waits(self):
-        """Around what waits for other workers: the agent hears of it once a second, so that this one is not taken for the
-        one that hangs; and those who watch see the time apart from computing."""
+        """Wraps waiting for other workers. The agent is told once a second, so that this worker is not taken for the
+        one that hangs; clients see the time apart from computing."""
         if self.elastic and not self._reporter:
             self._reporter = threading.Thread(target=self._report_waits, name="mtrun-waits", daemon=True)
             self._reporter.start()
@@ -291,14 +292,14 @@ class Job:
                 self._abort_again()
 
     def _abort_again(self):
-        """What began to wait while the first abort ran may have been missed by it."""
+        """Aborts again: the first abort can miss a wait that began while it ran."""
         with self._changed:
             if self._aborted and self._waits_since is not None and self._over():
-                self._aborted(self._why_ended or self._lost or "it is over")
+                self._aborted(self._why_ended or self._lost or "the generation is over")
 
     def done(self, step):
-        """The whole run is complete and on the disk, by all. True when the job has ended, or this worker is asked to go: nobody
-        needs it any more. False when another generation begins first: take part in it and say so again."""
+        """Reports that all workers have the complete run on disk. Returns True if the job has ended or this worker was
+        asked to leave, False if another generation begins first: join it and report again."""
         if not self.elastic:
             return True
         self._say("done", step=step, generation=self.generation)
@@ -311,15 +312,15 @@ class Job:
                 raise AgentLost(self._lost)
             return self._stop is not None
 
-    def leave(self, why="asked to go"):
-        """This worker has finished its step and exits."""
+    def leave(self, why="asked to leave"):
+        """Reports that this worker has finished its step and exits."""
         self._say("leaving", why=why)
 
     # ---- the lease
     def hold(self, outside=False):
-        """Before anything is committed: returns when this node's lease is valid, at once or after a while. Interrupted when
-        the generation ends meanwhile, gracefully as well, or this worker is asked to go and half of its grace is over since.
-        `outside`: the generation may be over, what is committed is what this worker goes with."""
+        """Blocks, before a commit, until this node's lease is valid. Interrupted if the generation ends, even
+        gracefully, or if half of this worker's grace period has passed since it was asked to leave. `outside`: the
+        generation may be over, and the commit is this worker's final state."""
         said = time.monotonic()
         while True:
             now = time.monotonic()
@@ -333,7 +334,7 @@ class Job:
             gives_up = self._told_to_go is not None and now - self._told_to_go >= self._grace / 2
             if (self.over() and not outside) or gives_up:
                 raise Interrupted("no rendezvous service has answered within fence_timeout")
-            if self._graceful and not outside:  # this lease is not renewed any more, and the others wait for this worker
+            if self._graceful and not outside:  # this lease is no longer renewed, and the others wait for this worker
                 raise Interrupted("the next generation has formed")
             time.sleep(HOLD_SECONDS)
         if not outside:
@@ -346,16 +347,16 @@ class Job:
 
     def _ask(self, kind, keys):
         if not self.elastic:
-            raise Stopped("there is no key-value space without mtrun")
+            raise Stopped("without mtrun there is no key-value store")
         with self._changed:
             self._questions += 1
             question, generation = self._questions, self.generation
         self._say(kind, id=question, keys=list(keys), generation=generation)
         with self._changed:
             self._changed.wait_for(lambda: question in self._answers or self._over() or self._stop)
-            values, error = self._answers.pop(question, ({}, self._why_ended or self._stop or "it is over"))
+            values, error = self._answers.pop(question, ({}, self._why_ended or self._stop or "the generation is over"))
         if error:
-            raise Interrupted(f"no value of {', '.join(keys)}: {error}")
+            raise Interrupted(f"no value for {', '.join(keys)}: {error}")
         return [base64.b64decode(values[key]) for key in keys]
 
     def _has_next(self):
@@ -366,7 +367,7 @@ class Job:
         if self._lost or self._stop:
             return True
         if self._newest is None or self._entered is None or (self._graceful and not self._connects):
-            return False  # a graceful end: the next assignment may be there before this worker's last step
+            return False  # a graceful end: the next assignment can arrive before this worker's last step
         return self._ended == self._entered or self._newest.generation != self._entered
 
     def _break(self, why):
@@ -405,6 +406,6 @@ class Job:
 
     def _lose(self, why):
         with self._changed:
-            self._lost = f"the agent is gone: {why}"
+            self._lost = f"lost the connection to this node's agent: {why}"
             self._break(self._lost)
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""The lease of a node: until when its workers may commit what they compute (base/lease_page.h, docs/protocol.md)."""
+"""The lease of a node: until when its workers may commit their results (base/lease_page.h, docs/protocol.md)."""
 import mmap
 import struct
 import time
@@ -10,17 +10,17 @@ class LeasePage:
     """The page that the agent shares with its workers."""
 
     def __init__(self, descriptor):
-        """ValueError for a descriptor that is no such page."""
+        """Raises ValueError if the descriptor is not a lease page."""
         try:
             self._page = mmap.mmap(descriptor, BYTES, prot=mmap.PROT_READ)
         except OSError as error:
-            raise ValueError(f"MTRUN_LEASE={descriptor} is no page of a lease: {error}") from error
+            raise ValueError(f"MTRUN_LEASE={descriptor} is not a lease page: {error}") from error
         if struct.unpack_from("<QQ", self._page) != (MAGIC, VERSION):
-            raise ValueError(f"MTRUN_LEASE={descriptor} is no page of a lease of version {VERSION}")
+            raise ValueError(f"MTRUN_LEASE={descriptor} is not a lease page of version {VERSION}")
 
     def over(self, generation, now=None, outside=False):
-        """Of the generation "number.id"; `now`: nanoseconds since boot. `outside`: of a worker that has left it and is in no
-        other one."""
+        """Returns whether the lease of generation "number.id" is over at `now` (nanoseconds since boot). `outside`: the
+        worker has left that generation and has not joined another."""
         now = time.clock_gettime_ns(time.CLOCK_BOOTTIME) if now is None else now
         wanted = int(generation.split(".")[1], 16)
         leases = struct.unpack_from("<" + (LEASES + outside) * "Qq", self._page, 24)

@@ -1,5 +1,5 @@
-"""The ledger of a run (docs/formats.md, "The ledger"): which samples each step had, so that `tools/verify_ledger` can prove
-that each was taken exactly once. One worker of a generation writes it."""
+"""The ledger of a run (docs/formats.md, "The ledger"): the samples of each step, so that `tools/verify_ledger` can
+prove that each was taken exactly once. One worker of a generation writes it."""
 import contextlib
 import hashlib
 import json
@@ -9,15 +9,15 @@ from mtrun.position import Lineage, Position
 from mtrun.sampler import digest, hash_of
 
 START = "0" * 64
-# What is read of a long ledger's end: some 3,000 lines, more than a writer adds that does not know that its generation is over.
+# Bytes read from a ledger's end: some 3,000 lines, more than a writer adds after its generation is over.
 END_BYTES = 1 << 20
 
 
 class Ledger:
-    """`ledger.jsonl` in `folder`, which is made. Opening changes nothing; `begin` does, by the worker that writes."""
+    """`ledger.jsonl` in `folder`, which is created. Opening changes nothing; the writing worker calls `begin`."""
 
     def __init__(self, folder, sampler, data=""):
-        """`data`: a digest or name of the data set, recorded."""
+        """`data`: a digest or name of the data set, recorded in the ledger."""
         self.folder, self.path = folder, os.path.join(folder, "ledger.jsonl")
         self._sampler, self._data, self._file = sampler, data, None
         self._previous = START
@@ -28,18 +28,18 @@ class Ledger:
                 "micro_batch": s.micro_batch, "shuffle": s.shuffle, "data": self._data}
 
     def end(self):
-        """How far it is, as a Position: the step after the last one that counts, and the highest generation of a line."""
+        """Returns the end as a Position: the step after the last valid one, and the highest generation of a line."""
         return end_of_entries(self._last_entries())
 
     def run(self):
-        """Of the first line; None without one."""
+        """Returns the run of the first line; None if there is none."""
         head = self._head()
         return head["run"] if head else None
 
     def begin(self, run, recent=(), lineage=None, generation=None):
-        """This worker writes from here on, after what a predecessor left: what it finds missing first (`missing_lines`).
-        `recent`: lines of steps that a predecessor may not have written. `lineage`: of the state. `generation`: that begins now,
-        if one does. ValueError if the file is another run's."""
+        """Makes this worker the writer, after a predecessor; it first adds missing lines (`missing_lines`). `recent`:
+        lines of steps that a predecessor may not have written. `lineage`: of the state. `generation`: the one that
+        begins now, if any. ValueError if the file belongs to another run."""
         os.makedirs(self.folder, exist_ok=True)
         if self._file is not None:
             os.close(self._file)
@@ -62,25 +62,25 @@ class Ledger:
     def _check_head(self, head, run):
         other = sorted(key for key, value in self.head(run).items() if key != "ledger" and head.get(key) != value)
         if other:
-            raise ValueError(f"{self.path} is another run's ({', '.join(other)} differ): take another folder, or move it away")
+            raise ValueError(f"{self.path} belongs to another run ({', '.join(other)} differ): use another folder, or move it away")
 
     @staticmethod
     def step_line(step, epoch, generation, world, ids, samples, hash, loss):
-        """Of a step that was applied. `ids`: as the order says; `samples` and `hash`: what the workers took, summed."""
+        """Returns an applied step's line. `ids`: in sampler order; `samples` and `hash`: sums over the workers."""
         return {"step": step, "epoch": epoch, "generation": generation, "world": world, "ids": digest(ids),
                 "samples": samples, "hash": f"{hash:016x}", "loss": f"{loss:.17g}", "status": "applied"}
 
     def write(self, line):
-        """REQUIRES: begin."""
+        """Writes a line. REQUIRES: begin."""
         self._write(line)
 
     def sync(self):
-        """What was written is on the disk."""
+        """Flushes the written lines to the disk."""
         if self._file is not None:
             os.fsync(self._file)
 
     def finish(self, program, settings, report):
-        """What says how long the run was to be and that it ended: config.yaml and report.json beside the ledger."""
+        """Writes config.yaml and report.json beside the ledger: the intended length of the run and its end."""
         s = self._sampler
         settings = {"data": "", "seed": s.seed, "epochs": s.epochs, "max_steps": 0, "batch_size": s.micro_batch,
                     "global_batch": s.global_batch, **settings}
@@ -109,11 +109,11 @@ class Ledger:
         for line in end_of(self.path):
             last = line.rstrip(b"\n") or last
         if not line.endswith(b"\n"):
-            os.write(self._file, b"\n")  # what a killed writer left of its last line
+            os.write(self._file, b"\n")  # terminates the partial line of a killed writer
         self._previous = hashlib.sha256(last).hexdigest() if last else START
 
     def _head(self):
-        """The first line that says whose ledger it is; None without one."""
+        """Returns the first line that identifies the ledger; None if there is none."""
         return next((entry for entry in self._entries() if "ledger" in entry), None)
 
     def _entries(self):
@@ -128,7 +128,7 @@ class Ledger:
 
 
 def end_of_entries(entries, end=Position(0, 0)):
-    """Ledger.end() after these lines, of a ledger that ended at `end`. Those behind a line of a higher generation do not count."""
+    """Returns Ledger.end() after these lines, from `end` on. Ignores lines after one of a higher generation."""
     steps, highest = end
     for entry in entries:
         if entry.get("generation", highest) >= highest:
@@ -138,9 +138,9 @@ def end_of_entries(entries, end=Position(0, 0)):
 
 
 def rewinds(end, lineage, start, generation):
-    """Returns whether `generation`, which begins at `start` (steps, generation of the step before) of a state with this lineage,
-    says so in a line of a ledger that ends at `end`: unless the state has passed through that end, and no number between the two
-    generations could be that of a branch in another node's folder."""
+    """Returns whether `generation`, which begins at `start` (steps, generation of the step before) of a state with this
+    lineage, must record that in a ledger that ends at `end`. It need not if the state has passed through that end and
+    no number between the two generations can belong to a branch in another node's folder."""
     steps, parent = start
     if parent == 0:
         return end.steps > 0
@@ -148,8 +148,8 @@ def rewinds(end, lineage, start, generation):
 
 
 def missing_lines(entries, recent, lineage, generation=None):
-    """Returns the lines with which a writer continues these `entries`: where each generation begins that they do not have yet,
-    unless that is plain; and the remembered steps that they lack, those of the generations before behind that line."""
+    """Returns the lines with which a writer continues `entries`: the starts of generations that they lack, unless these
+    are obvious, and the missing steps in `recent`, including steps of earlier generations after such a line."""
     there, end, lines = set(), Position(0, 0), []
     for entry in entries:
         end = end_of_entries([entry], end)
@@ -166,13 +166,13 @@ def missing_lines(entries, recent, lineage, generation=None):
 
 
 def end_of(path, wanted=END_BYTES):
-    """The last lines of a file, so many bytes, or more where these are the end of one line; all lines of a short file, none of
-    one that is not there. The last one may be unfinished."""
+    """Returns the last lines of a file: `wanted` bytes, or more if one line is longer. All lines of a short file, none
+    of a missing one. The last line can be incomplete."""
     with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         while wanted < size:
             file.seek(size - wanted)
-            file.readline()  # the rest of some line
+            file.readline()  # the rest of a partial line
             start = file.tell()
             if file.readline().endswith(b"\n"):
                 break
@@ -184,7 +184,7 @@ def end_of(path, wanted=END_BYTES):
 
 
 def _parsed(lines):
-    """Those that are whole: a killed writer may have left others."""
+    """Returns the whole lines; a killed writer can leave partial ones."""
     for line in lines:
         try:
             entry = json.loads(line)
@@ -195,5 +195,5 @@ def _parsed(lines):
 
 
 def gathered(ids):
-    """Count and hash of the ids that a worker took, as `step_line` wants their sums."""
+    """Returns count and hash of a worker's ids, to be summed for `step_line`."""
     return len(ids), hash_of(ids)

@@ -1,4 +1,4 @@
-"""Whose state counts when the members of a new generation meet. Pure functions of what they claim, the same on every member."""
+"""Decides whose state counts when members of a new generation meet. Pure functions of their claims."""
 from dataclasses import dataclass, field, fields
 from typing import Optional
 
@@ -10,22 +10,22 @@ BITS64 = 1 << 64
 
 @dataclass(frozen=True)
 class Claim:
-    """What a member brings: the state in its memory, and the furthest checkpoint that its folder has."""
-    holds: bool = False         # a state that counts, at `position` of `run`
+    """A member's claim: the state in its memory, and the furthest checkpoint in its folder."""
+    holds: bool = False         # a valid state, at `position` of `run`
     lived: bool = False         # this process was in an earlier generation of the job
-    begins_again: bool = False  # holds nothing, but its folder has the ledger of `run`
+    begins_again: bool = False  # has no state, but its folder has the ledger of `run`
     run: int = 0
     position: Position = NONE
     parameters: int = 0         # digests
     buffers: int = 0
     saved_run: int = 0
-    saved: Position = NONE      # of the furthest readable checkpoint; NONE without one
-    known: int = 0              # highest generation that the member or its folder names
-    gap: int = 0                # what it would add to the generation's number: others may have continued its state unseen
+    saved: Position = NONE      # position of the furthest readable checkpoint; NONE if there is none
+    known: int = 0              # highest generation known to the member or its folder
+    gap: int = 0                # added to the generation's number, in case others continued its state unseen
     refused: bool = False       # its disk refuses to read a checkpoint
 
     def numbers(self):
-        """As int64."""
+        """Returns the claim as int64 numbers."""
         flat = []
         for each in fields(self):
             value = getattr(self, each.name)
@@ -52,11 +52,11 @@ def claim_of(numbers):
 
 @dataclass(frozen=True)
 class Plan:
-    source: int                # rank whose state all continue from; where nobody holds one, who begins
+    source: int                # rank whose state all continue from; if there is no state, the rank that starts
     generation: int
-    needy: list = field(default_factory=list)   # ranks that are given the state, ascending
+    needy: list = field(default_factory=list)   # ranks that receive the state, ascending
     rivals: list = field(default_factory=list)  # ranks at the source's position with another state, the source first
-    nobody: bool = False       # nobody holds a state
+    nobody: bool = False       # no rank holds a state
 
 
 def find_source(claims) -> Optional[int]:
@@ -66,8 +66,8 @@ def find_source(claims) -> Optional[int]:
 
 
 def readers(claims):
-    """({ranks}, claim): who has to read a checkpoint above this claim, the furthest state's, before anybody decides; None if
-    nobody holds a state. No ranks if no checkpoint of its run lies above it."""
+    """Returns ({ranks}, claim): the ranks that must read a checkpoint above this claim, which is the furthest state's,
+    before a decision; None if there is no state. No ranks if no checkpoint of its run is further."""
     source = find_source(claims)
     if source is None:
         return {rank for rank, claim in enumerate(claims) if claim.saved != NONE}, None
@@ -77,8 +77,8 @@ def readers(claims):
 
 
 def decide(claims, number):
-    """The Plan. `number`: the one that the rendezvous gave this generation; it starts over with a new service, so that what
-    the members know counts too."""
+    """Returns the Plan. `number` is the rendezvous's number of this generation; it restarts with a new service, so the
+    members' own numbers count too."""
     source = find_source(claims)
     nobody = source is None
     if nobody:
@@ -87,19 +87,19 @@ def decide(claims, number):
     at_truth = [rank for rank, claim in enumerate(claims)
                 if not nobody and claim.holds and claim.position == truth.position]
     same = [rank for rank in at_truth if claims[rank].run == truth.run and claims[rank].parameters == truth.parameters]
-    # Buffers are what the program made of them outside of a step, too: those of the source count.
+    # A program can change buffers outside of a step, so the source's count.
     needy = [rank for rank, claim in enumerate(claims)
              if rank != source and (rank not in same or claim.buffers != truth.buffers)]
     rivals = [source] + [rank for rank in at_truth if rank not in same]
     known = max(max(claim.known, claim.position.generation, claim.saved.generation) for claim in claims)
-    # Branches that do not know of each other must not have the same number. One holder knows for all that there is no other.
+    # Branches unaware of each other need different numbers. One holder is enough to exclude another branch.
     gap = min(claims[rank].gap for rank in {source, *same})
     return Plan(source, max(number, known + 1) + gap, needy, rivals if len(rivals) > 1 else [], nobody)
 
 
 def discarded(first, truth):
-    """Returns the ranks whose live state is given up for `truth`, by the claims with which they came: another generation has gone
-    further. A step that one of them did not finish is not mentioned."""
+    """Returns the ranks whose state is given up for `truth`, by their initial claims, because another generation is
+    further. A step that such a rank did not finish is not mentioned."""
     def is_given_up(claim):
         return claim.run != truth.run or claim.position.generation != truth.position.generation
 

@@ -1,5 +1,5 @@
-"""A training run over torch.distributed that its workers hold together: whoever is left goes on in place, newcomers are
-handed the state, each sample is taken exactly once."""
+"""An elastic training run over torch.distributed: surviving workers continue in place, new ones receive the state, and
+each sample is taken exactly once."""
 import ctypes
 import hashlib
 import io
@@ -21,15 +21,15 @@ from mtrun.several_nodes import had_several_nodes, note_several_nodes
 from mtrun.torch import barrier, finish, interruptible, leave_group, regroup
 from mtrun.waits import await_call
 
-RECENT = 16       # lines of the ledger that each worker remembers for a writer that died before it wrote them
-EXIT_DIFFERS = 3  # two workers hold different states of one step: nobody can say whose counts
+RECENT = 16       # ledger lines that each worker keeps in case the writer dies before writing them
+EXIT_DIFFERS = 3  # two workers hold different states of one step; neither can be trusted
 MASK63 = (1 << 63) - 1
-MAX_GAP = 1 << 16  # random distance between the numbers of branches that do not know of each other
+MAX_GAP = 1 << 16  # random distance between the numbers of branches that are unaware of each other
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step that was applied. `loss`: mean over its samples, before the update."""
+    """An applied step. `loss`: mean over its samples, before the update."""
     step: int
     epoch: int
     loss: float
@@ -39,13 +39,13 @@ class Step:
 
 
 class Replica:
-    """What one worker holds of the run: `model`, `optimizer` and how far the `sampler` has come, the same on every worker
-    after every step. A step needs all workers of a generation and is applied when all their gradients are summed. When
-    workers meet, the truth is the furthest state (most steps; of as many the later generation's) that any of them holds or can
-    read from a checkpoint in its folder; all others are given that state.
+    """One worker's copy of the run: `model`, `optimizer` and the position of the `sampler`, identical on every worker
+    after every step. A step needs all workers of a generation and is applied after all their gradients are summed. When
+    workers meet, the furthest state (most steps; if equal, of the later generation) that any of them holds or can read
+    from a checkpoint in its folder wins; all others receive it.
 
-    `folder`: gets ledger and checkpoints, from the newest of which a run that starts again continues; one folder for all
-    nodes, or one on each. `more`: further objects with state_dict and load_state_dict by name (a schedule, say)."""
+    `folder`: gets ledger and checkpoints; a restarted run continues from the newest. One folder for all nodes, or one
+    on each. `more`: further objects with state_dict and load_state_dict, by name (a schedule, for example)."""
 
     def __init__(self, job, model, optimizer, sampler, folder=None, data="", backend=None, checkpoint_steps=0, more=None):
         self.job, self.model, self.optimizer, self.sampler = job, model, optimizer, sampler
@@ -56,23 +56,23 @@ class Replica:
         self._checkpoints = Checkpoints(folder) if folder else None
         self._folder = folder
         self._run, self._generation, self._lineage = secrets.token_hex(8), 0, Lineage()
-        self._begins_again = False  # a run of which the ledger is left, but no checkpoint
-        self._knows = False  # holds a state that counts: of a checkpoint, or of a generation that it was in
-        self._lived = False  # this process has held a state in an earlier generation
-        self._known = 0  # the last generation that was agreed on, begun or not
+        self._begins_again = False  # the ledger of a run exists, but no checkpoint
+        self._knows = False  # holds a valid state: from a checkpoint, or from a generation that it was in
+        self._lived = False  # this process held a state in an earlier generation
+        self._known = 0  # the last generation agreed on, begun or not
         self._may_be_behind = False  # others may have continued its state unseen, until a generation has begun
-        self._several_nodes = False  # at any time
+        self._several_nodes = False  # at any time so far
         self._recent, self._writes = [], False
-        self._votes_to_leave = False  # in the step that was summed last
+        self._votes_to_leave = False  # in the last summed step
         if folder:
             self._load_newest()
 
     # ---- the loop
     def steps(self, loss_of):
-        """Trains to the end of the sampler and yields a Step for each one. `loss_of(ids)`: the mean loss over these samples,
-        to be differentiated. Regroups, hands over and leaves as it must; a worker that was asked to go ends here, one whose
-        whole job was asked to go, or that waits for others then, saves and exits with 128 + signal. Without mtrun nobody
-        regroups: all stop so when one was asked to go, and Interrupted is raised where others are gone."""
+        """Trains to the end of the sampler and yields each Step. `loss_of(ids)` returns the mean loss over these
+        samples, to be differentiated. Regroups, hands over and leaves as required. A worker asked to leave ends here;
+        if its whole job was asked to, or it waits for others, it saves and exits with 128 + signal. Without mtrun there
+        is no regrouping: all stop if one is asked to leave, and Interrupted is raised if others are gone."""
         grouped, broke = False, None
         while True:
             try:
@@ -82,21 +82,21 @@ class Replica:
                 while not self.sampler.finished:
                     taken, leaving, regroups = self._step(loss_of)
                     yield taken
-                    self._save_if_due()  # with what the program has done to `more` behind its step
+                    self._save_if_due()  # includes the program's changes to `more` after its step
                     if leaving == taken.world_size or (leaving and not self.job.elastic):
                         self._save_for_all()
-                    # By its vote, as the others know it: who is asked since goes on, and says so in the next step.
+                    # Use the vote, as the others know it: a worker asked later continues and votes in the next step.
                     if leaving and self._votes_to_leave:
                         self.job.leave(f"after step {self.sampler.step}")
                         leave_group(self.job)
                         return
                     if leaving or regroups:
-                        raise Interrupted("workers leave or join")
+                        raise Interrupted("workers are leaving or joining")
                 if self._finish():
                     return
                 grouped = False
             except Interrupted as error:
-                # Only where it is raised: it keeps the step's tensors alive.
+                # Keep the error only if it is raised, because it keeps the step's tensors alive.
                 grouped, broke = False, None if self.job.elastic else error
             except Stopped:
                 self._stop_while_waiting()
@@ -105,24 +105,24 @@ class Replica:
                 return
 
     def _stop_while_waiting(self):
-        """No generation follows for this worker: what it holds may be the newest that there is. A spare of a job that is done
-        holds what nobody needs, and nobody renews its lease."""
+        """Saves the state, which may be the newest, because no generation follows for this worker. A spare of a
+        finished job does not save: its state is not needed, and its lease is not renewed."""
         if self._checkpoints and self._knows and not self.job.work_is_done:
             try:
                 self._save_unless_saved()
             except Interrupted as error:
-                print(f"mtrun: step {self.sampler.step} is not saved: {error}", file=sys.stderr)
+                print(f"mtrun: step {self.sampler.step} could not be saved: {error}", file=sys.stderr)
         leave_group(self.job)
         if self.job.leaves:
-            self.job.leave(f"asked to go after step {self.sampler.step}")
+            self.job.leave(f"asked to leave after step {self.sampler.step}")
             sys.exit(self.job.exit_status)
 
     def _finish(self):
-        """True when the job has ended; False when another generation begins first, which is to be taken part in."""
+        """Returns True if the job has ended; False if another generation begins first, which this worker must join."""
         if self._checkpoints and self._writes and not self.saved():
             self.save()
         with interruptible(self.job):
-            barrier(self.job)  # all is on the disk before anybody says so
+            barrier(self.job)  # all data are on the disk before any worker reports it
         return self.job.done(self.sampler.step)
 
     def _step(self, loss_of):
@@ -143,8 +143,8 @@ class Replica:
         return self._commit(all_ids, samples, hash, loss), leaving, regroups
 
     def _sum(self, loss, ids):
-        """Gradients in place; the sums of the losses' parts, of what was taken, of who wants to leave or regroup, and of what
-        buffers are to become. These come last: they are there on any worker only when the gradients' sums are whole on every one."""
+        """Sums the gradients in place, and the losses, sample counts, votes to leave or regroup, and new buffers. The
+        latter come last: if any worker has them, the gradients' sums are complete on every worker."""
         count, hash = gathered(ids)
         parameters = [p for p in self.model.parameters() if p.requires_grad]
         for p in parameters:
@@ -199,7 +199,7 @@ class Replica:
         self._several_nodes = self._several_nodes or here or noted
 
     def _share(self):
-        """Members compare how far they are, and those that are behind are given the furthest state."""
+        """Compares the members' progress; those that are behind receive the furthest state."""
         came = claims = self._claims()
         while (reading := readers(claims))[0]:
             ranks, truth = reading
@@ -209,13 +209,13 @@ class Replica:
         plan = decide(claims, self.job.number)
         if plan.rivals:
             print(f"mtrun: ranks {_text(plan.rivals)} hold different states after {claims[plan.source].position.steps} steps: "
-                  "nobody can say whose counts", file=sys.stderr)
+                  "the replicas diverged and none can be trusted, so the run stops", file=sys.stderr)
             sys.exit(EXIT_DIFFERS)
         refused = [rank for rank, claim in enumerate(claims) if claim.refused]
         if plan.nobody and refused:
-            raise self._refused() or OSError(f"rank {refused[0]} holds checkpoints that its disk refuses to read, "
-                                             "and nobody holds a state")
-        self._known = plan.generation  # others may begin it if this worker fails
+            raise self._refused() or OSError(f"rank {refused[0]} has checkpoints that its disk cannot read, "
+                                             "and no rank has a state")
+        self._known = plan.generation  # others can begin it even if this worker fails
         self._say_what_is_discarded(came, claims[plan.source])
         if self.job.rank == plan.source:
             if plan.nobody and self._checkpoints:
@@ -227,7 +227,7 @@ class Replica:
         self._lineage = self._lineage.enter(self._generation, self.sampler.step)
 
     def _claims(self):
-        """Those of all members, by rank."""
+        """Returns the claims of all members, by rank."""
         mine = torch.tensor(self._claim().numbers())
         all_of = [torch.zeros_like(mine) for _ in range(self.job.world_size)]
         await_call(self.job, lambda: dist.all_gather(all_of, mine))
@@ -264,7 +264,7 @@ class Replica:
                 "more": {name: each.state_dict() for name, each in self._more.items()}}
 
     def _restore(self, state):
-        """Unfit where it is not this program's: some of it may be in place then, and nothing can go on with that."""
+        """Restores a state. Unfit if it is another program's: it may be partly restored, so the run cannot continue."""
         try:
             self.model.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
@@ -272,8 +272,8 @@ class Replica:
                 each.load_state_dict(state["more"][name])
             self._run, self._generation, self._recent = state["run"], state["generation"], state.get("recent", [])
             self._lineage = lineage_of(state)
-            self.sampler.load_state_dict(state["sampler"])  # last: it says how far all the rest has come
-        except Exception as error:  # those of the program's own objects among them
+            self.sampler.load_state_dict(state["sampler"])  # last, because it marks everything before as restored
+        except Exception as error:  # including those of the program's own objects
             raise Unfit(error) from error
 
     def _give(self, ranks):
@@ -294,16 +294,16 @@ class Replica:
         try:
             self._restore(torch.load(io.BytesIO(data), weights_only=True, map_location="cpu"))
         except Unfit as error:
-            raise ValueError(f"what rank {source} gives is of another model or program ({error})") from error
+            raise ValueError(f"the state of rank {source} is from another model or program ({error})") from error
         self._knows = True
 
     # ---- checkpoints
     def saved(self):
-        """Whether the checkpoint of this very state is there."""
+        """Returns whether the checkpoint of exactly this state exists."""
         return self._checkpoints.has(self._run, self._position())
 
     def save(self, outside=False):
-        """`outside`: of a generation."""
+        """Saves a checkpoint. `outside`: the worker is outside of a generation."""
         self.job.hold(outside)
         self._ledger.sync()
         self._checkpoints.save(self._state(), lambda: self.job.hold(outside), alone=outside)
@@ -313,9 +313,9 @@ class Replica:
             self.save()
 
     def _save_unless_saved(self):
-        """Others who hold the state may be asked to go at the same time: the first to come saves it for all. Nothing is saved
-        where others have gone further without this worker, or have saved as much."""
-        self.job.hold(outside=True)  # first: who waits for its lease keeps nobody from the folder
+        """Saves unless another worker has: workers with the same state can be asked to leave together, and the first
+        one saves for all. Does nothing if others have gone further without this worker, or have saved as much."""
+        self.job.hold(outside=True)  # first, so that a wait for the lease does not block the folder
         with self._checkpoints.alone():
             saved, others = self._checkpoints.furthest(self._run), self._ledger.end()
             if saved and saved.position >= self._position():
@@ -326,7 +326,7 @@ class Replica:
             self.save(outside=True)
 
     def _save_for_all(self):
-        """The whole job was asked to go."""
+        """Saves, because the whole job was asked to leave."""
         if self._checkpoints and self._writes:
             self.save()
         with interruptible(self.job):
@@ -339,7 +339,7 @@ class Replica:
         return self._checkpoints.refused if self._checkpoints else None
 
     def _load_newest(self, *which):
-        """The furthest checkpoint. `which`: of a run, and above a position."""
+        """Loads the furthest checkpoint. `which`: of a run, and above a position."""
         if self._checkpoints.load_newest(self._restore, *which):
             self._knows = self._may_be_behind = True
         if not self._knows and (run := self._ledger.run()):
@@ -358,6 +358,6 @@ def _digest(tensors):
 
 
 def _bytes_of(tensor):
-    """A copy; tensor.numpy() would need NumPy, without which PyTorch can be installed."""
+    """Returns a copy. tensor.numpy() would need NumPy, which PyTorch can be installed without."""
     flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
     return ctypes.string_at(flat.data_ptr(), flat.numel()) if flat.numel() else b""

@@ -20,7 +20,7 @@ def fnv1a(name):
 
 
 class Permutation:
-    """Of the samples of one epoch: a Feistel network, walked until the number lies in [0, size)."""
+    """A permutation of one epoch's samples: a Feistel network, repeated until the number is in [0, size)."""
 
     def __init__(self, seed, size, epoch):
         key = splitmix((fnv1a("sampler") ^ splitmix(seed)) + epoch & MASK)
@@ -39,26 +39,26 @@ class Permutation:
 
 
 def digest(ids):
-    """SHA-256 over the ids, each as 8 bytes little-endian: how the ledger names the samples of a step."""
+    """Returns the SHA-256 over the ids (8 bytes each, little-endian), by which the ledger names a step's samples."""
     return hashlib.sha256(struct.pack(f"<{len(ids)}q", *ids)).hexdigest()
 
 
 def hash_of(ids):
-    """What the workers' sums over these ids come to, modulo 2^64."""
+    """Returns the sum of the ids' hashes modulo 2^64; the workers' values add up."""
     return sum(splitmix(i) for i in ids) & MASK
 
 
 class ElasticSampler:
-    """Which samples a worker takes for which step. A step consumes `global_batch` samples, in micro-batches of
-    `micro_batch`; worker w of W computes a contiguous range of the micro-batches. Neither depends on W, so the batch of a
-    step is the same with any number of workers, and each sample is taken once an epoch while workers come and go."""
+    """Assigns samples to workers for each step. A step consumes `global_batch` samples, in micro-batches of
+    `micro_batch`; worker w of W computes a contiguous range of the micro-batches. Neither depends on W, so a step's
+    batch is the same for any number of workers, and each sample is taken once per epoch while workers come and go."""
 
     def __init__(self, size, global_batch, micro_batch, epochs=1, seed=0, shuffle=True):
         for name, value in (("size", size), ("global_batch", global_batch), ("micro_batch", micro_batch), ("epochs", epochs)):
             if not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} is {value!r}, it has to be a whole number of at least 1")
+                raise ValueError(f"{name} is {value!r}, but must be a whole number of at least 1")
         if not isinstance(seed, int) or not 0 <= seed <= MASK:
-            raise ValueError(f"seed is {seed!r}, it has to be a whole number from 0 to 2^64 - 1")
+            raise ValueError(f"seed is {seed!r}, but must be a whole number from 0 to 2^64 - 1")
         self.size, self.global_batch, self.micro_batch = size, global_batch, micro_batch
         self.epochs, self.seed, self.shuffle = epochs, seed, shuffle
         self.step = 0  # finished steps
@@ -70,17 +70,17 @@ class ElasticSampler:
 
     @property
     def steps(self):
-        """Of the whole run."""
+        """Returns the steps of the whole run."""
         return self.epochs * self.steps_per_epoch
 
     @property
     def epoch(self):
-        """Of the next step, from 0."""
+        """Returns the epoch of the next step, from 0."""
         return self.step // self.steps_per_epoch
 
     @property
     def samples(self):
-        """Of the finished steps, all workers' together: the last step of an epoch may be a short one."""
+        """Returns the samples of all finished steps on all workers; the last step of an epoch can be short."""
         epochs, steps = divmod(self.step, self.steps_per_epoch)
         return epochs * self.size + steps * self.global_batch
 
@@ -89,7 +89,7 @@ class ElasticSampler:
         return self.step >= self.steps
 
     def ids(self):
-        """Of the next step, all workers' together."""
+        """Returns the ids of the next step on all workers."""
         begin = self.step % self.steps_per_epoch * self.global_batch
         positions = range(begin, min(begin + self.global_batch, self.size))
         if not self.shuffle:
@@ -99,8 +99,8 @@ class ElasticSampler:
         return [self._order[1][p] for p in positions]
 
     def micro_batches(self, rank, world_size):
-        """Lists of ids: what this worker computes for the next step, one pass each; none where the step has fewer
-        micro-batches than there are workers before it."""
+        """Returns lists of ids, one for each pass of this worker in the next step; none if the step has fewer
+        micro-batches than there are workers before this one."""
         if not 0 <= rank < world_size:
             raise ValueError(f"rank {rank} of {world_size} workers")
         ids = self.ids()
@@ -111,7 +111,7 @@ class ElasticSampler:
         return [batch for batch in batches if batch]  # a short last step leaves some empty
 
     def advance(self):
-        """The step is applied."""
+        """Counts the step as applied."""
         self.step += 1
 
     def state_dict(self):
@@ -119,10 +119,10 @@ class ElasticSampler:
                 "seed": self.seed, "shuffle": self.shuffle}
 
     def load_state_dict(self, state):
-        """ValueError where it is the state of another order."""
+        """Raises ValueError if the state belongs to another order."""
         mine = self.state_dict()
         other = sorted(name for name in mine if name != "step" and state.get(name) != mine[name])
         if other:
-            raise ValueError("the state is of another order of samples: " +
+            raise ValueError("the state is from another order of samples: " +
                              ", ".join(f"{name} {state.get(name)!r} instead of {mine[name]!r}" for name in other))
         self.step = int(state["step"])

@@ -1,5 +1,5 @@
-"""Whether the run of a folder has ever had several nodes: a file beside its checkpoints says so. Branches of such a run may
-begin apart from each other, each from the disk of its node."""
+"""Records in a file beside the checkpoints whether the run has ever had several nodes. Branches of such a run can begin
+independently, each from its own node's disk."""
 import contextlib
 import os
 
@@ -7,7 +7,7 @@ NAME = ".several_nodes"
 
 
 def note_several_nodes(folder):
-    """Best effort: a folder that takes no file takes no checkpoint either."""
+    """Writes the record, best effort: if the folder takes no file, it takes no checkpoint either."""
     with contextlib.suppress(OSError):
         os.makedirs(folder, exist_ok=True)
         os.close(os.open(os.path.join(folder, NAME), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))

@@ -1,5 +1,5 @@
-"""The TCP connections of a process group: neither PyTorch nor Gloo says which they are, and Gloo has no other way to end a
-wait for a peer that is silent."""
+"""Finds the TCP connections of a process group: neither PyTorch nor Gloo exposes them, and Gloo has no other way to end
+a wait for a silent peer."""
 import contextlib
 import os
 import socket
@@ -9,10 +9,10 @@ TCP_FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
 def connections():
-    """{(descriptor, inode)} of this process's TCP sockets, without those that listen: who accepts would try again for ever."""
+    """Returns {(descriptor, inode)} of all but the listening TCP sockets, whose owner would retry for ever."""
     found = set()
     for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):  # closed meanwhile
+        with contextlib.suppress(OSError):  # closed in the meantime
             status = os.fstat(int(name))
             if stat.S_ISSOCK(status.st_mode):
                 with duplicate(int(name)) as each:
@@ -23,12 +23,12 @@ def connections():
 
 
 def duplicate(descriptor):
-    """The socket of a descriptor, as one that may be closed."""
+    """Returns a socket on a duplicate of the descriptor, which can be closed."""
     return socket.socket(fileno=os.dup(descriptor))
 
 
 class NewConnections:
-    """Those that are made from here on until `complete`."""
+    """The connections made from now on until `complete`."""
 
     def __init__(self):
         self._before, self._made = connections(), None
@@ -37,11 +37,11 @@ class NewConnections:
         self._made = connections() - self._before
 
     def shut_down(self):
-        """Ends every wait on them. Any thread. Reads end and writes still succeed: Gloo (of PyTorch 2.11) queues a send whose
+        """Ends every wait on them, from any thread. Shuts down only reads: Gloo (of PyTorch 2.11) queues a send whose
         write fails with EPIPE and never wakes the sum that waits for it, while the end of the reads fails all sums."""
         made = connections() - self._before if self._made is None else self._made
         for descriptor, inode in made:
             with contextlib.suppress(OSError):
                 with duplicate(descriptor) as each:
-                    if os.fstat(each.fileno()).st_ino == inode:  # not another one's that has the number now
+                    if os.fstat(each.fileno()).st_ino == inode:  # the number has not been reused for another socket
                         each.shutdown(socket.SHUT_RD)

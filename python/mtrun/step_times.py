@@ -1,24 +1,24 @@
-"""Where the time of a worker's steps goes, for people who watch. Values; time is an argument."""
+"""Measures where the time of a worker's steps goes, for watching clients. Values; time is an argument."""
 
-EVERY = 2.0  # seconds, told at most so often
+EVERY = 2.0  # minimum seconds between reports
 LONGEST_WATCH = 60.0
 
 
 class StepTimes:
-    """Adds up what a generation's steps wait for. What precedes its first finished step belongs to no step."""
+    """Adds up the waits of a generation's steps. Time before its first finished step belongs to no step."""
 
     def __init__(self):
         self._told = None
         self.restart()
 
     def restart(self):
-        """A generation begins."""
+        """Starts a generation."""
         self._steps, self._begun = 0, False
-        self.data = self.exchange = 0.0  # seconds since the means were told last: for input, for other workers
+        self.data = self.exchange = 0.0  # seconds waiting for input and for other workers since the last report
 
     def finish(self, step, watched, now):
-        """`step` steps are finished. While somebody watches: the fields of what to tell now, the means of the steps since that
-        was done last; else None."""
+        """Records that `step` steps are finished. Returns the fields of a report, means over the steps since the last
+        one, if a client watches and one is due; else None."""
         self._steps += self._begun
         means = None
         if watched and self._steps and (self._told is None or now - self._told >= EVERY):
@@ -32,7 +32,7 @@ class StepTimes:
 
 
 def watch_seconds(message):
-    """For how long somebody watches, by the agent's message. ValueError where that is malformed."""
+    """Returns for how long a client watches, by the agent's message. ValueError if it is malformed."""
     seconds = message.get("seconds")
     if not isinstance(seconds, (int, float)):
         raise ValueError(f"the agent's watch is malformed: seconds is {seconds!r}")

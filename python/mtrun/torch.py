@@ -1,4 +1,4 @@
-"""torch.distributed in a job whose membership changes: process groups that are left and made again in the same process."""
+"""torch.distributed in a job with changing membership: process groups are left and remade in the same process."""
 import contextlib
 
 import torch
@@ -9,15 +9,16 @@ from mtrun.sockets import NewConnections
 from mtrun.torch_store import CONNECT_TIMEOUT, meet
 from mtrun.waits import await_call, await_work, is_gloo, release
 
-PATIENCE = 2.0           # seconds for the agent's word on why a collective failed; then it is said to be broken
-_connections = None      # of the group that there is, or that is being made
+PATIENCE = 2.0           # seconds to wait for the agent's explanation of a failed collective, before it is reported as
+                         # broken
+_connections = None      # of the current group, or of the one being made
 
 
 def regroup(job, backend=None):
-    """Leaves the process group that there is (its collectives are aborted), enters the job's next generation, and makes the
-    default process group of it, again and again until one connects. The first call makes the group of the generation that
-    the job is in already. Returns the Assignment. Raises mtrun.Stopped when no generation follows.
-    `backend`: as torch.distributed's; by default NCCL for CUDA tensors where there is a GPU, Gloo for those on a CPU."""
+    """Leaves the current process group (aborting its collectives), enters the job's next generation and makes its
+    default process group, and repeats until one connects. The first call makes the group of the job's current
+    generation. Returns the Assignment. Raises mtrun.Stopped if no generation follows. `backend`: as for
+    torch.distributed; by default NCCL for CUDA tensors if there is a GPU, Gloo for CPU tensors."""
     first = not dist.is_initialized() and not getattr(job, "_grouped", False)
     while True:
         leave_group(job)
@@ -36,7 +37,7 @@ def regroup(job, backend=None):
 
 
 def leave_group(job):
-    """Ends the default process group of this process, if there is one, without waiting for anybody."""
+    """Ends the default process group of this process, if there is one, without waiting for other members."""
     global _connections
     job.on_break(None)
     if dist.is_initialized():
@@ -49,12 +50,11 @@ def leave_group(job):
 
 @contextlib.contextmanager
 def interruptible(job):
-    """Around collectives: one that fails because the generation ended raises mtrun.Interrupted, and none begins after that
-    end. The end of the generation ends them at once; one that fails although nobody is lost is reported, so that everybody
-    regroups."""
+    """Wraps collectives. When the generation ends, running ones are aborted and raise mtrun.Interrupted, and no new one
+    begins. If one fails although no member is lost, it is reported, so that all members regroup."""
     try:
         with job.waits():
-            job.check()  # within `waits`: an end that comes after this is repeated for what begins now
+            job.check()  # within `waits`, so that an end after this check aborts the next wait too
             yield
     except RuntimeError as error:
         if isinstance(error, Interrupted) or not _of_a_collective(error):
@@ -67,8 +67,8 @@ def interruptible(job):
 
 
 def finish(job, work, tensor):
-    """Waits until the sum is in `tensor`; raises if it failed or its generation ended. NCCL's own wait has but put it into a
-    stream, and one that was aborted leaves any numbers and no error. Gloo's own wait may outlive the generation by minutes."""
+    """Waits until `tensor` has the sum; raises if that failed or the generation ended. NCCL's own wait only queues it
+    on a stream, and an aborted sum leaves arbitrary numbers. Gloo's can outlive the generation by minutes."""
     if is_gloo(tensor.device):
         await_work(job, work)
     else:
@@ -76,13 +76,13 @@ def finish(job, work, tensor):
     if tensor.is_cuda:
         torch.cuda.current_stream(tensor.device).synchronize()
     if job.over():
-        raise Interrupted("the generation ended within a sum")
+        raise Interrupted("the generation ended during an all-reduce")
     if error := _error_of(tensor.device):
-        raise dist.DistBackendError(f"a sum failed: {error}")
+        raise dist.DistBackendError(f"an all-reduce failed: {error}")
 
 
 def barrier(job):
-    """dist.barrier() that the end of the generation ends."""
+    """A dist.barrier() that ends with the generation."""
     if all(is_gloo(device) for device in dist.distributed_c10d._get_default_group()._device_types):
         await_call(job, dist.barrier)
     else:
@@ -90,7 +90,7 @@ def barrier(job):
 
 
 def _error_of(device):
-    """What has befallen this device's backend, as far as it says so."""
+    """Returns the error of this device's backend, if the backend reports it."""
     get_error = getattr(dist.distributed_c10d._get_default_group()._get_backend(device), "get_error", None)
     error = get_error() if get_error else None
     return None if error is None or error.name == "SUCCESS" else error.name
@@ -113,21 +113,21 @@ def _make_group(job, backend):
     else:
         serves = given.rank == 0 and not job.agent_serves
         store = dist.TCPStore(given.master_addr, given.master_port, given.world_size, serves, timeout=CONNECT_TIMEOUT)
-    # One that did not come to be keeps its number, which is part of the keys over which its members meet: those that have
-    # just begun count from 0.
+    # A group that failed to connect keeps its number, which is part of the keys through which members meet; new members
+    # count from 0.
     dist.distributed_c10d._world.group_count = 0
     _connections = NewConnections()
     dist.init_process_group(backend, store=store, rank=given.rank, world_size=given.world_size, timeout=CONNECT_TIMEOUT)
-    barrier(job)  # whoever is lost by now is found out here, not in the first step
+    barrier(job)  # detects lost members here, not in the first step
     _connections.complete()
 
 
 def _abort():
-    """Ends what waits in a collective, on this process alone. Any thread."""
+    """Ends this process's waits in collectives. Any thread."""
     with contextlib.suppress(Exception):
         group = dist.distributed_c10d._get_default_group()
         for device in group._device_types:
             group._get_backend(device).abort()
     if _connections:
-        _connections.shut_down()  # Gloo's abort does nothing: it would wait for a silent peer for minutes
+        _connections.shut_down()  # Gloo's abort has no effect: it would wait minutes for a silent peer
 

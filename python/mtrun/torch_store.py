@@ -1,5 +1,5 @@
-"""The store over which a generation's process group connects: whoever waits in it for a member that will not come is
-interrupted when the generation ends, instead of after torch.distributed's minutes."""
+"""The store through which a generation's process group connects. A wait for a member that will not come is interrupted
+when the generation ends, not after torch.distributed's minutes."""
 import contextlib
 import socket
 import threading
@@ -13,13 +13,13 @@ from mtrun.sockets import connections, duplicate
 
 CONNECT_TIMEOUT = timedelta(seconds=600)
 STORE_KEY = "mtrun/torch_store"
-TRY_SECONDS = 1.0             # of one try to reach rank 0's store
-LOST_SECONDS = 2.0            # for the agent's word on why the store is gone
-LOOK_SECONDS = (0.001, 0.05)  # between two looks for a key: at first, and at most
+TRY_SECONDS = 1.0             # per attempt to reach rank 0's store
+LOST_SECONDS = 2.0            # to wait for the agent's explanation of a lost store
+LOOK_SECONDS = (0.001, 0.05)  # between two polls for a key: at first, and at most
 
 
 class GenerationStore(dist.Store):
-    """`store`, whose waits raise Interrupted when the generation ends."""
+    """Wraps `store`; its waits raise Interrupted if the generation ends."""
 
     def __init__(self, job, store):
         super().__init__()
@@ -29,7 +29,7 @@ class GenerationStore(dist.Store):
         deadline, pause = time.monotonic() + timeout.total_seconds(), LOOK_SECONDS[0]
         while not self._checked(keys):
             if self._job.wait_until_over(pause):
-                raise Interrupted(f"the generation ended before {', '.join(keys)} came")
+                raise Interrupted(f"the generation ended before {', '.join(keys)} arrived")
             if time.monotonic() >= deadline:
                 raise dist.DistStoreError(f"no {', '.join(keys)} within {timeout}")
             pause = min(2 * pause, LOOK_SECONDS[1])
@@ -37,7 +37,7 @@ class GenerationStore(dist.Store):
     def _checked(self, keys):
         try:
             return self._store.check(keys)
-        except RuntimeError:  # its connection was cut, or rank 0 is lost and that is about to be told
+        except RuntimeError:  # its connection was cut, or rank 0 is lost and the agent will report that soon
             if self._job.wait_until_over(LOST_SECONDS):
                 return False
             raise
@@ -64,13 +64,13 @@ class GenerationStore(dist.Store):
     def num_keys(self):
         return self._store.num_keys()
 
-    # The names by which C++ calls them, another store around this one for example.
+    # The names by which C++ calls them, for example from a store that wraps this one.
     deleteKey, getNumKeys = delete_key, num_keys
 
 
 def meet(job, abort):
-    """A store of the entered generation, in rank 0's process; its port comes through the job's own key-value space. When the
-    generation ends, this process's connections to it are cut and `abort` is called."""
+    """Returns a store of the entered generation in rank 0's process, whose port is published in the job's own key-value
+    space. When the generation ends, this process's connections to it are cut and `abort` is called."""
     given = job.assignment
     if given.rank == 0:
         store = _listen(job, given)
@@ -84,7 +84,7 @@ def meet(job, abort):
 
 
 def _cut(address, port, abort):
-    """Who waits for an answer from a store that is silent hears nothing of its timeout either."""
+    """Cuts connections, because a wait for a silent store does not even respect its timeout."""
     try:
         addresses = {info[4][0] for info in socket.getaddrinfo(address, port)}
     except OSError:
@@ -109,11 +109,11 @@ def _listen(job, given):
 
 
 def _reach(job, address, port):
-    """The store of rank 0, once it answers. TCPStore tries for minutes, and waits for an answer for ever: it does so on a
-    thread, which is given up when the generation ends."""
+    """Returns the store of rank 0 once it answers. TCPStore retries for minutes and waits for an answer for ever, so it
+    does that on a thread, which is abandoned if the generation ends."""
     while True:
         try:
-            socket.create_connection((address, port), TRY_SECONDS).close()  # TCPStore says much where nobody listens
+            socket.create_connection((address, port), TRY_SECONDS).close()  # TCPStore logs much if nothing is listening
             break
         except OSError as error:
             if job.wait_until_over(LOOK_SECONDS[1]):

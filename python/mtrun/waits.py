@@ -1,6 +1,6 @@
-"""Waits for collectives that Gloo may never end. Gloo (of PyTorch 2.11) loses sight of a send that it had to queue when its
-connection breaks: the sum that waits for it does so for the timeout of its group, and nothing ends it before. So this
-process stops waiting for a collective that outlives its generation, and keeps the group whose clean-up would wait for it."""
+"""Waits for collectives that Gloo may never end. Gloo (of PyTorch 2.11) loses a send that it had to queue when its
+connection breaks; the sum then waits until its group's timeout. So this process stops waiting for a collective that
+outlives its generation, and keeps its group, whose clean-up would wait for it."""
 import ctypes
 import threading
 import time
@@ -10,14 +10,14 @@ import torch.distributed as dist
 
 from mtrun.job import Interrupted
 
-SLICE_SECONDS = 0.25    # between two looks whether the generation is over
-ABANDON_SECONDS = 1.0   # a collective that an abort ends has ended by then
+SLICE_SECONDS = 0.25    # between two checks whether the generation is over
+ABANDON_SECONDS = 1.0   # time within which an abort ends a collective
 
-_abandoned = False      # something still waits in the group that there is
+_abandoned = False      # a wait in the current group was abandoned
 
 
 def await_work(job, work):
-    """work.wait() of one of Gloo's. Raises what it raises; Interrupted if it outlives its generation."""
+    """Calls a Gloo work.wait(). Raises its errors; Interrupted if it outlives its generation."""
     deadline = _Deadline(job)
     while True:
         try:
@@ -30,7 +30,7 @@ def await_work(job, work):
 
 
 def await_call(job, call):
-    """The result of call(), which blocks in a collective. Raises what it raises; Interrupted if it outlives its generation."""
+    """Returns the result of call(), which blocks in a collective. Raises Interrupted if it outlives its generation."""
     calling, deadline = _Calling(call), _Deadline(job)
     calling.start()
     while calling.is_alive():
@@ -43,7 +43,7 @@ def await_call(job, call):
 
 
 def release(group):
-    """`group` is about to be destroyed: it is kept for ever if something still waits in it."""
+    """Releases `group` before it is destroyed; keeps it for ever if a wait in it was abandoned."""
     global _abandoned
     if _abandoned:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
@@ -52,7 +52,7 @@ def release(group):
 
 class _Deadline:
     def __init__(self, job):
-        self._job, self._over = job, None  # since when this worker knows
+        self._job, self._over = job, None  # when this worker first saw the end
 
     def check(self):
         """Raises Interrupted some time after the end of the generation."""

@@ -33,7 +33,7 @@ constexpr int kAcceptedATurn = 64;
 constexpr auto kPauseWithoutFiles = std::chrono::milliseconds(100);
 constexpr Duration kComplaintPause = std::chrono::seconds(1);
 
-/// Each costs two descriptors until it is known: at most half of all there are.
+/// Each unknown connection costs two descriptors: they get at most half of all.
 UnknownConnections::Limits LimitsHere() { return {.most = std::clamp<size_t>(FileLimit() / 4, 64, 16384)}; }
 
 class AsioAcceptor final : public Acceptor {
@@ -46,9 +46,9 @@ class AsioAcceptor final : public Acceptor {
 
   int port() const override { return port_; }
 
-  void Begin(Receiver receiver, Strangers strangers) override {
+  void Begin(Receiver receiver, ForeignConnections foreign_connections) override {
     receiver_ = std::move(receiver);
-    strangers_ = std::move(strangers);
+    foreign_connections_ = std::move(foreign_connections);
     for (Listener& listener : listeners_) AwaitConnections(listener);
     thread_ = std::thread([this] { loop_.run(); });
   }
@@ -76,7 +76,7 @@ class AsioAcceptor final : public Acceptor {
     listener.socket.async_wait(stream_descriptor::wait_read, [this, &listener](std::error_code error) {
       if (error) return;
       if (AcceptSome(listener.socket.native_handle())) return AwaitConnections(listener);
-      // A connection that cannot be accepted keeps the socket readable: without a pause the loop would spin.
+      // A connection that cannot be accepted keeps the socket readable: the loop would spin without a pause.
       listener.pause.expires_after(kPauseWithoutFiles);
       listener.pause.async_wait([this, &listener](std::error_code stopped) {
         if (!stopped) AwaitConnections(listener);
@@ -84,7 +84,7 @@ class AsioAcceptor final : public Acceptor {
     });
   }
 
-  /// False where this process has no descriptor left.
+  /// Returns false if this process has no descriptor left.
   bool AcceptSome(int listener) {
     for (int i = 0; i < kAcceptedATurn; ++i) {
       sockaddr_storage address = {};
@@ -96,7 +96,7 @@ class AsioAcceptor final : public Acceptor {
       UniqueFd watched(fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
       if (!watched.valid()) return false;
       const uint64_t id = Watch(std::move(watched), PeerOf(address));
-      if (strangers_) {
+      if (foreign_connections_) {
         AwaitFirstByte(id, listener, std::move(socket));
       } else {
         HandOver(listener, std::move(socket));
@@ -105,7 +105,7 @@ class AsioAcceptor final : public Acceptor {
     return true;
   }
 
-  /// Bounded as all that are unknown: one that is cut ends here too.
+  /// Counted like all unknown connections: one that is closed ends here too.
   void AwaitFirstByte(uint64_t id, int listener, UniqueFd socket) {
     const auto waiting = std::make_shared<stream_descriptor>(loop_, socket.Release());
     waiting->async_wait(stream_descriptor::wait_read, [this, id, listener, waiting](std::error_code error) {
@@ -116,7 +116,7 @@ class AsioAcceptor final : public Acceptor {
         return HandOver(listener, std::move(fd));
       watched_.erase(id);
       unknown_.Remove(id);
-      strangers_(std::move(fd));
+      foreign_connections_(std::move(fd));
     });
   }
 
@@ -132,7 +132,7 @@ class AsioAcceptor final : public Acceptor {
   uint64_t Watch(UniqueFd socket, const std::string& peer) {
     const uint64_t id = ++last_id_;
     if (const auto oldest = unknown_.Add(id, peer, MonotonicNow()))
-      Cut(*oldest, "too many are open from there that have not shown the cluster's token");
+      Cut(*oldest, "too many connections from there have not shown the cluster's token");
     auto& watched = watched_.emplace(id, stream_descriptor(loop_, socket.Release())).first->second;
     watched.async_wait(stream_descriptor::wait_error, [this, id](std::error_code error) {
       if (!error) OnGone(id);
@@ -146,12 +146,13 @@ class AsioAcceptor final : public Acceptor {
     const bool spoke = watched != watched_.end() && HasSaidSomething(watched->second.native_handle());
     watched_.erase(id);
     const std::optional<std::string> peer = unknown_.Remove(id);
-    if (peer && spoke) Complain(*peer, "it has not shown this cluster's token (another one, or no mtrun)");
+    if (peer && spoke)
+      Complain(*peer, "it has not shown this cluster's token (it has another one, or is not an mtrun)");
   }
 
   void Cut(uint64_t id, const char* why) {
     if (const auto watched = watched_.find(id); watched != watched_.end()) {
-      shutdown(watched->second.native_handle(), SHUT_RDWR);  // gRPC's descriptor is another of this socket
+      shutdown(watched->second.native_handle(), SHUT_RDWR);  // gRPC has another descriptor of this socket
       watched_.erase(watched);
     }
     if (const std::optional<std::string> peer = unknown_.Remove(id)) Complain(*peer, why);
@@ -182,16 +183,16 @@ class AsioAcceptor final : public Acceptor {
   const int port_;
   const bool quiet_;
   Receiver receiver_;
-  Strangers strangers_;
-  std::thread thread_;  // the only one that touches what follows, once it runs
+  ForeignConnections foreign_connections_;
+  std::thread thread_;  // after its start, the only thread that uses what follows
   asio::io_context loop_{1};
   std::list<Listener> listeners_;
   UnknownConnections unknown_;
-  std::map<uint64_t, stream_descriptor> watched_;  // descriptors of our own of the unknown ones
+  std::map<uint64_t, stream_descriptor> watched_;  // our own descriptors of unknown connections
   uint64_t last_id_ = 0;
   asio::steady_timer deadline_;
   TimePoint next_complaint_;
-  int turned_away_ = 0;  // since the last complaint
+  int turned_away_ = 0;  // since the last log line
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// The listening sockets of a service. It accepts connections, hands them to gRPC and cuts those that do not
-// show the cluster's token in time or are too many (unknown_connections.h): whoever reaches the port can open
-// connections, and each one costs a descriptor until gRPC has read its certificate. It says whom it has
-// turned away, once a second at most.
+// The listening sockets of a service. It accepts connections, hands them to gRPC, and closes those that do
+// not show the cluster's token in time or are too many (unknown_connections.h). Any peer that reaches the
+// port can open connections, and each costs a descriptor until gRPC has read its certificate. It logs refused
+// peers at most once a second.
 #pragma once
 
 #include <grpcpp/server_builder.h>
@@ -22,19 +22,19 @@ class Acceptor {
  public:
   using Receiver = std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>;
 
-  using Strangers = std::function<void(UniqueFd)>;
+  using ForeignConnections = std::function<void(UniqueFd)>;
 
-  /// One socket an address and all on one port. kAlreadyExists where one cannot be bound. `quiet`: nobody
-  /// shows a token here, and who leaves without a call is no news.
+  /// Opens one socket per address, all on one port. Returns kAlreadyExists if one cannot be bound. `quiet`:
+  /// no token is used, so connections that close without a call are not logged.
   static absl::StatusOr<std::unique_ptr<Acceptor>> Listen(const std::vector<Endpoint>& addresses, bool quiet);
   virtual ~Acceptor() = default;
   virtual int port() const = 0;
-  /// Connections that have come since Listen go to `receiver` too, whose server has started. Those that begin
-  /// with a zero byte, as neither TLS nor HTTP/2 does, go to `strangers` where there is one, unread.
-  virtual void Begin(Receiver receiver, Strangers strangers) = 0;
-  /// Listens no more; connections that gRPC has go on. Before that server goes.
+  /// Passes connections, including those since Listen, to `receiver`, whose server has started. Those that
+  /// begin with a zero byte, as neither TLS nor HTTP/2 does, go unread to `foreign_connections` if it is set.
+  virtual void Begin(Receiver receiver, ForeignConnections foreign_connections) = 0;
+  /// Stops listening; connections that gRPC has continue. Call it before that server is destroyed.
   virtual void Stop() = 0;
-  /// A call has come over the connection of this peer, as gRPC names it. Any thread, at any time.
+  /// Notes that a call has come over the connection of this peer, as gRPC names it. Any thread, at any time.
   virtual void OnCall(std::string_view peer) = 0;
 };
 

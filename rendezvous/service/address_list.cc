@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/link_zone.h"
 
 namespace mtrun::rendezvous {
 
@@ -14,8 +15,8 @@ AddressList Resolve(const Endpoint& endpoint, int flags) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags;
   addrinfo* found = nullptr;
-  if (getaddrinfo(endpoint.host.c_str(), absl::StrCat(endpoint.port).c_str(), &hints, &found) != 0)
-    found = nullptr;
+  const std::string host = WithZone(endpoint.host, LinkZone());
+  if (getaddrinfo(host.c_str(), absl::StrCat(endpoint.port).c_str(), &hints, &found) != 0) found = nullptr;
   return AddressList(found, &freeaddrinfo);
 }
 

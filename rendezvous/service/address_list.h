@@ -1,4 +1,4 @@
-// The addresses of an endpoint as connect(2) takes them. Any thread.
+// The addresses of an endpoint in the form of connect(2). Any thread.
 #pragma once
 
 #include <netdb.h>
@@ -12,18 +12,18 @@ namespace mtrun::rendezvous {
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-/// Null when there is none. A name blocks for as long as the system's resolver does, unless `flags` has
+/// Returns null if there is none. A name blocks for as long as the system's resolver does, unless `flags` has
 /// AI_NUMERICHOST.
 AddressList Resolve(const Endpoint& endpoint, int flags = 0);
 
-/// Whether this machine has an IPv6 address, beside those that each interface gives itself: these are there
-/// also where the network has IPv4 alone. True where nobody can say.
+/// True if this machine has an IPv6 address other than the ones that each interface assigns itself, which
+/// exist even in IPv4 networks. True if that cannot be determined.
 bool HasIpv6();
 
-/// socket(2) or connect(2) has given `error` for `address` at once, and this machine will never be able to
-/// ask it: it has no sockets of that family, or no IPv6 at all. Such an address neither proves anything nor
-/// keeps the others from doing so. A route that is missing otherwise may be back a moment later (a lease of
-/// DHCP is over), and nobody knows what the host would have said.
+/// True if socket(2) or connect(2) failed at once with `error` for `address` and this machine can never reach
+/// it: it has no sockets of that family, or no IPv6 at all. That proves nothing about the host, and must not
+/// keep other addresses from proving it. A route that is missing otherwise may be back soon (a DHCP lease is
+/// over), so then the host's answer is unknown.
 bool CannotBeAsked(const addrinfo& address, int error, const std::function<bool()>& has_ipv6 = HasIpv6);
 
 }  // namespace mtrun::rendezvous

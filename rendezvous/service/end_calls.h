@@ -1,5 +1,5 @@
-// Questions for the end: who looks now and then (mtrun --status --watch, --logs --follow) would miss it where
-// the service ends with its job. Each is answered once. Loop thread only.
+// Requests that wait for the end of all jobs: clients that poll (mtrun --status --watch, --logs --follow)
+// would miss it if the service ends with its job. Each is answered once. Loop thread only.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,12 @@ class EndCalls {
  public:
   static constexpr size_t kMost = 64;
   struct Call {
-    std::function<bool()> cancelled;       // nobody waits for it any more
-    std::function<void(bool ended)> done;  // false: not here
+    std::function<bool()> cancelled;       // true if the client does not wait any more
+    std::function<void(bool ended)> done;  // false: there was no end
   };
 
   bool empty() const { return calls_.empty(); }
-  /// Answered at once with false when too many wait, or after Close.
+  /// Answers at once with false if too many wait, or after Close.
   void Add(Call call);
   /// All jobs here have ended.
   void OnEnded() { Answer(true); }

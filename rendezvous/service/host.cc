@@ -6,7 +6,7 @@
 #include "base/endpoint.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
-#include "rendezvous/status_client.h"
+#include "rendezvous/client/status_client.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -19,8 +19,10 @@ class RunningHost final : public Host {
       : service_(std::move(service)), endpoint_(std::move(endpoint)), reason_(std::move(reason)) {}
   std::string endpoint() const override { return endpoint_; }
   std::string reason() const override { return reason_; }
-  std::vector<std::string> Untold() override { return service_->Untold(); }
-  void Learn(const std::string& job_id, const Assignment& last) override { service_->Learn(job_id, last); }
+  std::vector<std::string> NodesWithoutOutcome() override { return service_->NodesWithoutOutcome(); }
+  void AdoptMembership(const std::string& job_id, const Assignment& last) override {
+    service_->AdoptMembership(job_id, last);
+  }
 
  private:
   const std::unique_ptr<Service> service_;
@@ -44,13 +46,14 @@ absl::StatusOr<std::unique_ptr<Host>> StartStandby(const HostOptions& options, c
   ServiceOptions service_options = OptionsOf(options);
   service_options.standby_address = address;
   service_options.evict_host = options.evict_host;
+  const bool here_alone = IsLoopback(address) && !options.all_addresses;
   const auto start = [&](int port) {
-    service_options.listen = ToText({IsLoopback(address) ? address : "::", port});
+    service_options.listen = ToText({here_alone ? address : "::", port});
     return Service::Start(service_options);
   };
   MT_ASSIGN_OR_RETURN(std::unique_ptr<Service> service, OpenWithin(options.ports, RandomBits(), start));
   const std::string text = ToText({address, service->port()});
-  return std::make_unique<RunningHost>(std::move(service), text, "it stands by");
+  return std::make_unique<RunningHost>(std::move(service), text, "this node is a standby");
 }
 
 absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
@@ -63,12 +66,18 @@ absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
                                                    "because other nodes could not know the port"));
   }
   ServiceOptions service_options = OptionsOf(options);
-  service_options.listen = ToText({local ? endpoint.host : "::", endpoint.port});
+  service_options.listen = ToText({local && !options.all_addresses ? endpoint.host : "::", endpoint.port});
   service_options.own_job = options.job_id;
-  service_options.state_folder = options.state_folder;
+  // A service on a free port has no successor: the next one at port 0 belongs to another job.
+  if (endpoint.port != 0) service_options.state_folder = options.state_folder;
   service_options.state_host = options.state_host;
-  service_options.strangers = options.strangers;
+  service_options.foreign_connections = options.foreign_connections;
   absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(service_options);
+  if (absl::IsAlreadyExists(service.status()) && local && options.all_addresses) {
+    // Another program may have the port at another address.
+    service_options.listen = ToText(endpoint);
+    service = Service::Start(service_options);
+  }
   if (absl::IsAlreadyExists(service.status())) {
     if (options.is_host != true && endpoint.port != 0)
       return nullptr;  // another agent of this machine serves, or the port is not ours
@@ -79,9 +88,9 @@ absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
   endpoint.port = (*service)->port();
   const std::string text = ToText(endpoint);
   if (options.is_host == true)
-    return std::make_unique<RunningHost>(*std::move(service), text, "it was told to (is_host)");
-  const std::string reason = absl::StrCat(text, " leads to this agent");
-  // Loopback leads nowhere else; any other name is proved by reading our own id back through it.
+    return std::make_unique<RunningHost>(*std::move(service), text, "is_host is set");
+  const std::string reason = absl::StrCat(text, " is an address of this node");
+  // Loopback leads nowhere else. Any other name is verified by reading our own id back through it.
   if (!local) {
     const absl::StatusOr<uint64_t> answer =
         ReadServiceId(text, options.insecure, options.token, kProbePatience);

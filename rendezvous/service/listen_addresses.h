@@ -1,4 +1,4 @@
-// Which addresses the service listens on: where only this machine is meant, those that only it reaches.
+// The addresses on which the service listens: if only this machine is meant, those that only it reaches.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,13 @@
 
 namespace mtrun::rendezvous {
 
-/// `listen` itself. Where that is on loopback all its addresses, IPv4 first, without those that are not
-/// `is_own`; only one where port 0 asks for any free port: what was judged is bound, not a name that may lead
-/// elsewhere a moment later. kInvalidArgument where none is left. Pure but for the two functions it is given.
+/// Returns `listen` itself, or, if that is on loopback, all its addresses that satisfy `is_own`, IPv4 first;
+/// only one if port 0 asks for any free port. The checked addresses are bound, because a name may resolve
+/// differently a moment later. kInvalidArgument if none is left. Pure except for the functions passed.
 absl::StatusOr<std::vector<Endpoint>> ListenAddresses(const Endpoint& listen, const Resolver& resolve,
                                                       const std::function<bool(const std::string&)>& is_own);
 
-/// Whether a socket can be bound to this numeric address: a machine may name ::1 in its hosts file and have
+/// True if a socket can be bound to this numeric address: a machine may name ::1 in its hosts file and have
 /// no IPv6.
 bool IsOwn(const std::string& address);
 

@@ -15,7 +15,7 @@
 namespace mtrun::rendezvous {
 namespace {
 
-constexpr unsigned kUserTimeoutMs = 5000;  // as gRPC's keepalive: a peer that acknowledges nothing is gone
+constexpr unsigned kUserTimeoutMs = 5000;  // like gRPC's keepalive: a peer that acknowledges nothing is gone
 
 absl::Status CannotListen(const Endpoint& endpoint) {
   return absl::AlreadyExistsError(absl::StrCat("cannot listen on ", ToText(endpoint),

@@ -1,4 +1,4 @@
-// TCP sockets that listen.
+// Listening TCP sockets.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace mtrun::rendezvous {
 
-/// A socket that listens for each address that `addresses` lead to, on one port (of port 0 any free one);
-/// "::" is every address of the machine, also where it has no IPv6. Not blocking, not inherited by programs.
-/// kAlreadyExists where the port is in use or an address not this machine's.
+/// Returns a listening socket for each address of `addresses`, all on one port (any free one for port 0).
+/// "::" is every address of the machine, even if it has no IPv6. Not blocking, not inherited by programs.
+/// Returns kAlreadyExists if the port is in use or an address is not this machine's.
 absl::StatusOr<std::vector<UniqueFd>> ListenAt(const std::vector<Endpoint>& addresses);
 
 int PortOf(const UniqueFd& socket);

@@ -7,7 +7,7 @@
 
 namespace mtrun::rendezvous {
 
-// Answers to questions of a service that was here before must not fit.
+// Random, so that answers to requests of an earlier service do not match.
 LogCalls::LogCalls(asio::io_context& loop) : loop_(loop), last_id_(static_cast<int64_t>(RandomBits() >> 2)) {}
 
 std::optional<int64_t> LogCalls::Add(const std::string& node_id, const std::string& name, Done done) {

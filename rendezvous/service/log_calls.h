@@ -1,4 +1,4 @@
-// Questions for a worker's log that wait for the answer of its agent: each is answered once, in time. Loop
+// Requests for a worker's log that wait for the answer of its agent: each is answered once, in time. Loop
 // thread only.
 #pragma once
 
@@ -12,24 +12,24 @@
 #include <string>
 
 #include "base/clock.h"
-#include "rendezvous/log_call.h"
+#include "rendezvous/wire/log_call.h"
 
 namespace mtrun::rendezvous {
 
 class LogCalls {
  public:
   static constexpr size_t kMost = 16;
-  /// Less than somebody who asks waits (unary_call.h).
+  /// Shorter than the client's own wait (unary_call.h).
   static constexpr Duration kPatience = std::chrono::seconds(4);
   using Done = std::function<void(LogPart)>;
 
   explicit LogCalls(asio::io_context& loop);
 
-  /// A question for that node, called `name`; nothing when too many wait, or after Close.
+  /// Adds a request to that node, called `name`. Returns its id, or nothing if too many wait, or after Close.
   std::optional<int64_t> Add(const std::string& node_id, const std::string& name, Done done);
-  /// Of another node, or to a question that waits no more, it changes nothing.
+  /// Ignored if it comes from another node or answers a request that does not wait any more.
   void OnAnswer(const std::string& node_id, LogPart part);
-  /// The service ends: all that wait hear so.
+  /// The service ends: answers all that wait with an error.
   void Close();
 
  private:

@@ -1,12 +1,12 @@
 #include "rendezvous/service/measure_call.h"
 
-#include "rendezvous/measure_client.h"
+#include "rendezvous/client/measure_client.h"
 
 namespace mtrun::rendezvous {
 namespace {
 
 grpc::Status Busy() {
-  return {grpc::StatusCode::RESOURCE_EXHAUSTED, "somebody else measures at the moment: try again"};
+  return {grpc::StatusCode::RESOURCE_EXHAUSTED, "another client is measuring: try again"};
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ MeasureCall::MeasureCall(MeasureSlot& slot, wire::MeasureReply& reply)
   }
 }
 
-/// Whoever has its answer may come again.
+/// A client that has its answer may come again.
 void MeasureCall::End(const grpc::Status& status) {
   slot_.Give(begun_);
   Finish(status);
@@ -44,14 +44,14 @@ void MeasureCall::OnReadDone(bool ok) {
     return End(grpc::Status::OK);
   }
   bytes_ += static_cast<int64_t>(part_.noise().size());
-  if (bytes_ > kMostMeasuredBytes)
-    return End({grpc::StatusCode::OUT_OF_RANGE, "that is more than a measurement needs"});
+  if (bytes_ > kMaxMeasuredBytes)
+    return End({grpc::StatusCode::OUT_OF_RANGE, "more bytes than a measurement needs"});
   if (!slot_.IsOf(begun_)) return End(Busy());
   StartRead(&part_);
 }
 
 void MeasureCall::OnDone() {
-  slot_.Give(begun_);  // of one that was cancelled
+  slot_.Give(begun_);  // for a cancelled call
   delete this;
 }
 

@@ -1,4 +1,4 @@
-// Takes what somebody sends to learn how fast the way here is, and throws it away: rendezvous/measure_client.
+// Takes and discards bytes of a client that measures the speed of its connection: rendezvous/measure_client.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -7,26 +7,26 @@
 #include <cstdint>
 
 #include "base/clock.h"
-#include "rendezvous/rendezvous.grpc.pb.h"
+#include "rendezvous/wire/rendezvous.grpc.pb.h"
 
 namespace mtrun::rendezvous {
 
-/// One measures at a time: two would measure each other, and the service has other work. Thread-safe.
+/// Admits one measuring client at a time: two would affect each other and the service. Thread-safe.
 class MeasureSlot {
  public:
-  /// After so long a caller that has not ended may be followed by the next one.
+  /// After this time, a client that has not ended can be replaced by the next one.
   static constexpr Duration kLongest = std::chrono::seconds(10);
 
-  /// Whether the caller that comes at `now` has it.
+  /// Returns true if a client that comes at `now` is admitted.
   bool Take(TimePoint now);
   bool IsOf(TimePoint taken) const { return taken_ == taken.time_since_epoch().count(); }
   void Give(TimePoint taken);
 
  private:
-  std::atomic<int64_t> taken_{0};  // when; 0: nobody has it
+  std::atomic<int64_t> taken_{0};  // time of the last admission; 0: none in progress
 };
 
-/// gRPC calls it, one method at a time; it ends itself.
+/// Called by gRPC, one method at a time; destroys itself.
 class MeasureCall final : public grpc::ServerReadReactor<wire::MeasurePart> {
  public:
   /// `slot` must outlive it.

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "rendezvous/codec.h"
-#include "rendezvous/rendezvous.pb.h"
+#include "rendezvous/wire/codec.h"
+#include "rendezvous/wire/rendezvous.pb.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -15,7 +15,7 @@ using google::protobuf::io::CodedOutputStream;
 
 constexpr uint32_t kVarint = 0, kBytes = 2;  // wire types
 
-/// A field's number and type, and its value or its length.
+/// Writes a field's number and type, and its value or its length.
 uint8_t* WriteField(int number, uint32_t type, uint64_t value, uint8_t* to) {
   to = CodedOutputStream::WriteTagToArray(static_cast<uint32_t>(number) << 3 | type, to);
   return CodedOutputStream::WriteVarint64ToArray(value, to);
@@ -46,7 +46,7 @@ grpc::ByteBuffer ToBytes(uint64_t acknowledged, uint64_t sequence, const Encoded
 }
 
 EncodedEvent EventEncoder::Encode(const ServiceEvent& event) {
-  // What one node alone hears, and may be large.
+  // Events for one node alone, which may be large.
   const bool is_own = std::holds_alternative<StoreReply>(event) || std::holds_alternative<LogRequest>(event);
   if (is_own) return EncodeAnew(event);
   if (!last_ || *last_ != event) {

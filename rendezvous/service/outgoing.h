@@ -1,6 +1,6 @@
-// What the service sends, as bytes. An event is encoded once, and all agents that are told the same share its
-// bytes down to the sockets: a membership grows with the agents, and so does the number of those who get it.
-// Pure; any thread.
+// Messages of the service as bytes. An event is encoded once, and all agents that get the same one share its
+// bytes down to the sockets: the size of a membership grows with the agents, and so does the number of its
+// receivers. Pure; any thread.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "rendezvous/types.h"
+#include "rendezvous/wire/types.h"
 
 namespace mtrun::rendezvous {
 
@@ -20,19 +20,19 @@ class ServiceMessage;
 /// An encoded wire::ServiceEvent without its number. A copy shares the bytes.
 using EncodedEvent = grpc::Slice;
 
-/// The whole of a message that holds no event.
+/// Encodes a whole message that contains no event.
 grpc::ByteBuffer ToBytes(const wire::ServiceMessage& message);
-/// A message with this event: the number and the acknowledgement go ahead of the shared bytes.
+/// Encodes a message with this event: the number and the acknowledgement precede the shared bytes.
 grpc::ByteBuffer ToBytes(uint64_t acknowledged, uint64_t sequence, const EncodedEvent& event);
 
-/// Encodes events; of the same one, which thousands may be told in a row, only the first. A value.
+/// Encodes events; of equal ones in a row, which thousands of agents may get, only the first. A value.
 class EventEncoder {
  public:
   EncodedEvent Encode(const ServiceEvent& event);
 
  private:
-  std::optional<ServiceEvent> last_;  // that many may hear
-  EncodedEvent encoded_;              // of last_
+  std::optional<ServiceEvent> last_;  // an event that many may get
+  EncodedEvent encoded_;              // last_ as bytes
 };
 
 }  // namespace mtrun::rendezvous

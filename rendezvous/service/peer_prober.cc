@@ -10,28 +10,28 @@
 
 #include "base/endpoint.h"
 #include "base/posix.h"
+#include "rendezvous/client/status_client.h"
 #include "rendezvous/service/address_list.h"
 #include "rendezvous/service/presence_prober.h"
-#include "rendezvous/status_client.h"
 
 namespace mtrun::rendezvous {
 namespace {
 
-/// Of an address that cannot be asked: nothing.
-std::optional<Presence> TryConnectTo(const addrinfo& address, Duration patience) {
+/// Returns nothing for an address that cannot be asked.
+std::optional<Presence> TryConnectTo(const addrinfo& address, Duration timeout) {
   const UniqueFd fd(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   int error = 0;
   if (!fd.valid() || connect(fd.get(), address.ai_addr, address.ai_addrlen) != 0) error = errno;
   if (CannotBeAsked(address, error)) return std::nullopt;
   if (error == EINPROGRESS) {
     pollfd wait = {fd.get(), POLLOUT, 0};
-    const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
+    const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
     if (poll(&wait, 1, static_cast<int>(milliseconds)) <= 0) return Presence::kSilent;
     socklen_t size = sizeof error;
     if (getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) return Presence::kSilent;
   }
   if (error == 0) return Presence::kOpen;
-  // Only the host itself refuses; "unreachable" is a router's opinion.
+  // Only the host itself refuses; "unreachable" comes from a router.
   return error == ECONNREFUSED ? Presence::kRefused : Presence::kSilent;
 }
 
@@ -39,10 +39,10 @@ PeerService ProbeService(const std::string& endpoint, const ProbeRequest& wanted
                          const ProbeOptions& options) {
   PeerService peer;
   peer.endpoint = endpoint;
-  const Presence presence = TryConnect(endpoint, options.patience);
+  const Presence presence = TryConnect(endpoint, options.timeout);
   if (presence == Presence::kRefused) peer.state = PeerService::State::kGone;
   if (presence != Presence::kOpen) return peer;
-  const auto id = ReadServiceId(endpoint, options.insecure, options.token, options.patience);
+  const auto id = ReadServiceId(endpoint, options.insecure, options.token, options.timeout);
   if (!id.ok()) return peer;
   if (*id == options.service_id) {
     peer.state = PeerService::State::kSelf;
@@ -54,7 +54,7 @@ PeerService ProbeService(const std::string& endpoint, const ProbeRequest& wanted
   self.authority = wanted.authority;
   self.incarnation = wanted.incarnation;
   const auto status =
-      ReadStatus(endpoint, options.insecure, options.token, options.patience, wanted.job_id, self);
+      ReadStatus(endpoint, options.insecure, options.token, options.timeout, wanted.job_id, self);
   if (!status.ok()) return peer;
   peer.state = PeerService::State::kWithoutJob;
   if (const auto forgotten = status->forgotten.find(wanted.job_id); forgotten != status->forgotten.end())
@@ -75,16 +75,16 @@ PeerService ProbeService(const std::string& endpoint, const ProbeRequest& wanted
 
 }  // namespace
 
-Presence TryConnect(const std::string& text, Duration patience) {
+Presence TryConnect(const std::string& text, Duration timeout) {
   const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(text);
   if (!endpoint.ok()) return Presence::kSilent;
-  return TryConnect(Resolve(*endpoint).get(), patience);
+  return TryConnect(Resolve(*endpoint).get(), timeout);
 }
 
-Presence TryConnect(const addrinfo* addresses, Duration patience) {
+Presence TryConnect(const addrinfo* addresses, Duration timeout) {
   bool refused = false;
   for (const addrinfo* address = addresses; address != nullptr; address = address->ai_next) {
-    const std::optional<Presence> presence = TryConnectTo(*address, patience);
+    const std::optional<Presence> presence = TryConnectTo(*address, timeout);
     if (presence == Presence::kOpen || presence == Presence::kSilent) return *presence;
     refused = refused || presence == Presence::kRefused;
   }
@@ -93,13 +93,13 @@ Presence TryConnect(const addrinfo* addresses, Duration patience) {
 
 ProbeResult ProbePeers(const ProbeRequest& wanted, const ProbeOptions& options) {
   std::vector<std::future<PeerService>> peers;
-  // Where the system has no threads left they are asked one after the other.
+  // If the system has no threads left, they are asked one after the other.
   constexpr std::launch kAtOnceIfPossible = std::launch::async | std::launch::deferred;
   for (const std::string& endpoint : wanted.endpoints) {
     peers.push_back(
         std::async(kAtOnceIfPossible, [&, endpoint] { return ProbeService(endpoint, wanted, options); }));
   }
-  PresenceFound members = ProbePresence(wanted.members, options.patience);
+  PresenceFound members = ProbePresence(wanted.members, options.timeout);
   ProbeResult looked;
   for (auto& peer : peers) looked.peers.push_back(peer.get());
   looked.dead = std::move(members.dead);

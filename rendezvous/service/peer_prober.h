@@ -1,5 +1,5 @@
-// Probes for a service that is one of several: what the job's other services say, and which members live or
-// are gone for certain (presence_prober.h). Blocking; the caller gives it a thread. Any thread.
+// Probes for one of several services: the status of the job's other services, and which members are alive or
+// gone for certain (presence_prober.h). Blocking, so the caller provides a thread. Any thread.
 #pragma once
 
 #include <netdb.h>
@@ -8,24 +8,24 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/events.h"
+#include "rendezvous/wire/events.h"
 
 namespace mtrun::rendezvous {
 
 struct ProbeOptions {
-  uint64_t service_id = 0;  // of the service that asks
+  uint64_t service_id = 0;  // id of the asking service
   bool insecure = false;
   std::string token = {};
-  std::string asks = {};  // endpoint of the service that asks, for those to hear that are not of its list
-  Duration patience = std::chrono::milliseconds(700);  // for each answer
+  std::string asks = {};  // the asking service's endpoint, for services that do not have it in their list
+  Duration timeout = std::chrono::milliseconds(700);  // for each answer
 };
 
-/// What is at host:port: kOpen when somebody listens, kRefused when the host answers that nobody does,
-/// kSilent when no answer comes in time.
+/// The state of host:port: kOpen if a process listens there, kRefused if the host answers that none does,
+/// kSilent if no answer comes in time.
 enum class Presence { kOpen, kRefused, kSilent };
-Presence TryConnect(const std::string& endpoint, Duration patience);
-/// The same of a list of addresses. Those that cannot be asked (address_list.h) do not count.
-Presence TryConnect(const addrinfo* addresses, Duration patience);
+Presence TryConnect(const std::string& endpoint, Duration timeout);
+/// The same for a list of addresses. Those that cannot be asked (address_list.h) do not count.
+Presence TryConnect(const addrinfo* addresses, Duration timeout);
 
 ProbeResult ProbePeers(const ProbeRequest& wanted, const ProbeOptions& options);
 

@@ -41,7 +41,7 @@ void PresenceCall::OnReady() {
   if (size < 0) return Fail(errno);
   if (size == 0) return End(State::kUnknown);
   heard_.append(bytes, static_cast<size_t>(size));
-  // One other byte is enough: TCP neither changes nor swaps them.
+  // One different byte is enough: TCP neither changes nor reorders bytes.
   if (!greeting_.starts_with(heard_)) return Connect();
   if (heard_.size() == greeting_.size()) End(State::kAlive);
 }
@@ -51,7 +51,7 @@ void PresenceCall::OnTime(TimePoint now) {
 }
 
 void PresenceCall::Fail(int error) {
-  // Only the host itself refuses; "unreachable" is a router's opinion, and a reset was a connection before.
+  // Only the host itself refuses; "unreachable" comes from a router, and a reset follows a connection.
   if (error == ECONNREFUSED) return Connect();
   End(State::kUnknown);
 }

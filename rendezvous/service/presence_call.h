@@ -1,37 +1,37 @@
-// One look at a member's presence port: connects without blocking and compares what it hears with the
-// greeting of that member. The caller polls. Not thread-safe.
+// A probe of one member's presence port: connects without blocking and compares the received greeting with
+// that member's. The caller polls. Not thread-safe.
 #pragma once
 
 #include <string>
 
 #include "base/clock.h"
 #include "base/posix.h"
-#include "rendezvous/events.h"
 #include "rendezvous/service/address_list.h"
+#include "rendezvous/wire/events.h"
 
 namespace mtrun::rendezvous {
 
 class PresenceCall {
  public:
   enum class State {
-    kOpen,     // still to come
+    kOpen,     // no result yet
     kAlive,    // the member's id came
-    kDead,     // the host refuses, or something else came: the port is not the member's any more
-    kUnknown,  // silent, reset, closed too early, no way there: that proves nothing
+    kDead,     // the host refuses, or another greeting came: the port is not the member's any more
+    kUnknown,  // silent, reset, closed too early, or unreachable: that proves nothing
   };
 
-  /// Connects to the first of `addresses`, and to the next one where a host refuses or is another, or where
-  /// an address cannot be asked (address_list.h).
+  /// Connects to the first of `addresses`. Tries the next one if a host refuses or is another one, or if an
+  /// address cannot be asked (address_list.h).
   PresenceCall(std::string node_id, uint64_t id, AddressList addresses, TimePoint deadline);
 
   const std::string& node_id() const { return node_id_; }
   State state() const { return state_; }
   TimePoint deadline() const { return deadline_; }
-  /// To wait on until it is readable or broken; then OnReady.
+  /// Wait until it is readable or broken, then call OnReady.
   int fd() const { return socket_.get(); }
 
   void OnReady();
-  /// Ends it when its time is over.
+  /// Ends the call if its time is over.
   void OnTime(TimePoint now);
 
  private:
@@ -41,8 +41,8 @@ class PresenceCall {
 
   std::string node_id_, greeting_, heard_;
   AddressList addresses_;
-  const addrinfo* next_;  // of addresses_
-  bool asked_ = false;    // one of those before it
+  const addrinfo* next_;  // in addresses_
+  bool asked_ = false;    // an address before it was asked
   TimePoint deadline_;
   UniqueFd socket_;
   State state_ = State::kOpen;

@@ -29,7 +29,7 @@ class PresenceProber {
   }
 
  private:
-  /// Begins as many calls as may be open at once.
+  /// Starts as many calls as may be open at once.
   void Fill() {
     for (; next_ != end_ && open_.size() < kPresenceCallsAtOnce; ++next_) {
       const auto& [node_id, probe] = *next_;
@@ -39,7 +39,7 @@ class PresenceProber {
     }
   }
 
-  /// A resolver that hangs would hold up all: names are looked up for as long as `patience` in sum.
+  /// Limits all lookups of names to `patience` in sum, so that a hanging resolver does not block the rest.
   AddressList AddressesOf(const std::string& text) {
     const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(text);
     if (!endpoint.ok()) return AddressList(nullptr, &freeaddrinfo);
@@ -54,7 +54,7 @@ class PresenceProber {
   void Await() {
     std::vector<pollfd> ready;
     for (const PresenceCall& call : open_) ready.push_back({call.fd(), POLLIN, 0});
-    // All have the same patience: the oldest one's ends first.
+    // All have the same timeout, so the oldest one's ends first.
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(open_.front().deadline() - MonotonicNow());
     poll(ready.data(), ready.size(), static_cast<int>(std::max<int64_t>(0, left.count())));
     const TimePoint now = MonotonicNow();
@@ -64,7 +64,7 @@ class PresenceProber {
     }
   }
 
-  /// True once the call has ended.
+  /// Returns true if the call has ended.
   bool TakeResult(const PresenceCall& call) {
     if (call.state() == State::kAlive) found_.alive.insert(call.node_id());
     if (call.state() == State::kDead) found_.dead.insert(call.node_id());

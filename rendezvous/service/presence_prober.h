@@ -1,4 +1,4 @@
-// Looks at the presence ports of many members at once: one poll(2) loop, no threads. Blocking. Any thread.
+// Probes the presence ports of many members in one poll(2) loop, without threads. Blocking. Any thread.
 #pragma once
 
 #include <map>
@@ -6,22 +6,21 @@
 #include <string>
 
 #include "base/clock.h"
-#include "rendezvous/events.h"
+#include "rendezvous/wire/events.h"
 
 namespace mtrun::rendezvous {
 
-/// Node ids.
+/// The result, by node ids.
 struct PresenceFound {
   std::set<std::string> alive;  // answered with their id
-  std::set<std::string> dead;   // refused by their host, or something else answers at their port
+  std::set<std::string> dead;   // refused by their host, or their port gives another answer
 };
 
-/// So many descriptors are open at most.
+/// Maximum number of open descriptors.
 inline constexpr size_t kPresenceCallsAtOnce = 256;
 
-/// Each member has `patience` for its greeting; those that were not heard to the end are in neither set.
-/// Takes `patience` for every kPresenceCallsAtOnce members that are silent, and as long again where names are
-/// looked up.
-PresenceFound ProbePresence(const std::map<std::string, PresenceProbe>& members, Duration patience);
+/// Waits `timeout` for each member's greeting; members whose greeting was incomplete are in neither set.
+/// Takes `timeout` for every kPresenceCallsAtOnce silent members, and as long again if names are looked up.
+PresenceFound ProbePresence(const std::map<std::string, PresenceProbe>& members, Duration timeout);
 
 }  // namespace mtrun::rendezvous

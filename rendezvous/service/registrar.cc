@@ -25,7 +25,7 @@ Registrar::Registrar(asio::io_context& loop, uint64_t service_id, const ServiceO
       timer_(loop),
       hello_timer_(loop),
       probe_timer_(loop),
-      late_(loop),
+      heartbeats_(loop),
       logs_(loop) {}
 
 void Registrar::Begin(int port) {
@@ -33,8 +33,9 @@ void Registrar::Begin(int port) {
   if (!options_.standby_address.empty()) own_endpoint_ = ToText(Endpoint{options_.standby_address, port});
 }
 
-void Registrar::Hear(const std::string& job_id, PeerService peer) {
+void Registrar::OnPeerStatus(const std::string& job_id, PeerService peer) {
   if (peer.endpoint.empty()) return;
+  if (peer.generation.number > 0) places_.OnNamed(job_id, peer.endpoint, peer.authority, MonotonicNow());
   ProbeResult heard;
   heard.peers.push_back(std::move(peer));
   heard.heard = true;
@@ -56,7 +57,7 @@ void Registrar::ArmHelloTimer() {
       const StreamPtr stream = awaiting_hello_.front().second.lock();
       awaiting_hello_.pop_front();
       if (stream && !stream->said_hello)
-        stream->Close({grpc::StatusCode::DEADLINE_EXCEEDED, "the first message, Hello, did not come"});
+        stream->Close({grpc::StatusCode::DEADLINE_EXCEEDED, "the first message, Hello, did not arrive"});
     }
     if (!awaiting_hello_.empty()) ArmHelloTimer();
   });
@@ -93,7 +94,7 @@ void Registrar::OnHello(const StreamPtr& stream, const wire::Hello& message, uin
   const SessionPtr session = FindOrMakeSession(*hello);
   if (!session->end.Takes(hello->attempt))
     return stream->Close({grpc::StatusCode::ABORTED, "its agent has opened a newer stream since"});
-  if (session->stream) {  // a half-open connection that this one replaces
+  if (session->stream) {  // replaces a half-open connection
     session->stream->session.reset();
     session->stream->Close({grpc::StatusCode::ABORTED, "replaced by a newer stream of the same agent"});
   }
@@ -109,8 +110,7 @@ Registrar::SessionPtr Registrar::FindOrMakeSession(const HelloData& hello) {
   if (const auto found = sessions_.find(key); found != sessions_.end()) {
     const SessionPtr session = found->second;
     if (session->session_id == hello.session_id) return session;
-    Step(key.first,
-         Event{key.second, AgentSaid{Leaving{"its agent was started again under the same id"}, {}, {}}});
+    Step(key.first, Event{key.second, AgentSaid{Leaving{{.why = NodeLeft::Why::kStartedAgain}}, {}}});
     Close(key);
   }
   const auto session = std::make_shared<ServiceSession>();
@@ -133,7 +133,7 @@ void Registrar::OnEvent(const StreamPtr& stream, const SessionPtr& session, cons
     return logs_.OnAnswer(session->node_id, std::move(*log));
   if (auto* use = std::get_if<NodeUse>(&said->event)) {
     if (!session->closing)
-      lookout_.OnUse({session->job_id, session->node_id}, std::move(*use), MonotonicNow());
+      watch_state_.OnUse({session->job_id, session->node_id}, std::move(*use), MonotonicNow());
     return;
   }
   Step(session->job_id, Event{session->node_id, *std::move(said)});
@@ -142,20 +142,20 @@ void Registrar::OnEvent(const StreamPtr& stream, const SessionPtr& session, cons
 void Registrar::OnMalformed(const SessionPtr& session, const absl::Status& status) {
   const std::string why = absl::StrCat("malformed event: ", status.message());
   log::Warning("rendezvous ", session->job_id, ": ", session->node_id, ": ", why);
-  Step(session->job_id, Event{session->node_id, AgentSaid{Leaving{why}, {}, {}}});
-  Send(*session, Refused{why});
+  Step(session->job_id, Event{session->node_id, AgentSaid{Leaving{{why}}, {}}});
+  Send(*session, Refused{{session->node_id, session->node_id, NotServed{why}}});
   Close({session->job_id, session->node_id});
 }
 
-void Registrar::OnEnded(const StreamPtr& stream, const std::string& why) {
+void Registrar::OnEnded(const StreamPtr& stream, const NodeLost& why) {
   const SessionPtr session = std::exchange(stream->session, nullptr);
   if (session && session->stream == stream) {
     session->stream.reset();
     if (!session->closing) Step(session->job_id, Event{session->node_id, StreamClosed{why}});
     const auto entry = sessions_.find({session->job_id, session->node_id});
     const bool current = entry != sessions_.end() && entry->second == session;
-    if (current && !Knows(*session)) {  // it had left
-      lookout_.OnNodeGone(entry->first);
+    if (current && !Knows(*session)) {  // the node had left
+      watch_state_.OnNodeGone(entry->first);
       sessions_.erase(entry);
     }
   }
@@ -164,7 +164,7 @@ void Registrar::OnEnded(const StreamPtr& stream, const std::string& why) {
 
 void Registrar::Drop(const StreamPtr& stream, const std::string& why) {
   stream->Close({grpc::StatusCode::INVALID_ARGUMENT, why});
-  OnEnded(stream, why);
+  OnEnded(stream, {why});
 }
 
 bool Registrar::Knows(const ServiceSession& session) const {
@@ -182,15 +182,15 @@ void Registrar::Step(const std::string& job_id, const Event& event) {
   ConsiderProbing();
 }
 
-/// It moves deadlines of its node alone, and says nothing of what is written down or probed.
+/// A heartbeat moves deadlines of its node alone, and changes nothing that is written down or probed.
 void Registrar::OnHeartbeat(ServiceSession& session, const Heartbeat& heartbeat) {
   session.heartbeat = heartbeat.sent;
   Perform(jobs_.Step(session.job_id, Event{session.node_id, heartbeat}, MonotonicNow()));
   ArmTimer(jobs_.NextDeadlineOf(session.job_id));
 }
 
-void Registrar::Learn(const std::string& job_id, const Assignment& last) {
-  if (jobs_.Learn(job_id, last)) states_.Keep(job_id, last, {});
+void Registrar::AdoptMembership(const std::string& job_id, const Assignment& last) {
+  if (jobs_.AdoptMembership(job_id, last)) states_.Keep(job_id, last, {});
 }
 
 void Registrar::WriteDown(const std::string& job_id, const Before& before) {
@@ -198,11 +198,11 @@ void Registrar::WriteDown(const std::string& job_id, const Before& before) {
   if (job == jobs_.jobs().end()) {
     const auto end = before.had ? jobs_.LastEnd(job_id) : std::nullopt;
     if (end && (!options_.embedded || end->run.incarnation == before.run)) states_.End(*end);
-    // Where others may have the job it may have gone there. Else nothing of it is left anywhere.
+    // If others may have the job, it may have moved there. Otherwise nothing of it is left anywhere.
     if (before.had && !options_.embedded) states_.Forget(job_id);
     return;
   }
-  // Of a list the others know of it, and it may end at any of them.
+  // The other services of a list know of the job, and it may end at any of them.
   if (!options_.embedded && job->second.settings().endpoints.size() > 1) return;
   if (const auto& outcome = job->second.outcome()) {
     const EndedRun run = {job->second.incarnation(), job->second.last_number(), outcome->success};
@@ -215,11 +215,13 @@ void Registrar::WriteDown(const std::string& job_id, const Before& before) {
 void Registrar::Perform(const std::vector<JobTable::JobEffect>& effects) {
   for (const auto& [job_id, effect] : effects) {
     if (const auto* line = std::get_if<LogLine>(&effect)) {
-      lookout_.OnLine(job_id, WallClockNs(), line->text);
-      // Inside an agent its own lines say what every agent is told.
-      log::Write(line->told && options_.embedded ? log::Level::kDebug : log::Level::kInfo,
+      watch_state_.OnLine(job_id, WallClockNs(), line->text, line->cause);
+      // An agent already logs what every agent is notified of.
+      log::Write(line->detail && options_.embedded ? log::Level::kDebug : log::Level::kInfo,
                  absl::StrCat("rendezvous ", job_id, ": ", line->text));
     } else if (const auto* send = std::get_if<rendezvous::Send>(&effect)) {
+      if (const auto* moved = std::get_if<Redirect>(&send->event))
+        places_.OnNamed(job_id, moved->endpoint, /*authority=*/true, MonotonicNow());
       const auto session = sessions_.find({job_id, send->node_id});
       if (session != sessions_.end()) Send(*session->second, send->event);
     } else {
@@ -231,12 +233,12 @@ void Registrar::Perform(const std::vector<JobTable::JobEffect>& effects) {
 void Registrar::Send(ServiceSession& session, const ServiceEvent& event) {
   session.end.sender.Add(encoder_.Encode(event));
   session.kept_bytes += session.end.sender.kept().back().size();
-  const bool too_much = session.kept_bytes > kMostUnacknowledgedBytes ||
-                        session.end.sender.kept().size() > kMostUnacknowledgedEvents;
+  const bool too_much = session.kept_bytes > kMaxUnacknowledgedBytes ||
+                        session.end.sender.kept().size() > kMaxUnacknowledgedEvents;
   if (too_much && !session.overflowed) {
     const auto entry = sessions_.find({session.job_id, session.node_id});
     session.overflowed = entry != sessions_.end();
-    // Later: the effects of the step in progress come first.
+    // Posted, because the effects of the step in progress come first.
     if (session.overflowed) asio::post(loop_, [this, dropped = entry->second] { DropOverflowed(dropped); });
   }
   Pump(session);
@@ -246,16 +248,16 @@ void Registrar::DropOverflowed(const SessionPtr& session) {
   const auto entry = sessions_.find({session->job_id, session->node_id});
   if (entry == sessions_.end() || entry->second != session) return;
   const std::string why =
-      absl::StrCat("it does not acknowledge what it is sent (", session->kept_bytes >> 20, " MiB wait)");
+      absl::StrCat("it does not acknowledge its messages (", session->kept_bytes >> 20, " MiB wait)");
   log::Warning("rendezvous ", session->job_id, ": ", session->node_id, ": ", why, "; it is dropped");
-  lookout_.OnNodeGone(entry->first);
+  watch_state_.OnNodeGone(entry->first);
   sessions_.erase(entry);
   session->closing = true;
   if (const StreamPtr stream = std::exchange(session->stream, nullptr)) {
     stream->session.reset();
     stream->Abort({grpc::StatusCode::RESOURCE_EXHAUSTED, why});
   }
-  Step(session->job_id, Event{session->node_id, AgentSaid{Leaving{why}, {}, {}}});
+  Step(session->job_id, Event{session->node_id, AgentSaid{Leaving{{why}}, {}}});
 }
 
 void Registrar::Close(const SessionKey& key) {
@@ -263,14 +265,14 @@ void Registrar::Close(const SessionKey& key) {
   if (found == sessions_.end()) return;
   const SessionPtr session = found->second;
   sessions_.erase(found);
-  lookout_.OnNodeGone(key);
+  watch_state_.OnNodeGone(key);
   session->closing = true;
   Pump(*session);
 }
 
-/// Says all that there is to say, as far as the stream takes it; the rest follows when it is writable.
+/// Writes all that is due, as far as the stream takes it; the rest follows when it is writable.
 void Registrar::Pump(ServiceSession& session) {
-  // The stream may be the last one that keeps it, and is closed behind the last word.
+  // The stream may hold the last reference to the session, and is closed after the last message.
   const SessionPtr kept = session.stream ? session.stream->session : nullptr;
   const auto wants = [&] {
     return session.welcome_due || !session.end.sender.AllWritten() ||
@@ -279,7 +281,7 @@ void Registrar::Pump(ServiceSession& session) {
   while (session.stream && wants() && session.stream->writable()) WriteNext(session);
 }
 
-/// REQUIRES: there is something, and the stream is writable.
+/// REQUIRES: a message is due, and the stream is writable.
 void Registrar::WriteNext(ServiceSession& session) {
   const StreamPtr stream = session.stream;
   wire::ServiceMessage message;
@@ -307,20 +309,20 @@ void Registrar::WriteNext(ServiceSession& session) {
 }
 
 void Registrar::ArmTimer(std::optional<TimePoint> due) {
-  // Heartbeats move deadlines back all the time; a timer that fires early finds nothing due and is armed
+  // Heartbeats move deadlines back all the time. A timer that fires early finds nothing due and is armed
   // again.
   if (!due || (armed_for_ && *armed_for_ <= *due)) return;
   armed_for_ = due;
   timer_.expires_at(std::chrono::time_point_cast<std::chrono::steady_clock::duration>(*due));
   timer_.async_wait([this](const std::error_code& error) {
     if (error) return;
-    // Behind everything that has already come in: input is drained before deadlines are judged.
+    // Runs after everything that has already arrived: input is drained before deadlines are checked.
     asio::post(loop_, [this] { OnTimer(); });
   });
 }
 
 void Registrar::OnTimer() {
-  late_.Drain();
+  heartbeats_.Drain();
   armed_for_.reset();
   std::map<std::string, Before> before;
   for (const auto& [job_id, job] : jobs_.jobs()) before[job_id] = LookBefore(job_id);

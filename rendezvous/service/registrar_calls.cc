@@ -1,17 +1,17 @@
-// Calls of those who have no session: status, control, logs.
+// Calls of clients without a session: status, control, logs.
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/control_choice.h"
+#include "rendezvous/job/control_choice.h"
 #include "rendezvous/service/registrar.h"
 
 namespace mtrun::rendezvous {
 namespace {
 
-constexpr size_t kFewNodes = 8;  // of a job that one event may empty
+constexpr size_t kFewNodes = 8;  // for a job that one event may empty
 
-/// What is shown of a job that all nodes have left, none of them at its end.
+/// Returns the view of a job that all nodes have left before its end.
 JobView ShownAsEnded(JobView job) {
   job.phase = "ended";
   job.reason = "its last node is gone";
@@ -24,7 +24,7 @@ JobView ShownAsEnded(JobView job) {
 
 }  // namespace
 
-std::vector<std::string> Registrar::Untold() const { return jobs_.InEnded(); }
+std::vector<std::string> Registrar::NodesWithoutOutcome() const { return jobs_.InEnded(); }
 
 void Registrar::FillStatus(wire::StatusReply& reply) const {
   const TimePoint now = MonotonicNow();
@@ -46,6 +46,13 @@ void Registrar::FillStatus(wire::StatusReply& reply) const {
       ended->set_success(run.success);
     }
   }
+  for (const auto& [job_id, endpoint] : places_.All(now)) {
+    const auto job = jobs_.jobs().find(job_id);
+    if (job != jobs_.jobs().end() && !job->second.outcome()) continue;
+    wire::JobPlace* place = reply.add_elsewhere();
+    place->set_job_id(job_id);
+    place->set_endpoint(endpoint);
+  }
 }
 
 Registrar::Before Registrar::LookBefore(const std::string& job_id) const {
@@ -53,7 +60,7 @@ Registrar::Before Registrar::LookBefore(const std::string& job_id) const {
   if (job == jobs_.jobs().end()) return {};
   Before before{
       .had = true, .had_ended = job->second.outcome().has_value(), .run = job->second.incarnation()};
-  // An embedded service ends with its mtrun: nobody looks at it later.
+  // An embedded service ends with its mtrun, so no client looks at it later.
   if (!options_.embedded && job->second.roster().size() <= kFewNodes)
     before.last = job->second.View(MonotonicNow());
   return before;
@@ -63,11 +70,11 @@ void Registrar::NoteEnd(const std::string& job_id, const Before& before) {
   const TimePoint now = MonotonicNow();
   const auto job = jobs_.jobs().find(job_id);
   if (job == jobs_.jobs().end()) {
-    if (before.had && !before.had_ended && before.last) lookout_.OnEnded(ShownAsEnded(*before.last), now);
+    if (before.had && !before.had_ended && before.last) watch_state_.OnEnded(ShownAsEnded(*before.last), now);
     return;
   }
-  if (!before.had) lookout_.OnBegun(job_id);
-  if (job->second.outcome() && !before.had_ended) lookout_.OnEnded(job->second.View(now), now);
+  if (!before.had) watch_state_.OnBegun(job_id);
+  if (job->second.outcome() && !before.had_ended) watch_state_.OnEnded(job->second.View(now), now);
 }
 
 bool Registrar::AllEnded() const {
@@ -86,77 +93,88 @@ void Registrar::AwaitEnd(EndCalls::Call call) {
 
 void Registrar::Watch(wire::WatchReply& reply) {
   const TimePoint now = MonotonicNow();
-  if (const auto question = lookout_.OnWatched(now)) {
+  if (const auto question = watch_state_.OnWatched(now)) {
     for (const auto& [key, session] : sessions_) {
-      // What waits for an agent that is away is not to grow by this, nor of one that is behind.
+      // Not sent to agents that are away or behind, whose queues must not grow by this.
       if (session->stream && session->end.sender.kept().empty()) Send(*session, UseAsked{*question});
     }
   }
   FillStatus(*reply.mutable_status());
-  for (const WatchedNode& node : lookout_.Uses(now)) EncodeWatchedNode(node, reply.add_nodes());
-  for (const Happening& happening : lookout_.Happenings()) EncodeHappening(happening, reply.add_happenings());
-  for (const Lookout::Ended& ended : lookout_.EndedJobs(now)) {
+  for (const WatchedNode& node : watch_state_.Uses(now)) EncodeWatchedNode(node, reply.add_nodes());
+  for (const Happening& happening : watch_state_.Happenings())
+    EncodeHappening(happening, reply.add_happenings());
+  for (const WatchState::Ended& ended : watch_state_.EndedJobs(now)) {
     if (jobs_.jobs().contains(ended.job.settings.job_id)) continue;
     EncodeJobView(ended.job, reply.add_ended());
     reply.add_ended_age_ns((now - ended.at).count());
   }
 }
 
-void Registrar::Control(const std::string& call, const std::string& address,
+void Registrar::Control(const ControlKind& what, const std::string& address,
                         const wire::ControlRequest& request, wire::ControlReply& reply) {
-  const absl::StatusOr<ControlQuestion> question = DecodeControl(call, request, address);
+  const absl::StatusOr<ControlQuestion> question = DecodeControl(what, request, address);
   if (!question.ok()) return reply.set_text(std::string(question.status().message()));
   const absl::StatusOr<ControlDecision> decision = DecideControl(*question, jobs_.jobs(), MonotonicNow());
-  const bool elsewhere = absl::IsNotFound(decision.status()) && question->call == ControlCall::kEvict;
-  if (elsewhere && options_.evict_host) return EvictHostOf(*question, reply);
+  const auto* evict = std::get_if<EvictCall>(&question->what);
+  const bool may_be_host = evict != nullptr && options_.evict_host;
+  if (may_be_host && absl::IsNotFound(decision.status())) return EvictHostOf(*question, evict->node, reply);
   reply.set_has_job(!absl::IsNotFound(decision.status()));
+  if (!reply.has_job()) {
+    reply.set_elsewhere(places_.Of(question->job_id, MonotonicNow()));
+    return reply.set_text(places_.Explain(decision.status(), question->job_id, MonotonicNow()));
+  }
   if (!decision.ok()) return reply.set_text(std::string(decision.status().message()));
-  // A member that was told a moment before may have brought its job here; the agent here still waits for the
-  // host, and hears from nobody else that it need not.
-  if (question->call == ControlCall::kEvict && options_.evict_host)
-    options_.evict_host(decision->job_id, question->node).IgnoreError();
+  // A member that was told a moment before may have brought its job here. The agent of this service still
+  // waits for the host, and only learns here that it need not.
+  if (may_be_host) options_.evict_host(decision->job_id, evict->node).IgnoreError();
   Step(decision->job_id, Event{"", decision->event});
   reply.set_done(true);
   reply.set_generation(decision->generation);
   reply.set_text(DescribeControl(*decision, jobs_.jobs(), MonotonicNow()));
 }
 
-/// The job is where its host is. The agent here turns to the services of the members, maybe to this one, and
-/// so do others that are told the same.
-void Registrar::EvictHostOf(const ControlQuestion& question, wire::ControlReply& reply) {
-  const absl::StatusOr<Eviction> eviction = options_.evict_host(question.job_id, question.node);
+/// The host has the job. The agent of this service turns to the services of the members, maybe to this one,
+/// as do other agents with the same notice.
+void Registrar::EvictHostOf(const ControlQuestion& question, const std::string& node,
+                            wire::ControlReply& reply) {
+  const absl::StatusOr<Eviction> eviction = options_.evict_host(question.job_id, node);
   reply.set_has_job(!absl::IsNotFound(eviction.status()));
   if (!eviction.ok()) return reply.set_text(std::string(eviction.status().message()));
-  words_.insert_or_assign(eviction->job_id, Word{*eviction, question.by});
+  pending_evictions_.insert_or_assign(eviction->job_id, PendingEviction{*eviction, question.by});
   reply.set_done(true);
   reply.set_generation(eviction->generation.number);
   reply.set_text(absl::StrCat(eviction->name, " is evicted from generation ", eviction->generation.number,
                               " of ", QuotedJob(eviction->job_id),
-                              ": nodes that hear this go on without its service"));
+                              ": nodes that learn of this continue without its service"));
 }
 
 void Registrar::SayWord(const std::string& job_id) {
-  const auto word = words_.find(job_id);
+  const auto pending = pending_evictions_.find(job_id);
   const auto job = jobs_.jobs().find(job_id);
-  if (word == words_.end() || job == jobs_.jobs().end()) return;
-  const Eviction& meant = word->second.eviction;
+  if (pending == pending_evictions_.end() || job == jobs_.jobs().end()) return;
+  const Eviction& meant = pending->second.eviction;
   if (job->second.generation().id() != meant.generation) return;
   const TimePoint now = MonotonicNow();
   const absl::StatusOr<Eviction> eviction = ChooseMember(job->second, meant.node_id, now);
-  const Requester by = word->second.by;
-  words_.erase(word);
+  const Requester by = pending->second.by;
+  pending_evictions_.erase(pending);
   if (eviction.ok()) Perform(jobs_.Step(job_id, Event{"", EvictionEvent(*eviction, by)}, now));
 }
 
-void Registrar::Logs(const std::string& address, const wire::LogsRequest& request, LogCalls::Done done) {
+void Registrar::Logs(const std::string& address, const wire::LogsRequest& request, wire::LogsReply& reply,
+                     LogCalls::Done done) {
   absl::StatusOr<LogRequest> read = DecodeLogsRequest(request, address);
   if (!read.ok()) return done(LogPart{.error = std::string(read.status().message())});
   const absl::StatusOr<RankPlace> place = FindRank(jobs_.jobs(), request.job_id(), read->rank);
+  if (absl::IsNotFound(place.status())) {
+    reply.set_elsewhere(places_.Of(request.job_id(), MonotonicNow()));
+    return done(LogPart{.error = places_.Explain(place.status(), request.job_id(), MonotonicNow())});
+  }
   if (!place.ok()) return done(LogPart{.error = std::string(place.status().message())});
   const auto session = sessions_.find({place->job_id, place->node_id});
   if (session == sessions_.end()) return done(LogPart{.error = absl::StrCat(place->name, " is not here")});
   const auto id = logs_.Add(place->node_id, place->name, done);
-  if (!id) return done(LogPart{.error = "too many ask for logs at once; try again"});
+  if (!id) return done(LogPart{.error = "too many requests for logs at once; try again"});
   read->id = *id;
   Send(*session->second, *read);
 }

@@ -1,4 +1,4 @@
-// Who probes for the jobs, and when: one thread, which looks for one job after the other.
+// Probing for the jobs: one thread, one job after the other.
 #include <asio/post.hpp>
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace mtrun::rendezvous {
 namespace {
 
-constexpr Duration kThreadPause = std::chrono::seconds(1);  // where the system has none left
+constexpr Duration kThreadPause = std::chrono::seconds(1);  // if the system has no threads left
 
 }  // namespace
 
@@ -55,8 +55,8 @@ void Registrar::ArmProbeTimer(TimePoint due) {
   });
 }
 
-// On a thread of its own: what does not answer takes its time. Each job hears of its own at once, whatever
-// the next ones take: what is known of other services is soon too old to decide by.
+// Runs on its own thread, because a silent peer takes time. Each job gets its result at once, however long
+// the next ones take: knowledge of other services is soon too old to decide by.
 void Registrar::Probe(const std::vector<ProbeRequest>& wanted) {
   ProbeOptions options;
   options.service_id = service_id_;

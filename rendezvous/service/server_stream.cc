@@ -5,12 +5,10 @@
 #include <asio/post.hpp>
 #include <utility>
 
-#include "rendezvous/reasons.h"
-
 namespace mtrun::rendezvous {
 namespace {
 
-/// Leaves nothing in `bytes`.
+/// Consumes `bytes`.
 bool Parse(grpc::ByteBuffer* bytes, wire::AgentMessage* message) {
   grpc::ProtoBufferReader reader(bytes);
   const bool good = reader.status().ok() && message->ParseFromZeroCopyStream(&reader);
@@ -56,10 +54,10 @@ void ServerStream::FinishIfClosing() {
   asio::post(calls_, [self = shared_from_this()] { self->Finish(self->status_); });
 }
 
-void ServerStream::End(const std::string& why) {
+void ServerStream::End(NodeLost::How how) {
   if (!ended_) {
     ended_ = true;
-    owner_.OnEnded(shared_from_this(), why);
+    owner_.OnEnded(shared_from_this(), {.how = how});
   }
   Close(grpc::Status::OK);
 }
@@ -68,21 +66,21 @@ void ServerStream::OnReadDone(bool ok) {
   const auto message = std::make_shared<wire::AgentMessage>();
   const bool good = ok && Parse(&in_, message.get());
   const auto hear = [self = shared_from_this(), good, message] {
-    if (!good) return self->End(kStreamEnded);
-    if (!self->closing_) self->Hear(*message);
+    if (!good) return self->End(NodeLost::How::kStreamEnded);
+    if (!self->closing_) self->OnMessage(*message);
   };
-  // The next message is read behind this one: a stream's order stays.
+  // The next message is read after this one, so the stream's order is kept.
   if (good && message->has_heartbeat()) return owner_.Later(hear);
   asio::post(loop_, hear);
 }
 
-void ServerStream::Hear(const wire::AgentMessage& message) {
+void ServerStream::OnMessage(const wire::AgentMessage& message) {
   const std::shared_ptr<ServerStream> self = shared_from_this();
   hears_ = true;
   owner_.OnMessage(self, message);
   hears_ = false;
-  // The next one only now: an agent that floods is slowed down instead of filling memory. Together with the
-  // answer, which nearly every heartbeat has: the other thread is woken once.
+  // Reads on only now, so that an agent that floods is slowed down instead of filling memory. Combined with
+  // the answer, which nearly every heartbeat has: the other thread is woken once.
   const bool writes = std::exchange(write_due_, false), reads = !closing_;
   if (!writes && !reads) return;
   asio::post(calls_, [self, writes, reads] {
@@ -97,20 +95,20 @@ bool ServerStream::IsIdle() {
 }
 
 void ServerStream::OnWriteDone(bool ok) {
-  // What it wrote stays in out_ until the next write: from here on that belongs to the deciding thread.
+  // The written message stays in out_ until the next write; from here on out_ belongs to the deciding thread.
   Writing now = Writing::kWriting;
   if (ok && writing_.compare_exchange_strong(now, Writing::kIdle)) return;
   asio::post(loop_, [self = shared_from_this(), ok] {
     self->writing_ = Writing::kIdle;
     self->out_.Clear();
-    if (!ok) self->End(kConnectionBroke);
+    if (!ok) self->End(NodeLost::How::kConnectionBroke);
     if (self->closing_) return self->FinishIfClosing();
     self->owner_.OnWritable(self);
   });
 }
 
 void ServerStream::OnCancel() {
-  asio::post(loop_, [self = shared_from_this()] { self->End(kConnectionBroke); });
+  asio::post(loop_, [self = shared_from_this()] { self->End(NodeLost::How::kConnectionBroke); });
 }
 
 void ServerStream::OnDone() { self_.reset(); }

@@ -14,19 +14,19 @@
 #include "base/endpoint.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
-#include "rendezvous/codec.h"
-#include "rendezvous/rendezvous.grpc.pb.h"
+#include "rendezvous/client/transport.h"
 #include "rendezvous/service/acceptor.h"
 #include "rendezvous/service/listen_addresses.h"
 #include "rendezvous/service/measure_call.h"
 #include "rendezvous/service/registrar.h"
 #include "rendezvous/service/socket_peer.h"
-#include "rendezvous/transport.h"
+#include "rendezvous/wire/codec.h"
+#include "rendezvous/wire/rendezvous.grpc.pb.h"
 
 namespace mtrun::rendezvous {
 namespace {
 
-/// Sessions carry bytes: many of them are sent the same (outgoing.h).
+/// Session carries bytes, because many of them are sent the same (outgoing.h).
 using CallbackService = wire::Rendezvous::WithRawCallbackMethod_Session<
     wire::Rendezvous::WithCallbackMethod_Status<wire::Rendezvous::WithCallbackMethod_Identify<
         wire::Rendezvous::WithCallbackMethod_Evict<wire::Rendezvous::WithCallbackMethod_Drain<
@@ -34,13 +34,13 @@ using CallbackService = wire::Rendezvous::WithRawCallbackMethod_Session<
                 wire::Rendezvous::WithCallbackMethod_Watch<wire::Rendezvous::WithCallbackMethod_Logs<
                     wire::Rendezvous::WithCallbackMethod_Measure<wire::Rendezvous::Service>>>>>>>>>>;
 
-/// gRPC's face: posts to the loop and returns.
+/// The gRPC interface: posts to the loop and returns.
 class Rpc final : public CallbackService {
  public:
   Rpc(asio::io_context& loop, asio::io_context& calls, Registrar& registrar, uint64_t id)
       : loop_(loop), calls_(calls), registrar_(registrar), id_(id) {}
 
-  /// Before the first call.
+  /// Call before the first request.
   void SetAcceptor(Acceptor* acceptor) { acceptor_ = acceptor; }
 
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Session(
@@ -54,7 +54,7 @@ class Rpc final : public CallbackService {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     if (request->until_end()) return AwaitEnd(context, reactor, reply);
     asio::post(loop_, [this, reactor, reply, job_id = request->job_id(), asks = DecodeAsking(*request)] {
-      registrar_.Hear(job_id, asks);
+      registrar_.OnPeerStatus(job_id, asks);
       registrar_.FillStatus(*reply);
       reactor->Finish(grpc::Status::OK);
     });
@@ -62,19 +62,19 @@ class Rpc final : public CallbackService {
   }
   grpc::ServerUnaryReactor* Evict(grpc::CallbackServerContext* context, const wire::ControlRequest* request,
                                   wire::ControlReply* reply) override {
-    return Control(ControlCall::kEvict, context, request, reply);
+    return Control(EvictCall(), context, request, reply);
   }
   grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const wire::ControlRequest* request,
                                   wire::ControlReply* reply) override {
-    return Control(ControlCall::kDrain, context, request, reply);
+    return Control(DrainCall(), context, request, reply);
   }
   grpc::ServerUnaryReactor* Stop(grpc::CallbackServerContext* context, const wire::ControlRequest* request,
                                  wire::ControlReply* reply) override {
-    return Control(ControlCall::kStop, context, request, reply);
+    return Control(StopCall(), context, request, reply);
   }
   grpc::ServerUnaryReactor* Stacks(grpc::CallbackServerContext* context, const wire::ControlRequest* request,
                                    wire::ControlReply* reply) override {
-    return Control(ControlCall::kStacks, context, request, reply);
+    return Control(StacksCall(), context, request, reply);
   }
   grpc::ServerUnaryReactor* Watch(grpc::CallbackServerContext* context, const wire::WatchRequest*,
                                   wire::WatchReply* reply) override {
@@ -91,7 +91,7 @@ class Rpc final : public CallbackService {
     acceptor_->OnCall(context->peer());
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     asio::post(loop_, [this, reactor, request, reply, address = PlainPeer(context->peer())] {
-      registrar_.Logs(address, *request, [reactor, reply](const LogPart& part) {
+      registrar_.Logs(address, *request, *reply, [reactor, reply](const LogPart& part) {
         *reply->mutable_part() = EncodeLogPart(part);
         reactor->Finish(grpc::Status::OK);
       });
@@ -126,12 +126,12 @@ class Rpc final : public CallbackService {
     });
     return reactor;
   }
-  grpc::ServerUnaryReactor* Control(const char* call, grpc::CallbackServerContext* context,
+  grpc::ServerUnaryReactor* Control(const ControlKind& what, grpc::CallbackServerContext* context,
                                     const wire::ControlRequest* request, wire::ControlReply* reply) {
     acceptor_->OnCall(context->peer());
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    asio::post(loop_, [this, call, reactor, request, reply, address = PlainPeer(context->peer())] {
-      registrar_.Control(call, address, *request, *reply);
+    asio::post(loop_, [this, what, reactor, request, reply, address = PlainPeer(context->peer())] {
+      registrar_.Control(what, address, *request, *reply);
       reactor->Finish(grpc::Status::OK);
     });
     return reactor;
@@ -177,11 +177,11 @@ class GrpcService final : public Service {
     MT_CHECK(server_ != nullptr);
     registrar_.Begin(port());
     thread_ = std::thread([this] {
-      prctl(PR_SET_NAME, "mt-deciding");  // tools/bench/rendezvous looks for it
+      prctl(PR_SET_NAME, "mt-deciding");  // tools/bench/rendezvous finds it by name
       loop_.run();
     });
     calls_thread_ = std::thread([this] { calls_.run(); });
-    acceptor_->Begin(std::move(receiver), options_.strangers);
+    acceptor_->Begin(std::move(receiver), options_.foreign_connections);
     return absl::OkStatus();
   }
 
@@ -189,7 +189,7 @@ class GrpcService final : public Service {
     if (server_) {
       AwaitQuiet();
       acceptor_->Stop();
-      // Cancels every call; their ends are handled on the loop, which therefore still runs.
+      // Cancels every call. Their ends are handled on the loop, so it still runs.
       server_->Shutdown(std::chrono::system_clock::now());
       server_->Wait();
     }
@@ -201,13 +201,13 @@ class GrpcService final : public Service {
 
   int port() const override { return acceptor_->port(); }
   uint64_t id() const override { return id_; }
-  std::vector<std::string> Untold() override {
+  std::vector<std::string> NodesWithoutOutcome() override {
     const auto untold = std::make_shared<std::promise<std::vector<std::string>>>();
-    asio::post(loop_, [this, untold] { untold->set_value(registrar_.Untold()); });
+    asio::post(loop_, [this, untold] { untold->set_value(registrar_.NodesWithoutOutcome()); });
     return untold->get_future().get();
   }
-  void Learn(const std::string& job_id, const Assignment& last) override {
-    asio::post(loop_, [this, job_id, last] { registrar_.Learn(job_id, last); });
+  void AdoptMembership(const std::string& job_id, const Assignment& last) override {
+    asio::post(loop_, [this, job_id, last] { registrar_.AdoptMembership(job_id, last); });
   }
 
  private:
@@ -224,7 +224,7 @@ class GrpcService final : public Service {
   Registrar registrar_;
   Rpc rpc_;
   std::thread thread_, calls_thread_;
-  std::unique_ptr<Acceptor> acceptor_;  // calls that are still under way name their peers to it
+  std::unique_ptr<Acceptor> acceptor_;  // calls in progress pass it their peers
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -1,7 +1,7 @@
 #include "rendezvous/service/socket_peer.h"
 
 #include <arpa/inet.h>
-#include <linux/tcp.h>  // what <netinet/tcp.h> has of it ends before tcpi_bytes_received
+#include <linux/tcp.h>  // <netinet/tcp.h> lacks tcpi_bytes_received
 #include <netinet/in.h>
 
 #include "absl/strings/str_cat.h"
@@ -24,18 +24,18 @@ std::string PeerOf(const sockaddr_storage& address) {
                 : absl::StrCat("[", text, "]:", ntohs(six.sin6_port));
 }
 
-/// Whoever only looks whether somebody listens says nothing.
+/// True if the peer has sent something: one that only probes the port has not.
 bool HasSaidSomething(int socket) {
   tcp_info info = {};
   socklen_t size = sizeof info;
-  // The end of the other's stream counts as one byte.
+  // The end of the peer's stream counts as one byte.
   return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || info.tcpi_bytes_received > 1;
 }
 
 std::string PlainPeer(std::string_view peer) {
   const auto scheme = peer.find(':');
   std::string plain = absl::StrReplaceAll(View(peer).substr(scheme + 1), {{"%5B", "["}, {"%5D", "]"}});
-  // The interface of a link-local address, after a % that is encoded once or twice: PeerOf says none.
+  // The interface of a link-local address, after a % that is encoded once or twice; PeerOf omits it.
   const size_t scope = plain.find('%'), end = plain.rfind(']');
   if (scope != std::string::npos && end != std::string::npos && scope < end) plain.erase(scope, end - scope);
   return plain;

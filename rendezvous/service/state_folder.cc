@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -19,21 +20,21 @@
 #include "base/start_thread.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
-#include "rendezvous/codec.h"
+#include "rendezvous/wire/codec.h"
 
 namespace mtrun::rendezvous {
 namespace {
 
 namespace fs = std::filesystem;
 
-// A heading, the endpoint, the job and the ids of verified nodes (JSON) in a line each, and the encoded
-// membership. The first form had no ids.
+// One line each: heading, endpoint, job, ids of verified nodes (JSON); then the encoded membership. The first
+// version had no ids.
 constexpr char kHeading[] = "mtrun membership 2", kFirstHeading[] = "mtrun membership 1";
 constexpr char kEnding[] = ".membership";
-// A heading, the endpoint, the job and the end (JSON) in a line each.
+// One line each: heading, endpoint, job, end (JSON).
 constexpr char kEndHeading[] = "mtrun end 1", kEndEnding[] = ".end";
 constexpr auto kEndsStay = std::chrono::hours(24);
-constexpr size_t kMostBytes = size_t{16} << 20;
+constexpr size_t kMaxBytes = size_t{16} << 20;
 constexpr size_t kHashDigits = 16;
 
 struct Kept {
@@ -41,10 +42,10 @@ struct Kept {
   RememberedJob job;
 };
 
-/// [ids]; none for what is none.
+/// Parses [ids]; returns none for anything else.
 std::set<std::string> ReadIds(const std::string& text) {
   std::set<std::string> ids;
-  const absl::StatusOr<nlohmann::json> list = ParseJson(text, kMostBytes);
+  const absl::StatusOr<nlohmann::json> list = ParseJson(text, kMaxBytes);
   if (!list.ok() || !list->is_array()) return ids;
   for (const nlohmann::json& id : *list) {
     if (id.is_string()) ids.insert(id.get<std::string>());
@@ -53,8 +54,8 @@ std::set<std::string> ReadIds(const std::string& text) {
 }
 
 absl::StatusOr<Kept> Read(const std::string& path) {
-  MT_ASSIGN_OR_RETURN(const std::string contents, ReadFileStart(path, kMostBytes + 1));
-  if (contents.size() > kMostBytes) return absl::InvalidArgumentError("too long for a file of that kind");
+  MT_ASSIGN_OR_RETURN(const std::string contents, ReadFileStart(path, kMaxBytes + 1));
+  if (contents.size() > kMaxBytes) return absl::InvalidArgumentError("too long for a file of that kind");
   const bool first_form = absl::StartsWith(contents, kFirstHeading);
   const size_t lines = first_form ? 3 : 4;
   const std::vector<std::string> parts =
@@ -71,8 +72,8 @@ struct KeptEnd {
   RememberedEnd end;
 };
 
-/// Ours of that kind: see PathOf. The folder may be one that others keep files in. What was read before the
-/// folder could be read no further is all there is: a range-for would throw there.
+/// Returns our files of that kind (see PathOf); the folder may contain others. If the folder cannot be read
+/// any further, returns the files read before: a range-for would throw there.
 std::vector<fs::path> FilesOf(const std::string& folder, const char* ending) {
   std::vector<fs::path> files;
   std::error_code error;
@@ -85,30 +86,40 @@ std::vector<fs::path> FilesOf(const std::string& folder, const char* ending) {
   return files;
 }
 
-/// Of the last day, by the time of their writing; older ones go.
+/// Returns the ends in the folder, the oldest first, and removes those that are a day older than the newest
+/// file of ours. The clock of this machine only excludes files of the future: it may be wrong, and other
+/// machines may share the folder.
 std::vector<std::string> EndsIn(const std::string& folder) {
+  const fs::file_time_type future = fs::file_time_type::clock::now() + kEndsStay;
+  std::optional<fs::file_time_type> newest;
   std::vector<std::pair<fs::file_time_type, std::string>> found;
-  for (const fs::path& path : FilesOf(folder, kEndEnding)) {
-    std::error_code gone;
-    const fs::file_time_type at = fs::last_write_time(path, gone);
-    if (gone) continue;
-    if (fs::file_time_type::clock::now() - at > kEndsStay) {
-      fs::remove(path, gone);
-    } else {
-      found.emplace_back(at, path.string());
+  for (const char* ending : {kEnding, kEndEnding}) {
+    for (const fs::path& path : FilesOf(folder, ending)) {
+      std::error_code gone;
+      const fs::file_time_type at = fs::last_write_time(path, gone);
+      if (gone) continue;
+      if (at < future && (!newest || *newest < at)) newest = at;
+      if (ending == kEndEnding) found.emplace_back(at, path.string());
     }
   }
   std::sort(found.begin(), found.end());
   std::vector<std::string> paths;
-  for (auto& [at, path] : found) paths.push_back(std::move(path));
+  for (auto& [at, path] : found) {
+    std::error_code gone;
+    if (newest.has_value() && newest.value() - at > kEndsStay) {
+      fs::remove(path, gone);
+    } else {
+      paths.push_back(std::move(path));
+    }
+  }
   return paths;
 }
 
 absl::StatusOr<KeptEnd> ReadEnd(const std::string& path) {
-  MT_ASSIGN_OR_RETURN(const std::string contents, ReadFileStart(path, kMostBytes));
+  MT_ASSIGN_OR_RETURN(const std::string contents, ReadFileStart(path, kMaxBytes));
   const std::vector<std::string> parts = absl::StrSplit(contents, absl::MaxSplits('\n', 3));
   if (parts.size() != 4 || parts[0] != kEndHeading) return absl::InvalidArgumentError("another kind of file");
-  MT_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJsonObject(parts[3], kMostBytes));
+  MT_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJsonObject(parts[3], kMaxBytes));
   KeptEnd kept{parts[1], {}};
   kept.end.job_id = parts[2];
   const nlohmann::json reason = json.value("reason", nlohmann::json());
@@ -151,10 +162,9 @@ std::string PathOf(const std::string& folder, const std::string& endpoint, const
 std::string StateKey(const std::string& endpoint, const std::string& host) {
   const absl::StatusOr<Endpoint> parsed = ParseEndpoint(endpoint);
   if (host.empty() || !parsed.ok()) return endpoint;
-  const bool every_interface = parsed->host == "::" || parsed->host == "0.0.0.0";
-  // The same key each time, whatever a resolver says today.
-  const bool here = every_interface || IsLoopback(parsed->host, NamesAsTheySay);
-  return here ? absl::StrCat(endpoint, " on ", host) : endpoint;
+  // The key must not depend on what a resolver says today.
+  const bool here = IsEveryAddress(parsed->host) || IsLoopback(parsed->host, NamesAsTheySay);
+  return here ? absl::StrCat("port ", parsed->port, " on ", host) : endpoint;
 }
 
 StateFolder::StateFolder(std::string folder, std::string endpoint, Duration pause)
@@ -179,7 +189,7 @@ std::map<std::string, RememberedJob> StateFolder::Load() {
   for (const fs::path& path : FilesOf(folder_, kEnding)) {
     absl::StatusOr<Kept> kept = Read(path);
     if (!kept.ok()) {
-      log::Warning(path.string(), " is passed over: ", kept.status().message());
+      log::Warning(path.string(), " is ignored: ", kept.status().message());
     } else if (kept->endpoint == endpoint_) {
       kept_[kept->job_id] = {kept->job.generation.generation, kept->job.verified.size()};
       found[kept->job_id] = std::move(kept->job);
@@ -207,7 +217,7 @@ std::vector<RememberedEnd> StateFolder::LoadEnds() {
   for (const std::string& path : EndsIn(folder_)) {
     absl::StatusOr<KeptEnd> kept = ReadEnd(path);
     if (!kept.ok()) {
-      log::Warning(path, " is passed over: ", kept.status().message());
+      log::Warning(path, " is ignored: ", kept.status().message());
     } else if (kept->endpoint == endpoint_) {
       found.push_back(std::move(kept->end));
     }
@@ -215,7 +225,7 @@ std::vector<RememberedEnd> StateFolder::LoadEnds() {
   return found;
 }
 
-/// The end first: at no moment is there nothing of a run that somebody still has a generation of, also where
+/// Writes the end first, so that a run of which a node still has a generation always has a record, even if
 /// the end cannot be written.
 void StateFolder::End(const RememberedEnd& end) {
   if (folder_.empty() || kept_.erase(end.job_id) == 0) return;
@@ -232,7 +242,7 @@ void StateFolder::Put(const std::string& path, Change change) {
   {
     const MutexLock lock(mu_);
     failed_.erase(path);
-    // What was to go behind an end that is not written yet is what a new run of the job has now.
+    // A file to be removed after an unwritten end now belongs to a new run of the job.
     for (std::map<std::string, Change>* changes : {&due_, &failed_}) {
       for (auto& [other, before] : *changes) {
         if (before.replaces == path) before.replaces.clear();
@@ -272,7 +282,7 @@ void StateFolder::Run() {
       mu_.Lock();
       if (written || stopping_) continue;
       if (failed_.empty()) retry_at_ = MonotonicNow() + pause_;
-      // Put has not seen this one, which was being written when the next run began.
+      // Put has not seen this change, which was being written when the next run began.
       if (due_.contains(next.mapped().replaces)) next.mapped().replaces.clear();
       if (!IsOutdated(next.key())) failed_.insert(std::move(next));
     }
@@ -280,13 +290,13 @@ void StateFolder::Run() {
   mu_.Unlock();
 }
 
-/// Something newer is to be written there, or in place of it.
+/// True if a newer change is due there, or one that replaces it.
 bool StateFolder::IsOutdated(const std::string& path) const {
   const auto replaces = [&](const auto& change) { return change.second.replaces == path; };
   return due_.contains(path) || std::any_of(due_.begin(), due_.end(), replaces);
 }
 
-/// False when it failed.
+/// Returns false if it failed.
 bool StateFolder::Write(const std::string& path, const Change& change) {
   std::error_code error;
   if (change.contents.empty()) {
@@ -297,16 +307,15 @@ bool StateFolder::Write(const std::string& path, const Change& change) {
   if (absl::EndsWith(path, kEndEnding)) EndsIn(folder_);  // a service may run for months
   const absl::Status written = WriteFileAtomically(path, change.contents);
   if (!written.ok()) Complain(std::string(written.message()));
-  // What is left of a failure here costs the next run a wait, as after a crash.
+  // A file left by a failure here only makes the next run wait, as after a crash.
   if (written.ok() && !change.replaces.empty()) fs::remove(change.replaces, error);
   return written.ok();
 }
 
 void StateFolder::Complain(const std::string& why) {
   if (std::exchange(complained_, true)) return;
-  log::Warning(
-      "who is in the job cannot be written down: ", why,
-      "; should this process die, a service that starts in its place does not know whom to wait for");
+  log::Warning("the members of the job cannot be saved: ", why,
+               "; if this process dies, a service that replaces it does not know which nodes to wait for");
 }
 
 void NoteEnd(const std::string& folder, const std::string& endpoint, const RememberedEnd& end) {
@@ -314,12 +323,12 @@ void NoteEnd(const std::string& folder, const std::string& endpoint, const Remem
   const std::string path = PathOf(folder, endpoint, end.job_id);
   const absl::StatusOr<Kept> kept = Read(path);
   if (!kept.ok() || kept->job.generation.incarnation != end.run.incarnation) return;
-  // A service of this very process may be just about to do all of it.
+  // A service in this process may be about to do all of this.
   const std::string beside = PathOf(folder, endpoint, end.job_id, kEndEnding);
   const absl::StatusOr<KeptEnd> there = ReadEnd(beside);
   if (!there.ok() || there->end.run.incarnation != end.run.incarnation) {
     const absl::Status written = WriteFileAtomically(beside, EncodeEnd(endpoint, end));
-    if (!written.ok()) return log::Warning("how the job ended is not written down: ", written.message());
+    if (!written.ok()) return log::Warning("the outcome of the job cannot be saved: ", written.message());
   }
   std::error_code error;
   fs::remove(path, error);

@@ -13,10 +13,10 @@ std::string AddressOf(const std::string& peer) {
 
 std::optional<uint64_t> UnknownConnections::Add(uint64_t id, const std::string& peer, TimePoint now) {
   std::optional<uint64_t> goes;
-  if (connections_.size() >= limits_.most) goes = crowd_.First();
+  if (connections_.size() >= limits_.most) goes = groups_.First();
   connections_.emplace(id, Connection{peer, now});
   ids_[peer] = id;
-  crowd_.Add(id, AddressOf(peer));
+  groups_.Add(id, AddressOf(peer));
   return goes;
 }
 
@@ -34,14 +34,14 @@ std::optional<std::string> UnknownConnections::Remove(uint64_t id) {
   std::string peer = std::move(found->second.peer);
   connections_.erase(found);
   if (const auto same = ids_.find(peer); same != ids_.end() && same->second == id) ids_.erase(same);
-  crowd_.Remove(id);
+  groups_.Remove(id);
   return peer;
 }
 
 std::vector<uint64_t> UnknownConnections::Late(TimePoint now) const {
   std::vector<uint64_t> late;
   for (const auto& [id, connection] : connections_) {
-    if (now - connection.since < limits_.patience) break;  // the others are younger
+    if (now - connection.since < limits_.timeout) break;  // the others are younger
     late.push_back(id);
   }
   return late;
@@ -49,7 +49,7 @@ std::vector<uint64_t> UnknownConnections::Late(TimePoint now) const {
 
 std::optional<TimePoint> UnknownConnections::NextDeadline() const {
   if (connections_.empty()) return std::nullopt;
-  return connections_.begin()->second.since + limits_.patience;
+  return connections_.begin()->second.since + limits_.timeout;
 }
 
 }  // namespace mtrun::rendezvous

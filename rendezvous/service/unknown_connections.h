@@ -1,6 +1,6 @@
-// Connections to the service that have not made a call yet, so nobody knows whether they ever show the token:
-// how long they may take, and which has to go where there are too many. Pure: time is an argument. A value;
-// not thread-safe.
+// Connections to the service that have not made a call yet, so it is unknown whether they will show the
+// token. Decides how long they may take, and which one is closed if there are too many. Pure: time is an
+// argument. A value; not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/crowd.h"
+#include "base/unauthenticated_connections.h"
 
 namespace mtrun::rendezvous {
 
@@ -19,19 +19,20 @@ class UnknownConnections {
  public:
   struct Limits {
     size_t most = 256;
-    Duration patience = std::chrono::seconds(10);
+    Duration timeout = std::chrono::seconds(10);
   };
 
   explicit UnknownConnections(const Limits& limits) : limits_(limits) {}
 
-  /// One more, from `peer` ("10.0.0.7:4242", another one each). The id of the one that has to go for it, if
-  /// one has: who opens most loses his own (base/crowd.h), so that a stranger pushes himself out, not a node.
+  /// Adds a connection from `peer` ("10.0.0.7:4242", unique). Returns the id of the one to close for it, if
+  /// any: the peer with most connections loses its own (base/unauthenticated_connections.h), so an unknown
+  /// client displaces itself.
   std::optional<uint64_t> Add(uint64_t id, const std::string& peer, TimePoint now);
-  /// It has made a call. Its id, nothing for one that is not among these.
+  /// Notes a call. Returns the connection's id, or nothing if it is not among these.
   std::optional<uint64_t> Knows(const std::string& peer);
-  /// It has gone. Who it was; nothing for one that is not among these.
+  /// Removes a connection. Returns its peer, or nothing if it is not among these.
   std::optional<std::string> Remove(uint64_t id);
-  /// Ids of those whose time is over; still among these.
+  /// Returns the ids of connections whose time is over; they stay among these.
   std::vector<uint64_t> Late(TimePoint now) const;
   std::optional<TimePoint> NextDeadline() const;
   size_t size() const { return connections_.size(); }
@@ -42,9 +43,9 @@ class UnknownConnections {
     TimePoint since;
   };
   Limits limits_;
-  std::map<uint64_t, Connection> connections_;  // ids grow, so the oldest comes first
+  std::map<uint64_t, Connection> connections_;  // ids increase, so the oldest comes first
   std::map<std::string, uint64_t> ids_;         // by peer
-  Crowd crowd_;
+  UnauthenticatedConnections groups_;           // by address
 };
 
 }  // namespace mtrun::rendezvous

@@ -12,7 +12,7 @@ bool AgentEnd::CloseStream() { return std::exchange(welcomed_, false); }
 void AgentEnd::OnWelcome(uint64_t id, bool resumed, uint64_t acknowledged) {
   welcomed_ = true;
   welcomed_by_ = id;
-  // A generation that begins before the first heartbeat is answered has a lease already, after whatever time.
+  // A generation that begins before the first answer to a heartbeat has a lease already, however late.
   heard_ = std::max(heard_, said_hello_);
   if (resumed) {
     outbox.Acknowledge(acknowledged);

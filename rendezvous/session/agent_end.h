@@ -1,4 +1,4 @@
-// The agent's end of its session, over all its streams and services. A value; pure; not thread-safe.
+// The agent's side of its session, over all its streams and services. A value; pure; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,40 +13,39 @@ namespace mtrun::rendezvous {
 
 class AgentEnd {
  public:
-  /// A new stream is opened with a Hello that is sent `now`: nothing counts before its Welcome.
+  /// Opens a new stream with a Hello that is sent `now`: nothing counts before its Welcome.
   void OpenStream(Duration now) {
     welcomed_ = false;
     said_hello_ = now;
     ++attempt_;
   }
-  /// The stream is gone; true when it had been welcomed.
+  /// Closes the stream; returns true if it was welcomed.
   bool CloseStream();
-  /// `id` is the service's of its record of this session; when it is `resumed` both ends go on where they
-  /// were.
+  /// `id` identifies the service's record of this session; if `resumed`, both ends continue where they were.
   void OnWelcome(uint64_t id, bool resumed, uint64_t acknowledged);
-  /// An event arrived with this number; only what is new is to be looked at.
+  /// Takes the number of an event that arrived; only new events are to be handled.
   StreamReceiver::Arrival Take(uint64_t sequence) { return receiver.Take(sequence); }
 
-  /// The answer to a heartbeat. From when the lease of the generation that runs here counts; nothing where
-  /// the service gives none for it: it may have gone on to another one, or know of none yet.
+  /// Takes the answer to a heartbeat. Returns when the lease of the generation that runs here begins; empty
+  /// if the service gives none for it: it may have moved on to another one, or know of none yet.
   std::optional<Duration> TakeLease(const Lease& lease);
-  /// From when the lease counts of a worker that has left the last generation here and is in none: nothing
-  /// unless a service that has the job knows of none after that one. It has one of its own: whoever still
-  /// ends a step of that generation relies on its lease's end.
+  /// Returns when the lease begins of a worker that has left the last generation here and is in none; empty
+  /// unless a service that has the job knows of none after that one. It is a separate lease: workers that
+  /// still end a step of that generation rely on the end of theirs.
   std::optional<Duration> OutsideLease(const Lease& lease) const;
-  /// The same as TakeLease when a generation begins here.
+  /// The same as TakeLease, for a generation that begins here.
   std::optional<Duration> FirstLease();
-  /// The host of the service that had the job is found dead.
+  /// Notes that the host of the service that had the job was found dead.
   void OnHostDead(Duration now);
-  /// How long ago a service heard this node last that had the job, when its host was found dead (`now` where
-  /// it was not): one that is silent for less than JobSettings::LostAfter the job has not gone on without.
-  /// The most there is when none ever did.
+  /// Returns the time from the last contact with a service that had the job until its host was found dead
+  /// (until `now` if it was not). If it is below JobSettings::LostAfter, the job has not continued without
+  /// this node. Returns the maximum if there was no contact.
   Duration Silence(Duration now) const;
 
   bool welcomed() const { return welcomed_; }
-  /// The number of the newest stream, over all services, from 1: goes with its Hello.
+  /// The number of the newest stream, over all services, from 1; sent with its Hello.
   uint64_t attempt() const { return attempt_; }
-  /// Of the last Welcome, 0 for none: goes with the next Hello.
+  /// The id from the last Welcome, 0 for none; sent with the next Hello.
   uint64_t welcomed_by() const { return welcomed_by_; }
 
   bool operator==(const AgentEnd&) const = default;
@@ -62,9 +61,9 @@ class AgentEnd {
   uint64_t attempt_ = 0;
   uint64_t welcomed_by_ = 0;
   Duration said_hello_ = Duration::zero();
-  // When the newest Hello or heartbeat was sent that a service has heard, and one that had the job.
+  // When the newest Hello or heartbeat was sent that reached a service, or one that had the job.
   Duration heard_ = Duration::zero(), had_job_ = Duration::zero();
-  std::optional<Duration> host_dead_;  // since then
+  std::optional<Duration> host_dead_;  // if it was found dead since the last contact
 };
 
 }  // namespace mtrun::rendezvous

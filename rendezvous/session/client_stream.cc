@@ -8,7 +8,7 @@ ClientStream::ClientStream(std::shared_ptr<Owner> owner) : owner_(std::move(owne
 
 void ClientStream::Start(wire::Rendezvous::Stub& stub) {
   stub.async()->Session(&context_, this);
-  AddHold();  // writes begin on other threads, so the call may only be done when we say so
+  AddHold();  // writes begin on other threads, so the call must not end before we say so
   StartRead(&in_);
   StartCall();
 }
@@ -31,7 +31,7 @@ void ClientStream::OnReadDone(bool ok) {
 void ClientStream::OnWriteDone(bool) { owner_->OnWritten(); }
 
 void ClientStream::OnDone(const grpc::Status& status) {
-  const std::shared_ptr<Owner> owner = owner_;  // the stream may be gone before OnDone returns
+  const std::shared_ptr<Owner> owner = owner_;  // the stream may be destroyed before OnDone returns
   owner->OnDone(status);
 }
 

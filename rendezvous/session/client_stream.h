@@ -1,18 +1,18 @@
-// One Session call of an agent: gRPC's reactor on one side, the session's client on the other. One write at a
-// time: the owner sees to it.
+// One Session call of an agent, between gRPC's reactor and the session's client. The owner must start one
+// write at a time.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
 
-#include "rendezvous/rendezvous.grpc.pb.h"
+#include "rendezvous/wire/rendezvous.grpc.pb.h"
 
 namespace mtrun::rendezvous {
 
 class ClientStream final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::ServiceMessage> {
  public:
-  /// Called on gRPC's threads; OnDone once and last.
+  /// Called on gRPC's threads; OnDone is called once and last.
   class Owner {
    public:
     virtual ~Owner() = default;
@@ -34,7 +34,7 @@ class ClientStream final : public grpc::ClientBidiReactor<wire::AgentMessage, wi
 
   const std::shared_ptr<Owner> owner_;
   grpc::ClientContext context_;
-  wire::AgentMessage out_;  // gRPC's from Write to OnWritten
+  wire::AgentMessage out_;  // owned by gRPC from Write to OnWritten
   wire::ServiceMessage in_;
 };
 

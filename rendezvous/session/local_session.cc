@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "base/posix.h"
-#include "rendezvous/job_table.h"
+#include "rendezvous/job/job_table.h"
 #include "rendezvous/session/outbox.h"
 
 namespace mtrun::rendezvous {
@@ -47,14 +47,14 @@ class LocalSession final : public SessionClient {
     });
   }
 
-  bool Flush(Duration patience) override {
+  bool Flush(Duration timeout) override {
     const auto done = std::make_shared<std::promise<void>>();
     asio::post(loop_, [done] { done->set_value(); });
-    return done->get_future().wait_for(patience) == std::future_status::ready;
+    return done->get_future().wait_for(timeout) == std::future_status::ready;
   }
 
-  void StampMainLoop() override {}              // its thread hangs with it
-  void SetNote(const std::string&) override {}  // nobody asks a job that has no endpoint
+  void StampMainLoop() override {}              // its thread hangs together with this one
+  void SetNote(const std::string&) override {}  // a job without an endpoint has no status for clients
   void TryToo(const std::vector<std::string>&) override {}
 
  private:
@@ -67,7 +67,7 @@ class LocalSession final : public SessionClient {
   void Perform(const std::vector<JobTable::JobEffect>& effects) {
     for (const auto& [job_id, effect] : effects) {
       if (const auto* line = std::get_if<LogLine>(&effect)) {
-        // One node says all of this itself.
+        // The only node logs all of this itself.
         log::Debug("rendezvous ", job_id, ": ", line->text);
       } else if (const auto* send = std::get_if<rendezvous::Send>(&effect)) {
         outbox_.Observe(send->event);
@@ -85,7 +85,7 @@ class LocalSession final : public SessionClient {
     timer_.expires_at(std::chrono::time_point_cast<std::chrono::steady_clock::duration>(*due));
     timer_.async_wait([this](const std::error_code& error) {
       if (error) return;
-      // This node is never silent: it is here.
+      // This node is never silent, because it is in this process.
       Step(Heartbeat{});
       Perform(jobs_.Tick(MonotonicNow()));
       ArmTimer();
@@ -97,7 +97,7 @@ class LocalSession final : public SessionClient {
   const Handler handler_;
   asio::io_context loop_{1};
   std::thread thread_;
-  // The loop's thread only.
+  // Used by the loop's thread only.
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   asio::steady_timer timer_;
   JobTable jobs_;

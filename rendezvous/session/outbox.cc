@@ -5,17 +5,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/overloaded.h"
+#include "rendezvous/wire/overloaded.h"
 
 namespace mtrun::rendezvous {
 
 void Outbox::Add(const AgentEvent& event) {
-  AgentSaid said{event, std::nullopt, {}};
+  AgentSaid said{event, std::nullopt};
   if (const auto* offer = std::get_if<OfferSent>(&event)) {
-    said.seen = seen_;
     if (offer->offer.holds && assignment_ && assignment_->generation == *offer->offer.holds)
       said.held = assignment_;
-    if (!offer->offer.holds) Leave();  // what it was in
+    // An offer that was made before the newest assignment arrived does not leave its generation.
+    if (!offer->offer.holds && !(offer->seen < seen_)) Leave();
   }
   sender_.Add(std::move(said));
 }
@@ -73,8 +73,8 @@ void Outbox::OnSettled(const Generation& generation) {
 
 StreamOpened Outbox::Opening(const JobSettings& settings) const {
   StreamOpened opened{settings, seen_, seen_restarts_, seen_refunds_};
-  // What it runs it reports with an offer; the rest may be all that a new service hears of a generation that
-  // runs elsewhere.
+  // An offer reports the generation that it runs. For others, this may be all that a new service learns of a
+  // generation that runs elsewhere.
   if (!assignment_) opened.last = last_;
   if (last_) opened.incarnation = last_->incarnation;
   return opened;
@@ -114,10 +114,11 @@ void Outbox::Leave() {
 void Outbox::StartOver() {
   std::vector<AgentSaid> unheard = sender_.Reset();
   std::erase_if(unheard, [&](const AgentSaid& said) {
-    // Answered long ago, or contradicted by what the agent says as soon as it is connected.
-    return std::holds_alternative<OfferSent>(said.event) && said.seen < seen_;
+    // Answered long ago, or contradicted by what the agent sends as soon as it is connected.
+    const auto* offer = std::get_if<OfferSent>(&said.event);
+    return offer != nullptr && offer->seen < seen_;
   });
-  for (auto& [key, set] : sets_) sender_.Add(AgentSaid{std::move(set), std::nullopt, {}});
+  for (auto& [key, set] : sets_) sender_.Add(AgentSaid{std::move(set), std::nullopt});
   for (AgentSaid& said : reports_) sender_.Add(std::move(said));
   for (AgentSaid& said : unheard) sender_.Add(std::move(said));
   sets_.clear();

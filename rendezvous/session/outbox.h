@@ -1,6 +1,5 @@
-// What an agent has said and may have to say again: its events to the service, numbered and kept until
-// acknowledged, and some longer: reports about the generation that runs are given to a new service as well. A
-// value; pure; not thread-safe.
+// An agent's events to the service, numbered and kept until acknowledged. Some are kept longer: a new service
+// also needs the reports about the running generation. A value; pure; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +8,9 @@
 #include <optional>
 #include <string>
 
-#include "rendezvous/events.h"
-#include "rendezvous/job_settings.h"
 #include "rendezvous/session/stream_sender.h"
+#include "rendezvous/wire/events.h"
+#include "rendezvous/wire/job_settings.h"
 
 namespace mtrun::rendezvous {
 
@@ -19,30 +18,30 @@ class Outbox {
  public:
   using Item = StreamSender<AgentSaid>::Item;
 
-  /// Completes an offer with what the service needs to know beside it.
+  /// Adds an event, and completes an offer with what the service needs beside it.
   void Add(const AgentEvent& event);
-  /// The next event that is still to be written on the current stream; counts as written from now on. Valid
+  /// Returns the next event to be written on the current stream; it counts as written from now on. Valid
   /// until the next change.
   std::optional<Item> Next() { return sender_.Next(); }
   void Acknowledge(uint64_t sequence);
-  /// Follows what the service says: assignments, their end, answers.
+  /// Follows the service's events: assignments, their end, answers.
   void Observe(const ServiceEvent& event);
 
-  /// Nobody can follow a generation before this one any more.
+  /// Notes that no generation before this one can be followed any more.
   void OnSettled(const Generation& generation);
 
-  /// A new stream of the session that the service still knows.
+  /// Continues on a new stream of a session that the service still knows.
   void Resume() { sender_.Resume(); }
-  /// A service that knows nothing: everything that still counts goes out again, numbered from 1.
+  /// Starts with a service that knows nothing: all that still counts is sent again, numbered from 1.
   void StartOver();
 
   bool AllAcknowledged() const { return sender_.kept().empty(); }
   Generation seen() const { return seen_; }
-  /// The newest one that it has heard of, also where it is no member; {0, 0} for none.
+  /// The newest generation that it knows of, even if it is not a member; {0, 0} for none.
   Generation known() const { return last_ ? last_->generation : Generation{}; }
   int seen_restarts() const { return seen_restarts_; }
   int seen_refunds() const { return seen_refunds_; }
-  /// What goes with a Hello.
+  /// Returns the data for a Hello.
   StreamOpened Opening(const JobSettings& settings) const;
   /// The generation that this node is in, {0, 0} for none.
   Generation current() const { return assignment_ ? assignment_->generation : Generation{}; }
@@ -53,14 +52,14 @@ class Outbox {
  private:
   void SeeBudget(int restarts, int refunds);
   bool Counts(const AgentSaid& said) const;
-  /// The generation that it is in; reports about it count no more.
+  /// Leaves the generation that the node is in; reports about it do not count any more.
   void Leave();
 
   StreamSender<AgentSaid> sender_;
-  // Acknowledged, and a new service would need them: of a key the newest set, and all others in order.
+  // Acknowledged, but needed by a new service: the newest set of each key, and all others in order.
   std::map<std::string, StoreSet> sets_;
   std::deque<AgentSaid> reports_;
-  std::optional<Assignment> assignment_;  // of the generation that has not ended yet
+  std::optional<Assignment> assignment_;  // if that generation has not ended yet
   std::optional<Assignment> last_;        // the newest generation that it knows of
   Generation seen_;
   int seen_restarts_ = 0, seen_refunds_ = 0;

@@ -1,4 +1,4 @@
-// The service's end of one agent's session, over all its streams. A value; pure; not thread-safe.
+// The service's side of one agent's session, over all its streams. A value; pure; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@
 
 namespace mtrun::rendezvous {
 
-/// `Message`: an event for the agent.
+/// `Message`: the type of an event for the agent.
 template <typename Message>
 class ServiceEnd {
  public:
-  /// `id` goes with each Welcome: an agent that was welcomed with it counts on from there.
+  /// `id` is sent with each Welcome: an agent that was welcomed with it continues from there.
   explicit ServiceEnd(uint64_t id = 0) : id_(id) {}
 
-  /// Whether `attempt` is newer than any that the agent has made: the stream counts, and it alone. Another
-  /// one was given up since, and its Hello was under way for longer, behind a cable that was out for example;
-  /// and none is made twice: the same Hello again is not the agent's. 0: it does not count them.
+  /// Returns true if `attempt` is newer than all others of the agent; then only its stream counts. An older
+  /// attempt was given up, and its Hello was delayed, for example by a broken cable. An equal one does not
+  /// come from the agent. 0: the agent does not count its attempts.
   bool Takes(uint64_t attempt) {
     if (attempt < newest_ || (attempt == newest_ && attempt > 0)) return false;
     newest_ = attempt;
     return true;
   }
-  /// The agent said Hello on a new stream: `welcomed_by` is the id of the last Welcome that it heard, 0 for
-  /// none, `acknowledged` what it received. True when both ends go on where they were, for Welcome to say so;
-  /// otherwise both begin at 1. (Not the service's own id decides: it may have forgotten the agent since, and
-  /// a Welcome may be lost on its way. An agent that never heard one still counts from the first.) Hands out
-  /// in `done` what became acknowledged.
+  /// Handles the agent's Hello on a new stream. `welcomed_by` is the id of the last Welcome that it received,
+  /// 0 for none; `acknowledged` is what it received. Returns true, for Welcome, if both ends continue where
+  /// they were; otherwise both begin at 1. (The service's own id cannot decide: it may have forgotten the
+  /// agent since, and a Welcome may be lost. An agent that never received one still counts from 1.) Appends
+  /// newly acknowledged messages to `done`.
   bool Open(uint64_t welcomed_by, uint64_t acknowledged, std::vector<Message>* done = nullptr) {
     const bool resumed = std::exchange(opened_, true) && (welcomed_by == id_ || welcomed_by == 0);
     if (resumed) {
@@ -57,7 +57,7 @@ class ServiceEnd {
 
  private:
   uint64_t id_ = 0;
-  uint64_t newest_ = 0;  // attempt of the agent's
+  uint64_t newest_ = 0;  // newest attempt of the agent
   bool opened_ = false;
 };
 

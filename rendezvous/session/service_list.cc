@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "rendezvous/transport.h"
+#include "rendezvous/client/transport.h"
 
 namespace mtrun::rendezvous {
 
@@ -24,7 +24,7 @@ void ServiceList::Add(const std::string& endpoint) {
   endpoints_.push_back(endpoint);
   channels_.resize(endpoints_.size());
   stubs_.resize(endpoints_.size());
-  // The token has served for the others.
+  // The token has worked for the others.
   if (!ConnectTo(endpoints_.size() - 1).ok()) {
     endpoints_.pop_back();
     channels_.pop_back();

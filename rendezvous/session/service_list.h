@@ -1,5 +1,4 @@
-// The services that an agent may try, each behind a channel of its own, and the one that it is at. Not
-// thread-safe.
+// The services that an agent may try, each with its own channel, and the current one. Not thread-safe.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -10,41 +9,40 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "rendezvous/rendezvous.grpc.pb.h"
+#include "rendezvous/wire/rendezvous.grpc.pb.h"
 
 namespace mtrun::rendezvous {
 
 class ServiceList {
  public:
-  /// `endpoints`: one at least, in the order in which they are tried.
+  /// `endpoints`: at least one, in the order in which they are tried.
   ServiceList(std::vector<std::string> endpoints, bool insecure, std::string token);
 
-  /// Makes all channels; an error is the token's.
+  /// Makes all channels. An error is due to the token.
   absl::Status Connect();
-  /// Drops them.
+  /// Drops all channels.
   void Disconnect();
-  /// A connection that is there, and nothing comes on it, may be dead without a word (a cable was out), and
-  /// TCP tries such a one ever more seldom, for minutes after the cable is back: the next attempt gets a new
-  /// one.
+  /// Makes a new channel for the next attempt. A connection that is open but silent may be dead (a cable was
+  /// out); TCP then retries ever more seldom, even minutes after the cable is back.
   absl::Status Renew();
 
-  /// One more, at the end; nothing where it is in the list.
+  /// Appends a service unless it is in the list.
   void Add(const std::string& endpoint);
 
-  /// The one there will not have this node; true once all of the list have said so.
+  /// Notes that the service there refuses this node. Returns true after all of the list have refused.
   bool OnRefused(const std::string& endpoint);
 
-  /// Nobody but the one that it is at: while that may be alive no other one may get its nodes.
+  /// Drops all but the current one: while that one may be alive, no other service may get its nodes.
   void KeepThis();
 
   size_t size() const { return endpoints_.size(); }
   const std::string& Where() const { return endpoints_[place_]; }
-  /// For messages: "node1:29400 or node2:29400".
+  /// Returns a text for messages: "node1:29400 or node2:29400".
   std::string All() const;
   void MoveOn() { place_ = (place_ + 1) % endpoints_.size(); }
-  /// False, and stays, when the endpoint is none of the list.
+  /// Returns false, and changes nothing, if the endpoint is not in the list.
   bool MoveTo(const std::string& endpoint);
-  /// Of the service that it is at.
+  /// The stub of the current service.
   wire::Rendezvous::Stub& stub() { return *stubs_[place_]; }
 
  private:
@@ -53,7 +51,7 @@ class ServiceList {
   std::vector<std::string> endpoints_;
   const bool insecure_;
   const std::string token_;
-  std::vector<std::shared_ptr<grpc::Channel>> channels_;  // as endpoints_, and so
+  std::vector<std::shared_ptr<grpc::Channel>> channels_;  // in the order of endpoints_
   std::vector<std::unique_ptr<wire::Rendezvous::Stub>> stubs_;
   std::set<std::string> refusing_;
   size_t place_ = 0;

@@ -1,11 +1,11 @@
-// A session's own thread: heartbeats, attempts to reach a service, reports.
+// The thread of a session: heartbeats, attempts to reach a service, reports.
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rendezvous/client/status_client.h"
+#include "rendezvous/client/transport.h"
 #include "rendezvous/session/session_core.h"
-#include "rendezvous/status_client.h"
-#include "rendezvous/transport.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -51,10 +51,10 @@ std::vector<SessionCore::Notice> SessionCore::RunOnce() {
 }
 
 TimePoint SessionCore::NextDeadline(TimePoint now) const {
-  if (end_.welcomed()) return std::min(next_heartbeat_, last_heard_ + Patience());
+  if (end_.welcomed()) return std::min(next_heartbeat_, last_heard_ + Timeout());
   if (over_) return now + std::chrono::hours(1);
   const TimePoint next = retry_.NextDeadline(stream_ != nullptr);
-  return stream_ ? std::min(next, last_heard_ + Patience()) : next;
+  return stream_ ? std::min(next, last_heard_ + Timeout()) : next;
 }
 
 void SessionCore::RunConnected(TimePoint now) {
@@ -63,8 +63,8 @@ void SessionCore::RunConnected(TimePoint now) {
     next_heartbeat_ = now + options_.job.heartbeat_interval;
     Pump();
   }
-  if (now >= last_heard_ + Patience()) {
-    last_error_ = absl::StrCat("it has said nothing for ", HumanDuration(Patience()));
+  if (now >= last_heard_ + Timeout()) {
+    last_error_ = absl::StrCat("it has sent nothing for ", HumanDuration(Timeout()));
     silent_ = true;
     silent_for_ = now - last_heard_;
     last_heard_ = now;
@@ -124,9 +124,9 @@ void SessionCore::JudgeEnd(TimePoint now, std::vector<Notice>& notices) {
                      silent ? silent_for_ : now - last_heard_, notices);
   }
   retry_.AttemptFailed(now);
-  // One that was there a moment ago may just be restarting; then its host answers.
+  // A service that was there a moment ago may be restarting; then its host still answers.
   if (!was_welcomed || silent) services_.MoveOn();
-  // Without a token there is nothing to prove: what a rendezvous service says counts.
+  // Without a token nothing can be proven, so the answer of any rendezvous service counts.
   const bool of_service = status.error_code() != grpc::StatusCode::UNIMPLEMENTED;
   const bool proven =
       JudgeCredentials(where, status, options_.insecure).ok() && (!options_.insecure || of_service);
@@ -137,7 +137,7 @@ void SessionCore::JudgeEnd(TimePoint now, std::vector<Notice>& notices) {
 void SessionCore::JudgeRefused(const std::string& where, const absl::Status& refusal, bool proven,
                                std::vector<Notice>& notices) {
   if (refusal.ok()) return;
-  // Anybody may listen where a service was: his word ends no job that has been let in once.
+  // Any process may listen where a service was, so its refusal does not end a job that was admitted once.
   const bool all_refuse = services_.OnRefused(where);
   if (proven || (end_.welcomed_by() == 0 && all_refuse)) return Fail(refusal, notices);
   last_error_ = std::string(refusal.message());

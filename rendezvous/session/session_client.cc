@@ -15,7 +15,7 @@ class GrpcSessionClient final : public SessionClient {
   }
   ~GrpcSessionClient() override { core_->Stop(); }
   void Send(const AgentEvent& event) override { core_->Send(event); }
-  bool Flush(Duration patience) override { return core_->Flush(patience); }
+  bool Flush(Duration timeout) override { return core_->Flush(timeout); }
   void StampMainLoop() override { core_->StampMainLoop(); }
   void SetNote(const std::string& note) override { core_->SetNote(note); }
   void TryToo(const std::vector<std::string>& endpoints) override { core_->TryToo(endpoints); }

@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "base/endpoint.h"
 #include "base/log.h"
-#include "rendezvous/codec.h"
+#include "rendezvous/wire/codec.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -30,8 +30,8 @@ void SessionCore::Send(const AgentEvent& event) {
   Pump();
 }
 
-bool SessionCore::Flush(Duration patience) {
-  const TimePoint deadline = MonotonicNow() + patience;
+bool SessionCore::Flush(Duration timeout) {
+  const TimePoint deadline = MonotonicNow() + timeout;
   const MutexLock lock(mu_);
   while (!end_.outbox.AllAcknowledged()) {
     const bool hopeless = over_ && !end_.welcomed();
@@ -51,9 +51,8 @@ void SessionCore::Stop() {
   const MutexLock lock(mu_);
   while (stream_ && !done_) changed_.Wait(mu_);
   stream_.reset();
-  // A callback that is just returning may hold the last reference to this object. The channel must not go
-  // with it: the last channel joins gRPC's callback threads, which one of them cannot do (a double free in
-  // gRPC 1.51).
+  // A callback that is returning may hold the last reference to this object. It must not destroy the last
+  // channel, which joins gRPC's callback threads, including its own (a double free in gRPC 1.51).
   services_.Disconnect();
 }
 
@@ -108,7 +107,7 @@ void SessionCore::TryToo(const std::vector<std::string>& endpoints) {
   services_.MoveTo(endpoints.empty() ? options_.endpoint : endpoints.front());
   retry_.StartOver(MonotonicNow());
   log::Info("trying the services of other nodes: ", services_.All());
-  if (stream_) {  // an attempt
+  if (stream_) {  // an attempt is in progress
     redirected_ = "it is given up";
     stream_->Cancel();
   }

@@ -1,5 +1,5 @@
 // The session of a SessionClient over all its streams. Its own thread opens streams, sends heartbeats and
-// judges ends (session_attempts.cc); gRPC's threads bring messages (session_core.cc).
+// handles the ends of streams (session_attempts.cc); gRPC's threads deliver messages (session_core.cc).
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,7 @@ class SessionCore final : public ClientStream::Owner, public std::enable_shared_
   }
   void Stop();
   void Send(const AgentEvent& event);
-  bool Flush(Duration patience);
+  bool Flush(Duration timeout);
   void StampMainLoop() { stamp_ = MonotonicNow().time_since_epoch().count(); }
   void SetNote(const std::string& note) {
     const MutexLock lock(mu_);
@@ -49,7 +49,7 @@ class SessionCore final : public ClientStream::Owner, public std::enable_shared_
   void OnDone(const grpc::Status& status) override;
 
  private:
-  /// What to tell the handler once the mutex is free.
+  /// A call of the handler, made after the mutex is released.
   using Notice = std::function<void()>;
 
   void Run();
@@ -59,7 +59,7 @@ class SessionCore final : public ClientStream::Owner, public std::enable_shared_
   TimePoint NextDeadline(TimePoint now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OpenStream(TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void JudgeEnd(TimePoint now, std::vector<Notice>& notices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  /// `refusal` came from `where`, OK for none. `proven`: from a service that has shown the token.
+  /// Handles a `refusal` from `where`, OK for none. `proven`: the service has shown the token.
   void JudgeRefused(const std::string& where, const absl::Status& refusal, bool proven,
                     std::vector<Notice>& notices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Fail(absl::Status status, std::vector<Notice>& notices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -69,11 +69,11 @@ class SessionCore final : public ClientStream::Owner, public std::enable_shared_
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   wire::AgentMessage MakeHello() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Duration MainLoopAge() const;
-  /// A service that says nothing for so long, not even to heartbeats, is tried again on a new stream.
-  Duration Patience() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    // By majority others take over from a service that is only silent: there is where to go then.
+  /// Returns how long a service may be silent, even to heartbeats, before it is tried on a new stream.
+  Duration Timeout() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    // With takeover=majority others take over from a silent service, so there are others to try.
     const size_t others = end_.welcomed() && options_.job.takeover_majority ? 1 : 0;
-    return retry_.Patience(end_.welcomed(), services_.size() + others, options_.job.LostAfter());
+    return retry_.Timeout(end_.welcomed(), services_.size() + others, options_.job.LostAfter());
   }
 
   // Constant after construction.
@@ -82,22 +82,22 @@ class SessionCore final : public ClientStream::Owner, public std::enable_shared_
   const uint64_t session_id_ = RandomBits();
   std::thread thread_;
 
-  std::atomic<int64_t> stamp_{0};  // of the main loop, 0 before the first
+  std::atomic<int64_t> stamp_{0};  // last turn of the main loop, 0 before the first
 
   Mutex mu_;
   Condition changed_;
   ServiceList services_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<ClientStream> stream_ ABSL_GUARDED_BY(mu_);
   bool writing_ ABSL_GUARDED_BY(mu_) = false;              // on stream_
-  bool reads_ended_ ABSL_GUARDED_BY(mu_) = false;          // of stream_: nothing may be written any more
-  std::optional<grpc::Status> done_ ABSL_GUARDED_BY(mu_);  // stream_ has ended and waits to be judged
+  bool reads_ended_ ABSL_GUARDED_BY(mu_) = false;          // on stream_: no more writes are possible
+  std::optional<grpc::Status> done_ ABSL_GUARDED_BY(mu_);  // stream_ has ended and is not handled yet
   AgentEnd end_ ABSL_GUARDED_BY(mu_);
   std::string note_ ABSL_GUARDED_BY(mu_);
   bool hello_due_ ABSL_GUARDED_BY(mu_) = false, heartbeat_due_ ABSL_GUARDED_BY(mu_) = false;
-  bool silent_ ABSL_GUARDED_BY(mu_) = false;                     // the stream is cancelled: nothing came
-  Duration silent_for_ ABSL_GUARDED_BY(mu_) = Duration::zero();  // then
+  bool silent_ ABSL_GUARDED_BY(mu_) = false;  // the stream is cancelled because it was silent
+  Duration silent_for_ ABSL_GUARDED_BY(mu_) = Duration::zero();  // length of that silence
   std::string tls_doubt_
-      ABSL_GUARDED_BY(mu_);  // a service that may expect TLS; to be found out without the mutex
+      ABSL_GUARDED_BY(mu_);  // endpoint that may expect TLS, to be tested without the mutex
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::string redirected_
       ABSL_GUARDED_BY(mu_);                 // why the stream is being closed in favour of another service

@@ -1,5 +1,5 @@
-// The receiving end of one direction of a session: which of the numbered messages are new, and what there is
-// to acknowledge. A value; pure; not thread-safe.
+// The receiving end of one direction of a session: which numbered messages are new, and what to acknowledge.
+// A value; pure; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace mtrun::rendezvous {
 class StreamReceiver {
  public:
   enum class Arrival {
-    kNew,       // the next one
-    kRepeated,  // it came over an earlier stream already
-    kGap,       // one ahead of it is missing: the other end breaks the protocol
+    kNew,       // the next message
+    kRepeated,  // it already came over an earlier stream
+    kGap,       // an earlier message is missing: the other end breaks the protocol
   };
 
-  /// A message arrived; one that is new counts as received. An acknowledgement is due in any case: the sender
-  /// of a repeated one does not know that it arrived.
+  /// Takes the number of a message; a new one counts as received. An acknowledgement is due in any case,
+  /// because the sender of a repeated message does not know that it arrived.
   Arrival Take(uint64_t sequence) {
     due_ = true;
     if (sequence <= received_) return Arrival::kRepeated;
@@ -27,10 +27,10 @@ class StreamReceiver {
     received_ = sequence;
     return Arrival::kNew;
   }
-  /// Something without a number came that wants an answer.
+  /// Requests an acknowledgement for a message without a number.
   void RequestAcknowledgement() { due_ = true; }
   bool acknowledgement_due() const { return due_; }
-  /// The highest number received without a gap, to go with a message that is written now.
+  /// Returns the highest number received without a gap, for a message that is written now.
   uint64_t Acknowledge() {
     due_ = false;
     return received_;

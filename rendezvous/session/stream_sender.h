@@ -1,5 +1,5 @@
-// The sending end of one direction of a session: numbers what goes out from 1, keeps it until the other end
-// has acknowledged it, and continues after that on the next stream. A value; pure; not thread-safe.
+// The sending end of one direction of a session: numbers messages from 1, keeps each until the other end has
+// acknowledged it, and continues after that on the next stream. A value; pure; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ class StreamSender {
     const Message* message = nullptr;
   };
 
-  /// The number that it will be written with.
+  /// Returns the number with which the message will be written.
   uint64_t Add(Message message) {
     kept_.push_back(std::move(message));
     return acknowledged_ + kept_.size();
   }
-  /// On the current stream.
+  /// True if all are written on the current stream.
   bool AllWritten() const { return written_ == kept_.size(); }
-  /// The next one to be written on the current stream, which counts as written from now on; its message is
-  /// valid until the next change. Nothing when all of them are written.
+  /// Returns the next message to be written on the current stream, or nothing if all are written. It counts
+  /// as written from now on, and is valid until the next change.
   std::optional<Item> Next() {
     if (AllWritten()) return std::nullopt;
     const Item item{acknowledged_ + written_ + 1, &kept_[written_]};
@@ -37,8 +37,8 @@ class StreamSender {
     if (item.sequence > sent_) sent_ = item.sequence;
     return item;
   }
-  /// The other end has all up to `sequence`. Hands out, in order, those that it had not acknowledged before.
-  /// What was never written cannot have arrived: more than that does not count.
+  /// Notes that the other end has all messages up to `sequence`, and returns, in order, those that are newly
+  /// acknowledged. Higher numbers than were ever written are ignored: those messages cannot have arrived.
   std::vector<Message> Acknowledge(uint64_t sequence) {
     std::vector<Message> done;
     while (acknowledged_ < sequence && acknowledged_ < sent_) {
@@ -50,19 +50,18 @@ class StreamSender {
     return done;
   }
 
-  /// A new stream, to an end that still knows the session: all that is not acknowledged is written again.
+  /// Continues on a new stream with an end that knows the session: writes unacknowledged messages again.
   void Resume() { written_ = 0; }
-  /// A new stream, to an end that knows nothing: all that is not acknowledged is written again, from
-  /// number 1.
+  /// Starts with an end that knows nothing: all unacknowledged messages are written again, from number 1.
   void StartOver() { acknowledged_ = sent_ = written_ = 0; }
-  /// The same, with nothing kept: hands it out in order.
+  /// The same, but keeps nothing: returns the messages in order.
   std::vector<Message> Reset() {
     std::vector<Message> kept(std::make_move_iterator(kept_.begin()), std::make_move_iterator(kept_.end()));
     *this = StreamSender();
     return kept;
   }
 
-  /// What is not acknowledged yet, in order.
+  /// The unacknowledged messages, in order.
   const std::deque<Message>& kept() const { return kept_; }
   uint64_t acknowledged() const { return acknowledged_; }
 
@@ -74,9 +73,9 @@ class StreamSender {
 
  private:
   std::deque<Message> kept_;
-  uint64_t acknowledged_ = 0;  // the number of the one ahead of kept_
+  uint64_t acknowledged_ = 0;  // the number before the first of kept_
   uint64_t sent_ = 0;          // the highest number ever written on any stream
-  size_t written_ = 0;         // so many of kept_ are written on the current stream
+  size_t written_ = 0;         // number of kept_ written on the current stream
 };
 
 }  // namespace mtrun::rendezvous

@@ -19,7 +19,7 @@ const mtCharts = (() => {
     return `${+value.toPrecision(4)}`;
   };
 
-  // Vertical lines where the membership changed; their text shows in the tooltip of the nearest point.
+  // Vertical lines mark changes of the membership; the tooltip of the nearest point shows their text.
   const marks = {
     id: "marks",
     beforeDatasetsDraw(chart) {

@@ -4,7 +4,7 @@
   const charts = JSON.parse(document.getElementById("charts").textContent);
   if (typeof Chart === "undefined") {
     for (const canvas of document.querySelectorAll("canvas")) {
-      canvas.replaceWith(document.createTextNode("no Chart.js was built into mtreport: the tables below have the figures"));
+      canvas.replaceWith(document.createTextNode("mtreport was built without Chart.js: the figures are in the tables below"));
     }
     return;
   }

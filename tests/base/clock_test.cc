@@ -17,7 +17,7 @@ TEST(Clock, SecondsRoundTripWithFractions) {
   EXPECT_DOUBLE_EQ(ToSeconds(milliseconds(1500)), 1.5);
 }
 
-TEST(Clock, SecondsBeyondWhatADurationHoldsAreItsMost) {
+TEST(Clock, SecondsAreClampedToTheDurationRange) {
   EXPECT_EQ(FromSeconds(1e8), seconds(100'000'000));
   EXPECT_EQ(FromSeconds(std::numeric_limits<double>::quiet_NaN()), Duration::zero());
   for (const double much : {9.3e9, 1e10, 1e300, std::numeric_limits<double>::infinity()}) {
@@ -38,7 +38,7 @@ TEST(Clock, TimeSinceBootCountsSuspensionToo) {
   EXPECT_LE(first, BootNow());
 }
 
-TEST(Clock, EarlierOfTwoThatMayBeMissing) {
+TEST(Clock, EarlierOfTwoOptionalTimes) {
   const TimePoint first(seconds(1)), second(seconds(2));
   EXPECT_EQ(Earlier(first, second), first);
   EXPECT_EQ(Earlier(second, first), first);
@@ -53,12 +53,12 @@ TEST(Clock, WallClockTextIsIso8601InUtc) {
   EXPECT_EQ(shape, "0000-00-00T00:00:00.000Z");
 }
 
-TEST(Clock, WallClockTextOfAGivenTime) {
+TEST(Clock, WallClockTextCanBeOfAGivenTime) {
   EXPECT_EQ(WallClockText(0), "1970-01-01T00:00:00.000Z");
   EXPECT_EQ(WallClockText(1'764'000'000'123'999'999), "2025-11-24T16:00:00.123Z") << "cut, not rounded";
 }
 
-TEST(Clock, HumanDurationPicksItsUnit) {
+TEST(Clock, HumanDurationChoosesItsUnit) {
   EXPECT_EQ(HumanDuration(milliseconds(850)), "850 ms");
   EXPECT_EQ(HumanDuration(milliseconds(12340)), "12.3 s");
   EXPECT_EQ(HumanDuration(seconds(245)), "4 min 05 s");

@@ -26,7 +26,7 @@ class ControlGroupsTest : public testing::Test {
   const support::TemporaryFolder root_;
 };
 
-TEST_F(ControlGroupsTest, FromItsOwnToTheTopOne) {
+TEST_F(ControlGroupsTest, ListsGroupsFromItsOwnToTheRoot) {
   EXPECT_THAT(Of("cpu", "0::/a/b\n"),
               ElementsAre("2:/sys/fs/cgroup/a/b", "2:/sys/fs/cgroup/a", "2:/sys/fs/cgroup"));
   EXPECT_THAT(Of("cpu", "0::/\n"), ElementsAre("2:/sys/fs/cgroup"));
@@ -36,7 +36,7 @@ TEST_F(ControlGroupsTest, FromItsOwnToTheTopOne) {
               ElementsAre("1:/sys/fs/cgroup/pids/p", "1:/sys/fs/cgroup/pids"));
 }
 
-TEST_F(ControlGroupsTest, WhatIsNoneIsPassedOver) {
+TEST_F(ControlGroupsTest, MalformedEntriesAreSkipped) {
   EXPECT_THAT(ControlGroupsOf("cpu", root_.path()), IsEmpty());
   EXPECT_THAT(Of("cpu", "\nx\n3:cpu\n"), IsEmpty());
   EXPECT_THAT(Of("cpu", "0::relative\n"), ElementsAre("2:/sys/fs/cgroup"));

@@ -7,7 +7,7 @@ namespace {
 
 const std::string kToken = "mtrun1-" + std::string(64, 'a');
 
-TEST(DataKey, EachSecretIsAnother) {
+TEST(DataKey, EachDerivedSecretDiffers) {
   const std::string key = DataKeyOf(kToken);
   EXPECT_EQ(key.size(), 64u);
   EXPECT_EQ(key, DataKeyOf(kToken));
@@ -18,7 +18,7 @@ TEST(DataKey, EachSecretIsAnother) {
   EXPECT_NE(MetricsBearerOf(key, true), BearerOf(key, true));
 }
 
-TEST(DataKey, TheVariableComesBeforeTheToken) {
+TEST(DataKey, VariablePrecedesTheToken) {
   EXPECT_EQ(*FindDataKey({{kDataKeyVariable, "k"}, {"MTRUN_TOKEN", kToken}}), "k");
   EXPECT_EQ(*FindDataKey({{"MTRUN_TOKEN", kToken}}), DataKeyOf(kToken));
   EXPECT_TRUE(absl::IsNotFound(FindDataKey({{"HOME", "/nonexistent"}}).status()));

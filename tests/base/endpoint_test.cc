@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(EndpointTest, ReadsHostAndPort) {
+TEST(EndpointTest, ParsesHostAndPort) {
   EXPECT_EQ(*ParseEndpoint("node0:1234"), (Endpoint{"node0", 1234}));
   EXPECT_EQ(*ParseEndpoint("node0"), (Endpoint{"node0", 29400}));
   EXPECT_EQ(*ParseEndpoint("10.0.0.1:0"), (Endpoint{"10.0.0.1", 0}));
@@ -23,7 +23,7 @@ TEST(EndpointTest, TextReadsBack) {
   }
 }
 
-TEST(EndpointTest, SaysWhatIsWrong) {
+TEST(EndpointTest, ReportsErrors) {
   for (const char* text : {"", ":29400", "node0:", "node0:x", "node0:65536", "node0:-1", "[::1", "[::1]77",
                            "a b:1", "http://x:1", "user@node1:29400", "[node0]:1", "[127.0.0.1]:1"}) {
     const auto endpoint = ParseEndpoint(text);
@@ -35,15 +35,31 @@ TEST(EndpointTest, SaysWhatIsWrong) {
   EXPECT_THAT(error("::1:29400"), HasSubstr("brackets"));
 }
 
-TEST(EndpointTest, AListIsNoEndpoint) {
+TEST(EndpointTest, PortAloneIsOfThisMachine) {
+  for (const char* text : {"8080", ":8080"})
+    EXPECT_EQ(*ParseLocalEndpoint(text), (Endpoint{"127.0.0.1", 8080}));
+  EXPECT_EQ(*ParseLocalEndpoint("node0", 8080), (Endpoint{"node0", 8080}));
+  EXPECT_EQ(*ParseLocalEndpoint("node0:1", 8080), (Endpoint{"node0", 1}));
+  EXPECT_EQ(*ParseEndpoint("[::1]", 8080), (Endpoint{"::1", 8080}));
+  for (const char* text : {"65536", ":", "", ":x"}) EXPECT_FALSE(ParseLocalEndpoint(text).ok()) << text;
+}
+
+TEST(EndpointTest, ListIsNotAnEndpoint) {
   EXPECT_FALSE(ParseEndpoint("127.0.0.1:1,node2:1").ok());
   EXPECT_FALSE(ParseEndpoint("127.0.0.1,node2").ok());
   EXPECT_FALSE(ParseEndpoint("127.0.0.1,node2:1").ok());
 }
 
-/// Every name leads to `addresses`.
+/// Resolves every name to `addresses`.
 Resolver To(const std::vector<std::string>& addresses) {
   return [addresses](const std::string&) { return addresses; };
+}
+
+TEST(IsEveryAddressTest, IsTheUnspecifiedAddress) {
+  for (const char* every : {"0.0.0.0", "::", "0:0:0:0:0:0:0:0", "::ffff:0.0.0.0"})
+    EXPECT_TRUE(IsEveryAddress(every));
+  for (const char* other : {"127.0.0.1", "::1", "0.0.0.1", "localhost", "node0", ""})
+    EXPECT_FALSE(IsEveryAddress(other)) << other;
 }
 
 TEST(IsLoopbackTest, JudgesAddressesByTheirNumber) {
@@ -69,20 +85,20 @@ TEST(IsLoopbackTest, JudgesNamesOfLoopbackByAllTheyResolveTo) {
   }
 }
 
-TEST(IsLoopbackTest, NoOtherNameIsWhateverItResolvesTo) {
+TEST(IsLoopbackTest, NoOtherNameIsLoopbackWhateverItResolvesTo) {
   for (const char* host : {"node0", "127.example.org", "localhost.example.org", "notlocalhost", "127.1",
                            "0x7f000001", "2130706433", ""})
     EXPECT_FALSE(IsLoopback(host, To({"127.0.1.1"}))) << host;
 }
 
-TEST(IsLoopbackTest, NamesAreTakenForWhatTheySayWhereNobodyIsAsked) {
+TEST(IsLoopbackTest, NamesAreTakenLiterallyWithoutAResolver) {
   for (const char* host : {"localhost", "LOCALHOST", "Localhost.", "node1.localhost", "127.8.0.1", "::1"})
     EXPECT_TRUE(IsLoopback(host, NamesAsTheySay)) << host;
   for (const char* host : {"127.example.org", "localhost.example.org", "node0", "10.0.0.1", "::", ""})
     EXPECT_FALSE(IsLoopback(host, NamesAsTheySay)) << host;
 }
 
-TEST(IsLoopbackTest, AListIsOnlyWhenAllOfItIs) {
+TEST(IsLoopbackTest, ListIsLoopbackOnlyIfAllEndpointsAre) {
   const Resolver resolve = To({"127.0.0.1"});
   EXPECT_TRUE(AreLoopback({{"127.0.0.1", 1}, {"localhost", 2}}, resolve));
   EXPECT_FALSE(AreLoopback({{"127.0.0.1", 1}, {"node2", 1}}, resolve));
@@ -90,7 +106,7 @@ TEST(IsLoopbackTest, AListIsOnlyWhenAllOfItIs) {
   EXPECT_FALSE(AreLoopback({}, resolve));
 }
 
-TEST(ResolveHostTest, GivesNumbersEachOnce) {
+TEST(ResolveHostTest, ReturnsEachNumericAddressOnce) {
   EXPECT_EQ(ResolveHost("127.0.0.1"), std::vector<std::string>{"127.0.0.1"});
   EXPECT_EQ(ResolveHost("::1"), std::vector<std::string>{"::1"});
   EXPECT_TRUE(ResolveHost("no such name").empty());

@@ -31,7 +31,7 @@ TEST(ErrorFileTest, RefusesAnythingElse) {
   }
 }
 
-TEST(ErrorFileTest, DeepNestingIsAnErrorAndNoCrash) {
+TEST(ErrorFileTest, DeepNestingIsAnErrorWithoutACrash) {
   const std::string open(3'000'000, '['), close(3'000'000, ']');
   for (const std::string& text :
        {absl::StrCat(R"({"message":"no","timestamp":)", open, close, "}"),
@@ -43,7 +43,7 @@ TEST(ErrorFileTest, DeepNestingIsAnErrorAndNoCrash) {
   }
 }
 
-TEST(ErrorFileTest, AFileThatCannotBeReadIsNamedWithItsBeginning) {
+TEST(ErrorFileTest, UnreadableFileIsReportedWithItsFirstBytes) {
   const std::string folder = *MakeTemporaryFolder("mtrun_error_"), path = folder + "/error.json";
   const auto message = [&](const std::string& text) {
     EXPECT_TRUE(WriteFileAtomically(path, text).ok());
@@ -51,12 +51,11 @@ TEST(ErrorFileTest, AFileThatCannotBeReadIsNamedWithItsBeginning) {
   };
   EXPECT_EQ(message(R"({"message":"no"})"), "");
   EXPECT_EQ(message("ValueError:\n\x1b[2J no"),
-            path + ": not valid JSON at byte 1: cut short, or no JSON; it begins: ValueError:  [2J no");
-  EXPECT_EQ(message(""), path + ": not valid JSON at byte 1: cut short, or no JSON");
+            path + ": not valid JSON at byte 1: truncated or malformed; it begins with: ValueError:  [2J no");
+  EXPECT_EQ(message(""), path + ": not valid JSON at byte 1: truncated or malformed");
   const std::string long_message = message(absl::StrCat(R"({"message":")", std::string(2 << 20, 'x'), "\"}"));
-  EXPECT_EQ(long_message,
-            absl::StrCat(path, ": longer than 1048576 bytes, which is more than is read of it; it begins: ",
-                         R"({"message":")", std::string(988, 'x'), "..."));
+  EXPECT_EQ(long_message, absl::StrCat(path, ": longer than 1048576 bytes, the limit; it begins with: ",
+                                       R"({"message":")", std::string(988, 'x'), "..."));
   EXPECT_TRUE(absl::IsNotFound(ReadErrorFile(folder + "/none").status()));
   std::filesystem::remove_all(folder);
 }
@@ -69,7 +68,7 @@ TEST(ErrorFileTest, HasTorchrunsShape) {
 
 TEST(ErrorFileTest, BytesThatAreNotTextDoNotThrow) { EXPECT_NE(ErrorFileText("\xff\xfe", 0), ""); }
 
-TEST(ErrorFileTest, NoPathIsFineAndAPathIsWritten) {
+TEST(ErrorFileTest, WritesToThePathIfThereIsOne) {
   EXPECT_TRUE(WriteErrorFile("", "x").ok());
   const std::string folder = *MakeTemporaryFolder("mtrun_error_");
   ASSERT_TRUE(WriteErrorFile(folder + "/error.json", "x").ok());

@@ -1,4 +1,4 @@
-// Stands in for NVIDIA's library: two GPUs, of which the second tells nothing but its memory.
+// A fake of NVIDIA's library: two GPUs, of which the second reports only its memory.
 #include <cstring>
 
 extern "C" {

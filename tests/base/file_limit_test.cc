@@ -9,7 +9,7 @@
 namespace mtrun {
 namespace {
 
-/// Of the table of this process's open files.
+/// Returns the size of this process's table of open files.
 size_t Room() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -27,7 +27,7 @@ int OpenFiles() {
   return count;
 }
 
-TEST(FileLimitTest, RoomIsMadeAsFarAsTheLimitGoesAndNothingIsLeftOpen) {
+TEST(FileLimitTest, LimitIsRaisedUpToTheHardLimitAndNothingLeaks) {
   const rlimit before = InheritedFileLimit();
   const size_t room = Room();
   ASSERT_GT(room, 0u);

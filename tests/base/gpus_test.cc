@@ -5,12 +5,12 @@
 namespace mtrun {
 namespace {
 
-TEST(GpusTest, WithoutTheLibraryThereAreNone) {
+TEST(GpusTest, ThereAreNoneWithoutTheLibrary) {
   EXPECT_EQ(Gpus::Load("libno-such-nvml.so.1"), nullptr);
-  EXPECT_EQ(Gpus::Load("libm.so.6"), nullptr);  // a library without its calls
+  EXPECT_EQ(Gpus::Load("libm.so.6"), nullptr);  // a library without NVML's functions
 }
 
-TEST(GpusTest, WhatAGpuDoesNotTellIsUnknown) {
+TEST(GpusTest, UnsupportedReadingIsUnknown) {
   const auto gpus = Gpus::Load(MT_FAKE_NVML);
   ASSERT_NE(gpus, nullptr);
   const auto all = gpus->Read();
@@ -19,7 +19,7 @@ TEST(GpusTest, WhatAGpuDoesNotTellIsUnknown) {
   EXPECT_EQ(all[1], (GpuReading{"", -1, 50, 80, -1}));
 }
 
-TEST(GpusTest, OneIsFoundByItsAddress) {
+TEST(GpusTest, GpuIsFoundByItsAddress) {
   const auto gpus = Gpus::Load(MT_FAKE_NVML);
   ASSERT_NE(gpus, nullptr);
   EXPECT_EQ(gpus->ReadAt("00000000:17:00.0"), (GpuReading{"Fake GPU", 87, 50, 80, 61}));

@@ -40,7 +40,7 @@ TEST(JsonFields, ReadsEachKind) {
   EXPECT_FALSE(fields.Has("absent"));
 }
 
-TEST(JsonFields, WholeNumbersThatDoNotFitAreRefused) {
+TEST(JsonFields, OutOfRangeIntegersAreRefused) {
   const json object = {{"small", -1}, {"large", 1LL << 40}, {"huge", ~0ULL}};
   const auto complaint = [&](const char* name, auto value) {
     JsonFields fields("example", object);
@@ -54,7 +54,7 @@ TEST(JsonFields, WholeNumbersThatDoNotFitAreRefused) {
   EXPECT_EQ(complaint("small", 0), "");
 }
 
-TEST(JsonFields, TheFirstComplaintIsKeptAndTheValueStays) {
+TEST(JsonFields, FirstErrorIsKeptAndTheValueIsUnchanged) {
   JsonFields fields("example", kObject);
   int whole = 5;
   bool flag = true;
@@ -65,7 +65,7 @@ TEST(JsonFields, TheFirstComplaintIsKeptAndTheValueStays) {
   EXPECT_EQ(fields.status(), absl::InvalidArgumentError("example: field \"number\" is not a whole number"));
 }
 
-TEST(JsonFields, EveryWrongKindHasItsSentence) {
+TEST(JsonFields, EveryWrongTypeHasItsMessage) {
   const auto complaint = [](auto read) {
     JsonFields fields("x", kObject);
     read(fields);
@@ -81,12 +81,12 @@ TEST(JsonFields, EveryWrongKindHasItsSentence) {
             "x: field \"nothing\" is not a number");
   EXPECT_EQ(complaint([&](JsonFields& f) { f.ReadOrNull("text", number); }),
             "x: field \"text\" is not a number");
-  EXPECT_EQ(complaint([&](JsonFields& f) { f.Read("whole", text); }), "x: field \"whole\" is not text");
+  EXPECT_EQ(complaint([&](JsonFields& f) { f.Read("whole", text); }), "x: field \"whole\" is not a string");
   EXPECT_EQ(complaint([&](JsonFields& f) { f.Read("text", list); }), "x: field \"text\" is not a list");
   EXPECT_EQ(complaint([&](JsonFields& f) { f.Find("absent"); }), "x: field \"absent\" is missing");
 }
 
-TEST(JsonFields, WhatIsNoObjectHasNoFields) {
+TEST(JsonFields, NonObjectHasNoFields) {
   for (const json& other : {json(), json(3), json::array({1})}) {
     JsonFields fields("x", other);
     EXPECT_FALSE(fields.Has("a"));

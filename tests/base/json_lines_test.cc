@@ -5,7 +5,7 @@
 namespace mtrun {
 namespace {
 
-TEST(LineBuffer, HandsOutWholeLinesOnly) {
+TEST(LineBuffer, ReturnsWholeLinesOnly) {
   LineBuffer lines;
   ASSERT_TRUE(lines.Append("one\ntw").ok());
   EXPECT_EQ(lines.Next(), "one");
@@ -16,7 +16,7 @@ TEST(LineBuffer, HandsOutWholeLinesOnly) {
   EXPECT_EQ(lines.Next(), std::nullopt);
 }
 
-TEST(LineBuffer, OneByteAtATime) {
+TEST(LineBuffer, AcceptsOneByteAtATime) {
   LineBuffer lines;
   const std::string text = "alpha\nbeta\n";
   std::vector<std::string> seen;
@@ -27,7 +27,7 @@ TEST(LineBuffer, OneByteAtATime) {
   EXPECT_EQ(seen, (std::vector<std::string>{"alpha", "beta"}));
 }
 
-TEST(LineBuffer, RefusesALineBeyondTheBound) {
+TEST(LineBuffer, RefusesALineAboveTheBound) {
   LineBuffer lines(8);
   EXPECT_TRUE(lines.Append("12345678").ok());
   const absl::Status status = lines.Append("9");
@@ -35,7 +35,7 @@ TEST(LineBuffer, RefusesALineBeyondTheBound) {
   EXPECT_NE(std::string(status.message()).find("8 bytes"), std::string::npos);
 }
 
-TEST(LineBuffer, ManyShortLinesAreNotALongOne) {
+TEST(LineBuffer, ManyShortLinesAreNotOneLongLine) {
   LineBuffer lines(8);
   EXPECT_TRUE(lines.Append("1234\n5678\n90\n").ok());
   EXPECT_EQ(lines.Next(), "1234");

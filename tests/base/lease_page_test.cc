@@ -23,7 +23,7 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-TEST(LeasePage, ANewOneHasNoDeadline) {
+TEST(LeasePage, NewPageHasNoDeadline) {
   const auto page = LeasePage::Make();
   ASSERT_TRUE(page.ok()) << page.status();
   EXPECT_EQ(page->deadline(), std::nullopt);
@@ -31,7 +31,7 @@ TEST(LeasePage, ANewOneHasNoDeadline) {
   EXPECT_FALSE(page->Over(0, Duration::max() - nanoseconds(1)));
 }
 
-TEST(LeasePage, IsOverFromItsDeadlineOn) {
+TEST(LeasePage, EndsAtItsDeadline) {
   auto page = LeasePage::Make();
   ASSERT_TRUE(page.ok()) << page.status();
   page->Set(7, seconds(100));
@@ -44,8 +44,8 @@ TEST(LeasePage, IsOverFromItsDeadlineOn) {
   EXPECT_FALSE(page->Over(7, seconds(101)));
 }
 
-/// A worker that ends its last step keeps the lease of its generation, as it was.
-TEST(LeasePage, EachGenerationHasItsOwn) {
+/// A worker that ends the last step of its generation keeps that generation's lease unchanged.
+TEST(LeasePage, EachGenerationHasItsOwnLease) {
   auto page = LeasePage::Make();
   ASSERT_TRUE(page.ok()) << page.status();
   page->Set(7, seconds(100));
@@ -66,8 +66,8 @@ TEST(LeasePage, EachGenerationHasItsOwn) {
   EXPECT_FALSE(page->Over(15, seconds(399)));
 }
 
-/// Who waits for the next generation may commit what it holds, while who ends a step in the last one may not.
-TEST(LeasePage, WhoHasLeftAGenerationHasALeaseOfItsOwn) {
+/// A worker that waits for the next generation may commit; one that ends a step of the last one may not.
+TEST(LeasePage, DepartedWorkerHasItsOwnLease) {
   auto page = LeasePage::Make();
   ASSERT_TRUE(page.ok()) << page.status();
   page->Set(7, seconds(100));
@@ -86,7 +86,7 @@ TEST(LeasePage, WhoHasLeftAGenerationHasALeaseOfItsOwn) {
   EXPECT_FALSE(mapped->OverOutside(8, seconds(299)));
 }
 
-TEST(LeasePage, WhoWasInNoGenerationHasTheNewestLeaseAlone) {
+TEST(LeasePage, WorkerWithoutAGenerationHasOnlyTheNewestLease) {
   auto page = LeasePage::Make();
   ASSERT_TRUE(page.ok()) << page.status();
   page->Set(0, seconds(100));
@@ -95,8 +95,8 @@ TEST(LeasePage, WhoWasInNoGenerationHasTheNewestLeaseAlone) {
   EXPECT_TRUE(page->OverOutside(0, seconds(100)));
 }
 
-/// No worker ever sees the lease of one generation under the name of another one.
-TEST(LeasePage, LeasesThatChangeAreNotMistaken) {
+/// A worker never takes the lease of one generation for that of another.
+TEST(LeasePage, ConcurrentChangesAreReadConsistently) {
   auto page = LeasePage::Make();
   ASSERT_TRUE(page.ok()) << page.status();
   std::atomic<bool> done = false;
@@ -116,7 +116,7 @@ TEST(LeasePage, LeasesThatChangeAreNotMistaken) {
   EXPECT_FALSE(page->Over(199'998, seconds(10)));
 }
 
-TEST(LeasePage, WhoMapsItSeesWhatItsMakerSets) {
+TEST(LeasePage, MappedPageShowsTheMakersValues) {
   auto page = LeasePage::Make();
   ASSERT_TRUE(page.ok()) << page.status();
   auto mapped = LeasePage::Map(page->fd());
@@ -131,8 +131,8 @@ TEST(LeasePage, WhoMapsItSeesWhatItsMakerSets) {
   EXPECT_EQ(moved.deadline(), seconds(8)) << "the memory outlives its maker";
 }
 
-/// What another program finds at the descriptor, which it has from the environment alone.
-TEST(LeasePage, AProgramThatIsStartedInheritsTheDescriptor) {
+/// Checks that the child finds the descriptor, whose number it gets only from the environment.
+TEST(LeasePage, StartedProgramInheritsTheDescriptor) {
   const auto page = LeasePage::Make();
   ASSERT_TRUE(page.ok()) << page.status();
   const std::string test = absl::StrCat("test -e /proc/self/fd/", page->fd());
@@ -153,18 +153,18 @@ TEST(LeasePage, ItsSizeIsSealed) {
   EXPECT_EQ(ftruncate(page->fd(), 1 << 20), -1);
 }
 
-// ---- descriptors that are none
+// ---- invalid descriptors
 
-/// Names the descriptor and says why.
+/// Expects an error that names the descriptor and contains `why`.
 void ExpectRefused(int fd, const std::string& why) {
   const auto page = LeasePage::Map(fd);
   EXPECT_EQ(page.status().code(), absl::StatusCode::kInvalidArgument) << page.status();
   EXPECT_THAT(std::string(page.status().message()),
-              HasSubstr(absl::StrCat("descriptor ", fd, " is no page of a lease: ")));
+              HasSubstr(absl::StrCat("descriptor ", fd, " is not a lease page: ")));
   EXPECT_THAT(std::string(page.status().message()), HasSubstr(why));
 }
 
-/// A file in memory of `bytes` that begins with `words`.
+/// Returns a memory file of `bytes` that begins with `words`.
 UniqueFd FileOf(off_t bytes, const std::array<uint64_t, 2>& words, bool sealed) {
   UniqueFd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   EXPECT_EQ(ftruncate(fd.get(), bytes), 0);
@@ -173,14 +173,14 @@ UniqueFd FileOf(off_t bytes, const std::array<uint64_t, 2>& words, bool sealed) 
   return fd;
 }
 
-/// Magic number and version.
+/// Returns magic number and version.
 std::array<uint64_t, 2> HeadOf(const LeasePage& page) {
   std::array<uint64_t, 2> words = {};
   EXPECT_EQ(pread(page.fd(), words.data(), sizeof words, 0), static_cast<ssize_t>(sizeof words));
   return words;
 }
 
-TEST(LeasePage, DescriptorsOfOtherThingsAreRefused) {
+TEST(LeasePage, OtherDescriptorsAreRefused) {
   ExpectRefused(-1, "Bad file descriptor");
   UniqueFd closed(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const int number = closed.get();
@@ -194,14 +194,14 @@ TEST(LeasePage, DescriptorsOfOtherThingsAreRefused) {
   ExpectRefused(reader.get(), "0 bytes");
 }
 
-TEST(LeasePage, FilesThatOnlyLookLikeOneAreRefused) {
+TEST(LeasePage, SimilarFilesAreRefused) {
   const auto page = LeasePage::Make();
   ASSERT_TRUE(page.ok()) << page.status();
   const std::array<uint64_t, 2> head = HeadOf(*page);
   ASSERT_TRUE(LeasePage::Map(FileOf(4096, head, /*sealed=*/true).get()).ok());
   ExpectRefused(FileOf(4096, head, /*sealed=*/false).get(), "not sealed");
   ExpectRefused(FileOf(4095, head, /*sealed=*/true).get(), "4095 bytes");
-  ExpectRefused(FileOf(4096, {head[0] + 1, head[1]}, /*sealed=*/true).get(), "begins with something else");
+  ExpectRefused(FileOf(4096, {head[0] + 1, head[1]}, /*sealed=*/true).get(), "its magic number is wrong");
   ExpectRefused(FileOf(4096, {head[0], 1}, /*sealed=*/true).get(), "version 1");
 }
 

@@ -15,7 +15,7 @@ class Counter {
     ++count_;
     changed_.NotifyAll();
   }
-  /// False when it is not there by the deadline.
+  /// Returns false if the count is not reached by the deadline.
   bool Await(int count, TimePoint deadline) {
     const MutexLock lock(mu_);
     while (count_ < count) {
@@ -34,7 +34,7 @@ class Counter {
   int count_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-TEST(MutexTest, OneThreadAtATimeAndWaitersHear) {
+TEST(MutexTest, ExcludesOtherThreadsAndWakesWaiters) {
   Counter counter;
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
@@ -47,7 +47,7 @@ TEST(MutexTest, OneThreadAtATimeAndWaitersHear) {
   EXPECT_TRUE(counter.Await(2000, MonotonicNow()));
 }
 
-TEST(MutexTest, AWaitEndsAtItsDeadlineWithTheMutexHeld) {
+TEST(MutexTest, WaitEndsAtItsDeadlineWithTheMutexHeld) {
   Counter counter;
   EXPECT_FALSE(counter.Await(1, MonotonicNow() + std::chrono::milliseconds(5)));
   counter.Add();

@@ -9,7 +9,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(NearestName, FindsTyposAndNothingForStrangers) {
+TEST(NearestName, FindsTyposAndNothingForUnrelatedNames) {
   EXPECT_EQ(NearestName("nnode", {"nnodes", "nproc_per_node"}), "nnodes");
   EXPECT_EQ(NearestName("zzzzzz", {"nnodes"}), "");
 }

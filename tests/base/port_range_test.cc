@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(PortRange, ReadsWhatItWrites) {
+TEST(PortRange, RoundTrips) {
   for (const PortRange range :
        {PortRange{}, PortRange{29500, 29600}, PortRange{1, 65535}, PortRange{80, 80}}) {
     const auto read = ParsePortRange(ToText(range));
@@ -28,7 +28,7 @@ TEST(PortRange, OtherTextsAreRefused) {
   }
 }
 
-TEST(PortRange, EveryPortIsTriedOnceAndTheFirstFreeOneTaken) {
+TEST(PortRange, EveryPortIsTriedOnceUntilOneIsFree) {
   const PortRange range{10, 13};
   for (uint64_t random = 0; random < 9; ++random) {
     std::vector<int> tried;

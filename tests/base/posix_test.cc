@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <thread>
 
+#include "tests/support/file_size_limit.h"
+
 namespace mtrun {
 namespace {
 
@@ -22,7 +24,7 @@ class PosixTest : public testing::Test {
   std::string folder_;
 };
 
-TEST_F(PosixTest, ErrnoBecomesTheCodeOfTheNextMove) {
+TEST_F(PosixTest, ErrnoBecomesAStatusCode) {
   EXPECT_EQ(ErrnoStatus(ENOENT, "open x").code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(ErrnoStatus(ENOSPC, "write x").code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ErrnoStatus(ECONNREFUSED, "connect x").code(), absl::StatusCode::kUnavailable);
@@ -40,7 +42,7 @@ TEST_F(PosixTest, UniqueFdClosesOnce) {
   EXPECT_EQ(fcntl(raw, F_GETFD), -1);
 }
 
-TEST_F(PosixTest, TheStartOfAFileIsNoMoreThanAskedFor) {
+TEST_F(PosixTest, StartOfAFileIsAtMostTheRequestedLength) {
   const std::string path = folder_ + "/text";
   ASSERT_TRUE(WriteFileAtomically(path, std::string(100'000, 'x') + "end").ok());
   EXPECT_EQ(*ReadFileStart(path, 0), "");
@@ -50,7 +52,7 @@ TEST_F(PosixTest, TheStartOfAFileIsNoMoreThanAskedFor) {
   EXPECT_TRUE(absl::IsNotFound(ReadFileStart(folder_ + "/none", 3).status()));
 }
 
-TEST_F(PosixTest, OnlyOrdinaryFilesHaveAStart) {
+TEST_F(PosixTest, OnlyRegularFilesHaveAStart) {
   const std::string pipe = folder_ + "/pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   for (const std::string& path : {pipe, folder_, std::string("/dev/zero")}) {
@@ -59,7 +61,7 @@ TEST_F(PosixTest, OnlyOrdinaryFilesHaveAStart) {
   }
 }
 
-TEST_F(PosixTest, AnOpenFileIsAtItsPathUntilItIsReplacedOrRemoved) {
+TEST_F(PosixTest, OpenFileIsAtItsPathUntilReplacedOrRemoved) {
   const std::string path = folder_ + "/file", link = folder_ + "/link";
   ASSERT_TRUE(WriteFileAtomically(path, "x").ok());
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -74,7 +76,7 @@ TEST_F(PosixTest, AnOpenFileIsAtItsPathUntilItIsReplacedOrRemoved) {
   EXPECT_FALSE(IsFileAt(path, -1));
 }
 
-TEST_F(PosixTest, AtomicWriteReplacesAndLeavesNothingBeside) {
+TEST_F(PosixTest, AtomicWriteReplacesAndLeavesNoOtherFile) {
   const std::string path = folder_ + "/settings.yaml";
   ASSERT_TRUE(WriteFileAtomically(path, "old").ok());
   ASSERT_TRUE(WriteFileAtomically(path, "new text").ok());
@@ -84,7 +86,7 @@ TEST_F(PosixTest, AtomicWriteReplacesAndLeavesNothingBeside) {
   EXPECT_EQ(files, 1);
 }
 
-TEST_F(PosixTest, ThreadsMayWriteOnePathAtATime) {
+TEST_F(PosixTest, ThreadsCanWriteTheSamePath) {
   const std::string path = folder_ + "/one";
   const auto write = [&path](char what, size_t size) {
     for (int i = 0; i < 200; ++i) EXPECT_TRUE(WriteFileAtomically(path, std::string(size, what)).ok());
@@ -98,7 +100,7 @@ TEST_F(PosixTest, ThreadsMayWriteOnePathAtATime) {
 
 TEST_F(PosixTest, FailedAtomicWriteKeepsTheOldFileAndNamesThePath) {
   const std::string path = folder_ + "/taken";
-  ASSERT_TRUE(MakeFolders(path + "/inside").ok());  // a folder that is not empty cannot be replaced by a file
+  ASSERT_TRUE(MakeFolders(path + "/inside").ok());  // a file cannot replace a folder that is not empty
   const absl::Status status = WriteFileAtomically(path, "text");
   EXPECT_FALSE(status.ok());
   EXPECT_NE(std::string(status.message()).find(path), std::string::npos);
@@ -129,6 +131,22 @@ TEST_F(PosixTest, CheckWritableReportsAFullDisk) {
   EXPECT_EQ(WriteAll(full.get(), "x").code(), absl::StatusCode::kResourceExhausted);
 }
 
+/// Without SurviveSizeLimit the write would end this process by SIGXFSZ.
+TEST_F(PosixTest, WriteBeyondTheSizeLimitMaySucceedLater) {
+  const UniqueFd file(open((folder_ + "/file").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  std::string text(5000, 'x');
+  {
+    const support::FileSizeLimit limit(4096);
+    const absl::Status status = WriteFront(file.get(), text);
+    EXPECT_TRUE(MayTakeBytesLater(status) && IsAtSizeLimit(status)) << status;
+    EXPECT_NE(std::string(status.message()).find("(ulimit -f allows 4096 bytes in a file)"),
+              std::string::npos);
+    EXPECT_EQ(text.size(), 5000u - 4096u);
+  }
+  EXPECT_TRUE(WriteFront(file.get(), text).ok());
+  EXPECT_FALSE(IsAtSizeLimit(ErrnoStatus(ENOSPC, "write")));
+}
+
 TEST_F(PosixTest, SyncNamesWhatItCannotOpen) {
   ASSERT_TRUE(WriteFileAtomically(folder_ + "/file", "x").ok());
   EXPECT_TRUE(SyncFile(folder_ + "/file").ok());
@@ -139,7 +157,7 @@ TEST_F(PosixTest, SyncNamesWhatItCannotOpen) {
   EXPECT_FALSE(SyncFolder(folder_ + "/file").ok()) << "a file is no folder";
 }
 
-TEST_F(PosixTest, OneAtATimeHoldsAFolder) {
+TEST_F(PosixTest, OneHolderLocksAFolderAtATime) {
   std::atomic<bool> second = false;
   auto held = LockFolder(folder_);
   ASSERT_TRUE(held.ok()) << held.status();
@@ -148,8 +166,7 @@ TEST_F(PosixTest, OneAtATimeHoldsAFolder) {
     EXPECT_TRUE(mine.ok());
     second = true;
   });
-  std::this_thread::sleep_for(
-      std::chrono::milliseconds(20));  // it may come too early only if the lock is none
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // too early only if the lock fails
   EXPECT_FALSE(second);
   *held = UniqueFd();
   other.join();
@@ -157,8 +174,8 @@ TEST_F(PosixTest, OneAtATimeHoldsAFolder) {
   EXPECT_EQ(LockFolder(folder_ + "/none").status().code(), absl::StatusCode::kNotFound);
 }
 
-/// NFS keeps the lock of a folder on the machine that took it, that of a file is everybody's.
-TEST_F(PosixTest, AFolderIsHeldByAFileInIt) {
+/// NFS keeps a lock on a folder local to the machine; a lock on a file is visible to all machines.
+TEST_F(PosixTest, FolderIsLockedByAFileInIt) {
   auto held = LockFolder(folder_);
   ASSERT_TRUE(held.ok()) << held.status();
   const UniqueFd file(open((folder_ + "/.lock").c_str(), O_RDWR | O_CLOEXEC));

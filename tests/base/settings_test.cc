@@ -87,7 +87,7 @@ TEST_F(SettingsTest, DefaultsHoldUntilAFlagIsGiven) {
   EXPECT_EQ(settings_.SourceOf("batch_size"), SettingSource::kFlag);
 }
 
-TEST_F(SettingsTest, DashesUnderscoresPrefixesAliasesAndLetters) {
+TEST_F(SettingsTest, FlagsAcceptDashesUnderscoresPrefixesAliasesAndLetters) {
   ASSERT_TRUE(Parse({"--learning-rate=0.5", "--batch", "3", "--dev", "cpu"}).ok());
   EXPECT_DOUBLE_EQ(settings_.Double("learning_rate"), 0.5);
   EXPECT_EQ(settings_.Int("batch_size"), 3);
@@ -98,7 +98,7 @@ TEST_F(SettingsTest, DashesUnderscoresPrefixesAliasesAndLetters) {
   EXPECT_EQ(settings_.Int("batch_size"), 7);
 }
 
-TEST_F(SettingsTest, BooleansInEveryForm) {
+TEST_F(SettingsTest, BooleansAreAcceptedInEveryForm) {
   for (const char* off : {"--shuffle=false", "--shuffle=0", "--no_shuffle", "--no-shuffle"}) {
     Settings fresh("cnnA", Specs());
     ASSERT_TRUE(fresh.ParseFlags({off}, false).ok()) << off;
@@ -108,7 +108,7 @@ TEST_F(SettingsTest, BooleansInEveryForm) {
   EXPECT_TRUE(settings_.Bool("shuffle"));
 }
 
-TEST_F(SettingsTest, AFlagWithChoicesMayHaveAValueBehindIt) {
+TEST_F(SettingsTest, FlagWithChoicesCanBeFollowedByAValue) {
   std::vector<SettingSpec> specs = {{.name = "shuffle",
                                      .kind = SettingSpec::Kind::kBool,
                                      .default_text = "true",
@@ -145,14 +145,14 @@ TEST_F(SettingsTest, AFlagWithChoicesMayHaveAValueBehindIt) {
   EXPECT_THAT(settings.Help(), HasSubstr("--shuffle[=true|false|streams]"));
 }
 
-TEST_F(SettingsTest, TheProgramAndItsArgumentsAreLeftAlone) {
+TEST_F(SettingsTest, ProgramAndItsArgumentsAreUnchanged) {
   EXPECT_THAT(*Parse({"--batch_size", "2", "train.py", "--batch_size", "9"}),
               ElementsAre("train.py", "--batch_size", "9"));
   EXPECT_EQ(settings_.Int("batch_size"), 2);
   EXPECT_THAT(*Parse({"--", "--odd"}), ElementsAre("--odd"));
 }
 
-TEST_F(SettingsTest, WrongFlagsSayWhatIsAllowed) {
+TEST_F(SettingsTest, ErrorForAWrongFlagTellsWhatIsAllowed) {
   EXPECT_THAT(Complaint({"--bach_size", "3"}),
               HasSubstr("unknown flag --bach_size; did you mean --batch_size?"));
   EXPECT_THAT(Complaint({"--rdzv", "x"}), HasSubstr("ambiguous: --rdzv_id, --rdzv_endpoint"));
@@ -168,19 +168,19 @@ TEST_F(SettingsTest, WrongFlagsSayWhatIsAllowed) {
   EXPECT_THAT(std::string(positional.status().message()), HasSubstr("\"oops\" is not a flag"));
 }
 
-TEST_F(SettingsTest, UnknownFlagsFarFromAnyNameStillGetAHint) {
+TEST_F(SettingsTest, UnknownFlagUnlikeAnyNameStillGetsAHint) {
   EXPECT_THAT(Complaint({"--coordinator", "x"}), HasSubstr("did you mean --rdzv_endpoint?"));
   EXPECT_THAT(Complaint({"--batches_in_a_step", "3"}), HasSubstr("did you mean --batch_size?"));
   EXPECT_THAT(Complaint({"--zzz"}), testing::EndsWith("unknown flag --zzz"));
 }
 
-TEST_F(SettingsTest, AbbreviationsDoNotMeanASettingThatYields) {
+TEST_F(SettingsTest, AbbreviationNeverMeansAYieldingSetting) {
   ASSERT_TRUE(Parse({"--dat", "/here"}).ok());
   EXPECT_EQ(settings_.Text("data"), "/here");
   EXPECT_FALSE(settings_.IsSet("dataset"));
 }
 
-TEST_F(SettingsTest, FlagBeatsEnvironmentBeatsFileInAnyOrder) {
+TEST_F(SettingsTest, FlagOverridesEnvironmentOverridesFileInAnyOrder) {
   const std::string path = File("cnnA:\n  batch_size: 1\n  learning_rate: 0.1\n  data: /file\n");
   const EnvironmentMap environment = {
       {"PET_BATCH_SIZE", "2"}, {"PET_LEARNING_RATE", "0.2"}, {"PET_SHUFFLE", ""}};
@@ -194,20 +194,20 @@ TEST_F(SettingsTest, FlagBeatsEnvironmentBeatsFileInAnyOrder) {
   EXPECT_THAT(settings_.Table(), HasSubstr("config.yaml:4"));
 }
 
-TEST_F(SettingsTest, AFileNestedTooDeepIsAnErrorAndNoCrash) {
+TEST_F(SettingsTest, TooDeeplyNestedFileIsAnErrorWithoutACrash) {
   for (const std::string& text :
        {std::string(3'000'000, '['), "cnnA:\n  data: " + std::string(3'000'000, '{')}) {
     EXPECT_THAT(std::string(settings_.ApplyYaml(File(text), "cnnA").message()), HasSubstr("config.yaml:"));
   }
 }
 
-TEST_F(SettingsTest, UnknownYamlKeyHasItsLineAndTheNearestName) {
+TEST_F(SettingsTest, UnknownYamlKeyIsReportedWithLineAndNearestName) {
   const absl::Status key = settings_.ApplyYaml(File("cnnA:\n  batch_size: 1\n  lerning_rate: 2\n"), "cnnA");
   EXPECT_THAT(std::string(key.message()),
               HasSubstr("config.yaml:3: unknown key \"lerning_rate\"; did you mean learning_rate?"));
 }
 
-TEST_F(SettingsTest, SectionsOfOthersAreTheirs) {
+TEST_F(SettingsTest, SectionsOfOtherProgramsAreIgnored) {
   const std::string path =
       File("my_trainer:\n  anything: {a: 1}\nempty:\ncnnA:\n  batch_size: 9\ncnnB:\n  x: 1\n");
   ::testing::internal::CaptureStderr();
@@ -216,7 +216,7 @@ TEST_F(SettingsTest, SectionsOfOthersAreTheirs) {
   EXPECT_EQ(settings_.Int("batch_size"), 9);
 }
 
-TEST_F(SettingsTest, ASectionOfAlmostThisNameIsWarnedAbout) {
+TEST_F(SettingsTest, SectionWithASimilarNameIsAWarning) {
   ::testing::internal::CaptureStderr();
   EXPECT_TRUE(settings_.ApplyYaml(File("mtrun:\n  nnodes: 2\ncnn_A:\n  batch_size: 9\n"), "cnnA").ok());
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
@@ -224,12 +224,12 @@ TEST_F(SettingsTest, ASectionOfAlmostThisNameIsWarnedAbout) {
   EXPECT_NE(settings_.Int("batch_size"), 9);
 }
 
-TEST_F(SettingsTest, AValueInNoSectionIsAnError) {
+TEST_F(SettingsTest, ValueOutsideAnySectionIsAnError) {
   EXPECT_THAT(std::string(settings_.ApplyYaml(File("cnnA:\n  data: x\nbatch_size: 9\n"), "cnnA").message()),
-              HasSubstr("config.yaml:3: \"batch_size\" stands in no section"));
+              HasSubstr("config.yaml:3: \"batch_size\" is outside any section"));
 }
 
-TEST_F(SettingsTest, AnotherNameCountsInFilesAndEnvironmentToo) {
+TEST_F(SettingsTest, AliasIsAcceptedInFilesAndEnvironment) {
   Settings settings("cnnA", {{.name = "groups", .aliases = {"old_groups"}}});
   ASSERT_TRUE(settings.ApplyYaml(File("cnnA:\n  old_groups: a\n"), "cnnA").ok());
   EXPECT_EQ(settings.Text("groups"), "a");
@@ -237,7 +237,7 @@ TEST_F(SettingsTest, AnotherNameCountsInFilesAndEnvironmentToo) {
   EXPECT_EQ(settings.Text("groups"), "b");
 }
 
-TEST_F(SettingsTest, YamlOfEveryShape) {
+TEST_F(SettingsTest, YamlOfEveryShapeIsRead) {
   EXPECT_TRUE(
       settings_.ApplyYaml(File("mtrun:\n  nnodes: 2\ncnnA:\n  data: [a, b]\n  batch-size: 9\n"), "cnnA")
           .ok());
@@ -248,27 +248,27 @@ TEST_F(SettingsTest, YamlOfEveryShape) {
   EXPECT_THAT(std::string(settings_.ApplyYaml(File("cnnA: [1\n"), "cnnA").message()),
               HasSubstr("config.yaml:"));
   EXPECT_THAT(std::string(settings_.ApplyYaml(File("- 1\n"), "cnnA").message()),
-              HasSubstr("must hold sections"));
+              HasSubstr("must contain sections"));
   EXPECT_THAT(std::string(settings_.ApplyYaml(File("cnnA:\n  data: {a: 1}\n"), "cnnA").message()),
               HasSubstr("config.yaml:2"));
   EXPECT_THAT(std::string(settings_.ApplyYaml(File("cnnA: 3\n"), "cnnA").message()),
-              HasSubstr("holds no keys"));
+              HasSubstr("has no keys"));
   EXPECT_EQ(settings_.ApplyYaml(folder_ + "/none.yaml", "cnnA").code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(SettingsTest, OnlyOneDocumentMayStandInAFile) {
+TEST_F(SettingsTest, FileWithSeveralDocumentsIsRefused) {
   EXPECT_THAT(Refusal("cnnA:\n  batch_size: 1\n---\ncnnA:\n  batch_size: 2\n"),
-              AllOf(HasSubstr("config.yaml:4: "), HasSubstr("second document")));
+              AllOf(HasSubstr("config.yaml:4: "), HasSubstr("second YAML document")));
   EXPECT_THAT(Refusal("vit:\n  a: 1\n---\n- 1\n"), HasSubstr("config.yaml:4: "));
   ASSERT_TRUE(settings_.ApplyYaml(File("%YAML 1.2\n---\ncnnA:\n  batch_size: 3\n...\n"), "cnnA").ok());
   EXPECT_EQ(settings_.Int("batch_size"), 3);
 }
 
-TEST_F(SettingsTest, WhatStandsTwiceInAFileIsAnErrorWithBothLines) {
+TEST_F(SettingsTest, DuplicateKeyIsAnErrorWithBothLines) {
   EXPECT_THAT(Refusal("cnnA:\n  batch_size: 1\nvit:\ncnnA:\n  batch_size: 2\n"),
-              HasSubstr("config.yaml:4: section \"cnnA\" stands on line 1 too"));
+              HasSubstr("config.yaml:4: section \"cnnA\" is already on line 1"));
   EXPECT_THAT(Refusal("vit:\ncnnA:\nvit:\n"),
-              HasSubstr("config.yaml:3: section \"vit\" stands on line 1 too"));
+              HasSubstr("config.yaml:3: section \"vit\" is already on line 1"));
   EXPECT_THAT(Refusal("cnnA:\n  batch_size: 1\n  data: x\n  batch_size: 1\n"),
               HasSubstr("config.yaml:4: \"batch_size\" is set on line 2 too"));
   EXPECT_THAT(Refusal("cnnA:\n  batch_size: 1\n  batch-size:\n"),
@@ -279,7 +279,7 @@ TEST_F(SettingsTest, WhatStandsTwiceInAFileIsAnErrorWithBothLines) {
       HasSubstr("config.yaml:3: \"groups\" is set on line 2 too, as \"old_groups\""));
 }
 
-TEST_F(SettingsTest, ResolvedYamlReadsBackAlike) {
+TEST_F(SettingsTest, ResolvedYamlRoundTrips) {
   ASSERT_TRUE(Parse({"--data", "a: #b \"c\"", "--learning_rate", "1e-3", "--no_shuffle"}).ok());
   Settings again("cnnA", Specs());
   ASSERT_TRUE(again.ApplyYaml(File(settings_.Yaml("cnnA")), "cnnA").ok());
@@ -292,7 +292,7 @@ TEST_F(SettingsTest, DerivedValuesShowTheirReason) {
   EXPECT_THAT(settings_.Table(), HasSubstr("2 workers x 32"));
 }
 
-TEST_F(SettingsTest, ATableMayShowWhatDiffersFromTheDefaultsAlone) {
+TEST_F(SettingsTest, TableCanShowOnlyDifferencesFromDefaults) {
   const std::string none = settings_.Table(/*all=*/false);
   EXPECT_EQ(none, "");
   ASSERT_TRUE(
@@ -307,12 +307,12 @@ TEST_F(SettingsTest, ATableMayShowWhatDiffersFromTheDefaultsAlone) {
   EXPECT_THAT(settings_.Table(false, 60), HasSubstr("/end"));
 }
 
-TEST_F(SettingsTest, AFileWithoutTheSectionIsWarnedAbout) {
+TEST_F(SettingsTest, FileWithoutTheSectionIsAWarning) {
   ::testing::internal::CaptureStderr();
   EXPECT_TRUE(settings_.ApplyYaml(File("vit:\n  a: 1\ndiffusion:\n  b: 2\n"), "cnnA").ok());
   EXPECT_THAT(
       ::testing::internal::GetCapturedStderr(),
-      HasSubstr("config.yaml: there is no section \"cnnA\", and others are not read: vit, diffusion"));
+      HasSubstr("config.yaml: section \"cnnA\" is missing, and the others are not read: vit, diffusion"));
   ::testing::internal::CaptureStderr();
   EXPECT_TRUE(settings_.ApplyYaml(File("cnnB:\n  a: 1\n"), "cnnA", MissingSection::kFine).ok());
   const auto unless_misspelt = MissingSection::kFineUnlessMisspelt;
@@ -333,6 +333,33 @@ TEST_F(SettingsTest, HelpNamesEverySetting) {
   const std::string help = settings_.Help();
   for (const SettingSpec& spec : Specs()) EXPECT_THAT(help, HasSubstr("--" + spec.name));
   EXPECT_THAT(help, HasSubstr("[0.001]"));
+}
+
+TEST_F(SettingsTest, HelpShowsCommonSettingsFirstAndEachGroupOnce) {
+  const Settings settings("test",
+                          {{.name = "host", .help = "Address.", .group = "Service", .value = "ADDRESS"},
+                           {.name = "key", .help = "Key.", .group = "Security", .letter = 'k'},
+                           {.name = "wait",
+                            .kind = Kind::kDouble,
+                            .default_text = "3",
+                            .help = "Time to wait.",
+                            .group = "Service",
+                            .value = "SECONDS",
+                            .otherwise = "3; alone 0"},
+                           {.name = "port",
+                            .kind = Kind::kInt,
+                            .default_text = "80",
+                            .help = "Port.",
+                            .group = "Service",
+                            .common = true}});
+  EXPECT_EQ(settings.Help(),
+            "\nMost used:\n"
+            "  --port N                    Port. [80]\n"
+            "\nService:\n"
+            "  --host ADDRESS              Address.\n"
+            "  --wait SECONDS              Time to wait. [3; alone 0]\n"
+            "\nSecurity:\n"
+            "  -k, --key TEXT              Key.\n");
 }
 
 }  // namespace

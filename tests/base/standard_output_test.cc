@@ -14,7 +14,7 @@
 namespace mtrun {
 namespace {
 
-/// In the place of standard output while it lives.
+/// Redirects standard output to a file while it exists.
 class Instead {
  public:
   explicit Instead(const std::string& path) {
@@ -39,20 +39,20 @@ std::string OnAFullDisk(const std::string& before, const std::string& text) {
   return std::string(PrintOut(text).message());
 }
 
-TEST(StandardOutput, AFullDiskIsAnErrorWithItsReason) {
+TEST(StandardOutput, FullDiskIsAnErrorWithItsReason) {
   const std::string reason = "write to standard output: No space left on device";
   for (const size_t bytes : {1, 4096, 1 << 20})
     EXPECT_EQ(OnAFullDisk("", std::string(bytes, 'x')), reason) << bytes;
   EXPECT_EQ(OnAFullDisk("said before", ""), reason);
 }
 
-TEST(StandardOutput, WhatWasLostBeforeIsAnErrorToo) {
+TEST(StandardOutput, EarlierLossIsAnError) {
   const Instead full("/dev/full");
   std::cout << "lost" << std::endl;
   EXPECT_THAT(std::string(PrintOut("").message()), testing::HasSubstr("write to standard output: "));
 }
 
-TEST(StandardOutput, TextsStandInTheirOrder) {
+TEST(StandardOutput, TextsAreWrittenInOrder) {
   const std::string folder = *MakeTemporaryFolder("mtrun-output-"), file = folder + "/out";
   absl::Status printed;
   {

@@ -6,7 +6,7 @@
 namespace mtrun {
 namespace {
 
-TEST(StartThread, SaysSoWhereThereAreNoneLeft) {
+TEST(StartThread, FailsIfNoThreadIsAvailable) {
   int runs = 0;
   std::thread thread;
   const auto run = [&] { ++runs; };

@@ -7,14 +7,14 @@
 namespace mtrun {
 namespace {
 
-TEST(Terminal, EscapeSequencesTakeNoColumn) {
+TEST(Terminal, EscapeSequencesHaveNoWidth) {
   EXPECT_EQ(ColumnsOf("step 5"), 6);
   EXPECT_EQ(ColumnsOf("\x1b[1mstep\x1b[0m 5"), 6);
   EXPECT_EQ(ColumnsOf("\x1b[38;5;208mx\x1b[K"), 1);
   EXPECT_EQ(ColumnsOf("größe"), 5) << "a character of UTF-8 is one column";
 }
 
-TEST(Terminal, ALineIsClippedToColumns) {
+TEST(Terminal, LineIsClippedToColumns) {
   EXPECT_EQ(ClipColumns("step 1234", 6), "step 1");
   EXPECT_EQ(ClipColumns("step", 6), "step");
   EXPECT_EQ(ClipColumns("größe", 3), "grö");
@@ -22,7 +22,7 @@ TEST(Terminal, ALineIsClippedToColumns) {
   EXPECT_EQ(ClipColumns("\x1b[1mstep\x1b[0m", 0), "\x1b[1m\x1b[0m");
 }
 
-TEST(Terminal, ALineIsBrokenAtBlanks) {
+TEST(Terminal, LineIsWrappedAtBlanks) {
   EXPECT_EQ(WrapColumns("step 1234 is done", 20, 2), "step 1234 is done");
   EXPECT_EQ(WrapColumns("step 1234 is done", 9, 2), "step 1234\n  is done");
   EXPECT_EQ(WrapColumns("  a  größe b", 10, 4), "  a  größe\n    b") << "blanks between words stay";
@@ -33,7 +33,7 @@ TEST(Terminal, ALineIsBrokenAtBlanks) {
   EXPECT_EQ(WrapColumns("", 4, 2), "");
 }
 
-TEST(Terminal, ALineIsBrokenForATerminalThatIsNeitherNoneNorVeryNarrow) {
+TEST(Terminal, LineIsWrappedOnlyForATerminalThatIsWideEnough) {
   const std::string line = "14:37:44.123 cnnA W the data server does not answer";
   EXPECT_EQ(BreakForPeople(line, 48), "14:37:44.123 cnnA W the data server does not\n        answer");
   EXPECT_EQ(BreakForPeople(line, 80), line);
@@ -42,13 +42,13 @@ TEST(Terminal, ALineIsBrokenForATerminalThatIsNeitherNoneNorVeryNarrow) {
   EXPECT_EQ(BreakForPeople(std::string(48, 'x'), 48), std::string(48, 'x')) << "no blank";
 }
 
-TEST(Terminal, AFileGetsNoEscapes) {
+TEST(Terminal, FileGetsNoEscapes) {
   EXPECT_EQ(WithoutEscapes("\x1b[1mstep\x1b[0m 5\x1b[K"), "step 5");
   EXPECT_EQ(WithoutEscapes("cut off \x1b[1"), "cut off ");
   EXPECT_EQ(WithoutEscapes("cut off \x1b"), "cut off ");
 }
 
-TEST(Terminal, NoColorIsHeard) {
+TEST(Terminal, NoColorIsHonoured) {
   EXPECT_TRUE(WantsColours({}));
   EXPECT_TRUE(WantsColours({{"NO_COLOR", ""}}));
   EXPECT_FALSE(WantsColours({{"NO_COLOR", "1"}}));
@@ -58,7 +58,7 @@ TEST(Terminal, NoColorIsHeard) {
   EXPECT_EQ(Coloured("x", "", true), "x");
 }
 
-TEST(Terminal, APipeIsNone) {
+TEST(Terminal, PipeIsNotATerminal) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   EXPECT_EQ(TerminalSize::Of(ends[1]), (TerminalSize{0, 0}));

@@ -29,11 +29,11 @@ bool Verifies(const std::string& leaf, const std::string& root) {
   return X509_verify_cert(context.get()) == 1;
 }
 
-TEST(DeriveIdentity, NothingIsDerivedFromNoToken) {
+TEST(DeriveIdentity, EmptyTokenIsRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(DeriveIdentity("").status()));
 }
 
-TEST(DeriveIdentity, TwoEndsWithOneTokenTrustEachOtherAndNobodyElse) {
+TEST(DeriveIdentity, OnlyEndsWithTheSameTokenTrustEachOther) {
   const auto a = DeriveIdentity(std::string(64, 'a')), again = DeriveIdentity(std::string(64, 'a'));
   const auto b = DeriveIdentity(std::string(64, 'b'));
   ASSERT_TRUE(a.ok() && again.ok() && b.ok()) << a.status();

@@ -44,7 +44,7 @@ class TokenTest : public ::testing::Test {
   std::string home_;
 };
 
-TEST_F(TokenTest, IsMadeAtFirstUseForItsOwnerOnly) {
+TEST_F(TokenTest, IsCreatedAtFirstUseForItsOwnerOnly) {
   const auto token = Load();
   ASSERT_TRUE(token.ok()) << token.status();
   EXPECT_TRUE(CheckToken(*token).ok());
@@ -57,14 +57,14 @@ TEST_F(TokenTest, IsMadeAtFirstUseForItsOwnerOnly) {
             1);
 }
 
-TEST_F(TokenTest, EnvironmentGoesFirst) {
+TEST_F(TokenTest, EnvironmentTakesPrecedence) {
   const std::string token = MakeToken();
   const EnvironmentMap environment = {{"HOME", home_}, {"MTRUN_TOKEN", " " + token + "\n"}};
   EXPECT_EQ(LoadToken({}, MissingToken::kMake, environment).value_or(""), token);
   EXPECT_FALSE(std::filesystem::exists(home_ + "/.mtrun"));
 }
 
-TEST(Token, EachIsAnotherOf256Bits) {
+TEST(Token, EachHas256RandomBits) {
   const std::string token = MakeToken();
   EXPECT_EQ(token.substr(0, 7), "mtrun1-");
   EXPECT_EQ(token.size(), 7u + 64u);
@@ -72,7 +72,7 @@ TEST(Token, EachIsAnotherOf256Bits) {
   EXPECT_TRUE(CheckToken(token).ok());
 }
 
-TEST(Token, OneThatMayBeGuessedIsRefusedWithTheFix) {
+TEST(Token, GuessableTokenIsRefusedWithAdvice) {
   const std::string made = MakeToken();
   for (const std::string& text :
        {std::string("secret"), std::string(32, 'a'), std::string(64, 'a'), made.substr(7), made.substr(0, 70),
@@ -83,7 +83,7 @@ TEST(Token, OneThatMayBeGuessedIsRefusedWithTheFix) {
   }
 }
 
-TEST(Token, AWeakOneIsTakenFromWhoSaysSo) {
+TEST(Token, WeakTokenIsAcceptedIfAllowed) {
   const auto load = [](const std::string& text) {
     return LoadToken({.weak = true}, MissingToken::kRefuse, {{"MTRUN_TOKEN", text}});
   };
@@ -92,7 +92,7 @@ TEST(Token, AWeakOneIsTakenFromWhoSaysSo) {
   EXPECT_TRUE(absl::IsInvalidArgument(load(std::string(31, 'a')).status()));
 }
 
-TEST_F(TokenTest, WhoOnlyAsksMakesNone) {
+TEST_F(TokenTest, RequestCreatesNoToken) {
   const auto token = LoadToken({}, MissingToken::kRefuse, {{"HOME", home_}});
   EXPECT_TRUE(absl::IsNotFound(token.status()));
   EXPECT_THAT(std::string(token.status().message()),
@@ -100,27 +100,27 @@ TEST_F(TokenTest, WhoOnlyAsksMakesNone) {
   EXPECT_FALSE(std::filesystem::exists(home_ + "/.mtrun"));
 }
 
-/// A container's home may be "/", or lead nowhere.
-TEST_F(TokenTest, AHomeThatCannotBeWrittenSaysWhatElseThereIs) {
+/// A container's home may be "/", or may not exist.
+TEST_F(TokenTest, UnwritableHomeListsAlternatives) {
   Write("file", "", 0600);
   const auto token = LoadToken({}, MissingToken::kMake, {{"HOME", home_ + "/file"}});
   EXPECT_THAT(std::string(token.status().message()),
               AllOf(HasSubstr("MTRUN_TOKEN"), HasSubstr("--token_file")));
-  // Nobody makes a folder there, not even root.
+  // A folder cannot be created there, even by root.
   const auto forbidden = LoadToken({}, MissingToken::kMake, {{"HOME", "/sys"}});
   EXPECT_THAT(std::string(forbidden.status().message()),
               AllOf(HasSubstr("/sys/.mtrun"), HasSubstr("MTRUN_TOKEN"), HasSubstr("--new_token")));
 }
 
-TEST_F(TokenTest, AFileThatOthersMayReadIsRefused) {
+TEST_F(TokenTest, FileReadableByOthersIsRefused) {
   Write("open", MakeToken(), 0644);
   const auto token = Load(home_ + "/open");
   EXPECT_TRUE(absl::IsPermissionDenied(token.status()));
   EXPECT_THAT(std::string(token.status().message()), HasSubstr("chmod 600"));
 }
 
-/// As kubelet mounts a Secret for a user who is not root.
-TEST_F(TokenTest, RootMayLetAGroupReadIt) {
+/// Kubelet mounts a Secret like this for a user other than root.
+TEST_F(TokenTest, RootsFileCanBeGroupReadable) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   const std::string token = MakeToken();
   for (const mode_t mode : {0400u, 0440u, 0640u}) {
@@ -142,7 +142,7 @@ constexpr char kPatch[] =
     "  - name: MTRUN_TOKEN\n"
     "    valueFrom: {secretKeyRef: {name: mtrun-token, key: token}}";
 
-TEST_F(TokenTest, APodMakesNoneThatOthersDoNotHave) {
+TEST_F(TokenTest, PodCreatesNoTokenThatOtherPodsLack) {
   EnvironmentMap environment = {{"HOME", home_}, {"KUBERNETES_SERVICE_HOST", "10.96.0.1"}};
   const auto refused = LoadToken({}, MissingToken::kMakeForNodes, environment);
   EXPECT_TRUE(absl::IsNotFound(refused.status()));
@@ -155,23 +155,22 @@ TEST_F(TokenTest, APodMakesNoneThatOthersDoNotHave) {
   EXPECT_THAT(std::string(LoadToken({}, MissingToken::kMakeForNodes, environment).status().message()),
               AllOf(HasSubstr("in each of spec.pytorchReplicaSpecs (Master, Worker)"), EndsWith(kPatch)));
 
-  // One that is alone in its pod, or whose pods share a home, needs none.
+  // No token has to be given for a single pod, or if the pods share a home.
   const auto made = LoadToken({}, MissingToken::kMake, environment);
   EXPECT_TRUE(made.ok()) << made.status();
   EXPECT_EQ(LoadToken({}, MissingToken::kMakeForNodes, environment).value_or(""), *made);
 }
 
-TEST_F(TokenTest, OtherMachinesMakeOneForSeveralNodes) {
+TEST_F(TokenTest, TokenIsCreatedForSeveralNodesOutsideAPod) {
   EXPECT_TRUE(LoadToken({}, MissingToken::kMakeForNodes, {{"HOME", home_}}).ok());
 }
 
-TEST_F(TokenTest, AGivenFileMustExist) {
+TEST_F(TokenTest, GivenFileMustExist) {
   EXPECT_THAT(std::string(Load(home_ + "/nowhere").status().message()), HasSubstr("nowhere"));
   EXPECT_FALSE(std::filesystem::exists(home_ + "/nowhere"));
 }
 
-/// From now on this process sees file systems without hard links: the kernel answers link(2) as it does on
-/// vfat, and the rest is as it is.
+/// Makes file systems look as if they had no hard links: link(2) fails as on vfat, all else works.
 bool DenyLinks() {
   const auto deny = [](unsigned call) {
     return std::array<sock_filter, 2>{
@@ -196,8 +195,8 @@ bool DenyLinks() {
          errno == EPERM;
 }
 
-TEST_F(TokenTest, IsMadeWhereFilesHaveNoHardLinks) {
-  constexpr int kAgents = 8;  // that start at the same moment
+TEST_F(TokenTest, IsCreatedOnFileSystemsWithoutHardLinks) {
+  constexpr int kAgents = 8;  // started at the same moment
   std::vector<pid_t> agents;
   for (int i = 0; i < kAgents; ++i) {
     agents.push_back(fork());
@@ -225,8 +224,8 @@ TEST_F(TokenTest, IsMadeWhereFilesHaveNoHardLinks) {
             1);
 }
 
-/// Without hard links the file is there a moment before its text is.
-TEST_F(TokenTest, IsWaitedForWhileAnotherAgentMakesIt) {
+/// If there are no hard links, the file exists for a moment before it has its text.
+TEST_F(TokenTest, IsAwaitedWhileAnotherAgentCreatesIt) {
   std::filesystem::create_directory(home_ + "/.mtrun");
   Write(".mtrun/token", "", 0600);
   const std::string token = MakeToken();
@@ -238,7 +237,7 @@ TEST_F(TokenTest, IsWaitedForWhileAnotherAgentMakesIt) {
   writer.join();
 }
 
-TEST_F(TokenTest, AFileThatStaysEmptyIsRefusedWithTheFix) {
+TEST_F(TokenTest, FileThatStaysEmptyIsRefusedWithAdvice) {
   std::filesystem::create_directory(home_ + "/.mtrun");
   Write(".mtrun/token", "", 0600);
   EXPECT_THAT(std::string(Load().status().message()), HasSubstr("remove it"));

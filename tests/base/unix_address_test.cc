@@ -8,14 +8,14 @@
 namespace mtrun {
 namespace {
 
-TEST(UnixAddress, APathEndsWithItsZero) {
+TEST(UnixAddress, PathEndsWithAZero) {
   const auto address = ParseUnixAddress("/tmp/s");
   ASSERT_TRUE(address.ok());
   EXPECT_STREQ(address->address.sun_path, "/tmp/s");
   EXPECT_EQ(address->size, offsetof(sockaddr_un, sun_path) + 7);
 }
 
-TEST(UnixAddress, AnAbstractNameBeginsWithOne) {
+TEST(UnixAddress, AbstractNameStartsWithAZero) {
   const auto address = ParseUnixAddress("@name");
   ASSERT_TRUE(address.ok());
   EXPECT_EQ(std::string(address->address.sun_path, 5), std::string("\0name", 5));

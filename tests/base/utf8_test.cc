@@ -8,7 +8,7 @@
 namespace mtrun {
 namespace {
 
-/// The character of RFC 3629, section 3.
+/// Encodes a character according to RFC 3629, section 3.
 std::string Encode(uint32_t point) {
   const auto byte = [](uint32_t value) { return static_cast<char>(value); };
   const auto further = [&](int shift) { return byte(0x80 | (point >> shift & 0x3F)); };
@@ -18,7 +18,7 @@ std::string Encode(uint32_t point) {
   return {byte(0xF0 | point >> 18), further(12), further(6), further(0)};
 }
 
-TEST(Utf8Test, EveryCharacterHasItsLengthAndSurrogatesAreNone) {
+TEST(Utf8Test, EveryCharacterHasItsLengthAndSurrogatesAreInvalid) {
   for (uint32_t point = 0; point <= 0x10FFFF; ++point) {
     const std::string text = Encode(point);
     const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
@@ -29,7 +29,7 @@ TEST(Utf8Test, EveryCharacterHasItsLengthAndSurrogatesAreNone) {
   EXPECT_EQ(CharacterLength("x", 1), 0u);
 }
 
-TEST(Utf8Test, OfAllShortTextsAsManyAreCharactersAsThereAre) {
+TEST(Utf8Test, NumberOfValidShortSequencesMatchesUnicode) {
   size_t two = 0, three = 0;
   std::string text(3, '\0');
   for (uint32_t bytes = 0; bytes < 1u << 24; ++bytes) {
@@ -51,7 +51,7 @@ TEST(Utf8Test, PlainTextHasNoControlCharacters) {
     EXPECT_FALSE(IsPlainText(text)) << text;
 }
 
-TEST(Utf8Test, AsPlainTextOnlyWhatIsNotPlainIsEscaped) {
+TEST(Utf8Test, AsPlainTextEscapesOnlyControlCharacters) {
   const std::string plain = "t\xC3\xA4st \xE5\xAE\x9E-7\\";
   EXPECT_EQ(AsPlainText(plain), plain);
   EXPECT_EQ(AsPlainText("a\nb\x1B[2J\x7F"), "a\\nb\\x1b[2J\\x7f");

@@ -59,7 +59,7 @@ TEST(WorkerChannel, EveryMessageRoundTrips) {
   }
 }
 
-TEST(WorkerChannel, AnyBytesSurviveTheStore) {
+TEST(WorkerChannel, StoreValuesCanBeAnyBytes) {
   EXPECT_TRUE(rc::check([](const std::string& value) {
     const auto decoded = DecodeWorkerMessage(WithoutNewline(Encode(WorkerMessage(StoreSet{"k", value}))));
     RC_ASSERT(decoded.ok());
@@ -67,7 +67,7 @@ TEST(WorkerChannel, AnyBytesSurviveTheStore) {
   }));
 }
 
-TEST(WorkerChannel, MissingFieldIsNamed) {
+TEST(WorkerChannel, ErrorNamesAMissingField) {
   EXPECT_THAT(std::string(DecodeWorkerMessage(R"({"type":"hello","protocol":1})").status().message()),
               HasSubstr("hello: field \"pid\" is missing"));
   EXPECT_THAT(
@@ -75,7 +75,7 @@ TEST(WorkerChannel, MissingFieldIsNamed) {
       HasSubstr("assignment: field \"rank\" is missing"));
 }
 
-TEST(WorkerChannel, WrongTypeIsNamed) {
+TEST(WorkerChannel, ErrorNamesAWrongType) {
   EXPECT_THAT(std::string(DecodeWorkerMessage(R"({"type":"done","step":"many"})").status().message()),
               HasSubstr("done: field \"step\" is not a whole number"));
   EXPECT_THAT(
@@ -87,7 +87,7 @@ TEST(WorkerChannel, WrongTypeIsNamed) {
               HasSubstr("unknown message type \"fly\""));
 }
 
-TEST(WorkerChannel, StepTimesMayTellALoss) {
+TEST(WorkerChannel, StepTimesCanIncludeALoss) {
   const WorkerMessage told = StepTimes{3, 0.5, 0.25, 1.5, 0.01};
   EXPECT_EQ(*DecodeWorkerMessage(WithoutNewline(Encode(told))), told);
   EXPECT_EQ(
@@ -98,8 +98,8 @@ TEST(WorkerChannel, StepTimesMayTellALoss) {
             WorkerMessage(StepTimes{}));
 }
 
-/// An agent of before says no more.
-TEST(WorkerChannel, AStopMaySayNothingOfTheWork) {
+/// Older agents send no more than this.
+TEST(WorkerChannel, StopCanOmitTheWork) {
   EXPECT_EQ(*DecodeAgentMessage(R"({"type":"stop","why":"x"})"), AgentMessage(Stop{"x", false}));
 }
 
@@ -107,7 +107,7 @@ TEST(WorkerChannel, UnknownExtraFieldsAreIgnored) {
   EXPECT_EQ(*DecodeWorkerMessage(R"({"type":"done","step":3,"new":true})"), WorkerMessage(Done{3}));
 }
 
-// Random damage to real lines: an error or a message, never a crash.
+// Random damage to real lines gives an error or a message, never a crash.
 TEST(WorkerChannel, DamagedLinesNeverCrash) {
   const char* given = std::getenv("MTRUN_SEED");
   const unsigned seed = given != nullptr ? static_cast<unsigned>(std::atoi(given)) : std::random_device{}();

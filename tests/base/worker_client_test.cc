@@ -19,7 +19,7 @@
 namespace mtrun {
 namespace {
 
-/// The agent's end, driven by the test line by line.
+/// The agent's end, controlled by the test line by line.
 class FakeAgent {
  public:
   explicit FakeAgent(const std::string& path) : listener_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -93,8 +93,8 @@ TEST_F(WorkerClientTest, SetAndWaitReachTheAgent) {
   agent.join();
 }
 
-/// The rendezvous refuses a longer question.
-TEST_F(WorkerClientTest, MoreKeysThanAQuestionMayHaveAreAskedForInPieces) {
+/// The rendezvous rejects longer requests.
+TEST_F(WorkerClientTest, ManyKeysAreRequestedInPieces) {
   constexpr size_t kKeys = 2 * channel::kMaxStoreKeys + 1;
   client_->Enter({3, 0xab});
   std::vector<std::string> keys;
@@ -119,8 +119,8 @@ TEST_F(WorkerClientTest, MoreKeysThanAQuestionMayHaveAreAskedForInPieces) {
   EXPECT_EQ(pieces, (std::vector<size_t>{channel::kMaxStoreKeys, channel::kMaxStoreKeys, 1}));
 }
 
-/// The generation of the first piece ends before its values are here, and the next one has begun.
-TEST_F(WorkerClientTest, AnAbortBetweenTwoPiecesEndsTheWaitForAll) {
+/// The generation of the first request ends before its values arrive, and the next one has begun.
+TEST_F(WorkerClientTest, AbortBetweenTwoPiecesEndsTheWholeWait) {
   const std::vector<std::string> keys(channel::kMaxStoreKeys + 1, "k");
   std::thread agent([&] {
     const auto ask = std::get<channel::StoreWait>(agent_->Receive());
@@ -132,7 +132,7 @@ TEST_F(WorkerClientTest, AnAbortBetweenTwoPiecesEndsTheWaitForAll) {
   agent.join();
 }
 
-TEST_F(WorkerClientTest, RequestsNameTheGenerationThatWasEntered) {
+TEST_F(WorkerClientTest, RequestsNameTheEnteredGeneration) {
   client_->Enter({3, 0xab});
   ASSERT_TRUE(client_->Set("k", "v").ok());
   EXPECT_EQ(std::get<channel::StoreSet>(agent_->Receive()), (channel::StoreSet{"k", "v", {3, 0xab}}));
@@ -145,7 +145,7 @@ TEST_F(WorkerClientTest, RequestsNameTheGenerationThatWasEntered) {
   agent.join();
 }
 
-TEST_F(WorkerClientTest, AnErrorReplyEndsTheWait) {
+TEST_F(WorkerClientTest, ErrorReplyEndsTheWait) {
   std::thread agent([&] {
     const auto ask = std::get<channel::StoreWait>(agent_->Receive());
     agent_->Send(channel::StoreValues{ask.id, {}, "generation 3 dissolved"});
@@ -155,7 +155,7 @@ TEST_F(WorkerClientTest, AnErrorReplyEndsTheWait) {
   agent.join();
 }
 
-TEST_F(WorkerClientTest, AbortFreesABlockedWaitAndResetAllowsTheNext) {
+TEST_F(WorkerClientTest, AbortEndsABlockedWaitAndResetAllowsTheNext) {
   std::thread aborter([&] {
     agent_->Receive();
     client_->Abort("regrouping");
@@ -178,7 +178,7 @@ TEST_F(WorkerClientTest, MessagesArriveAtTheHandler) {
   EXPECT_EQ(std::get<channel::Stop>(last_).why, "enough");
 }
 
-TEST_F(WorkerClientTest, AnAgentThatGoesAwayEndsEverything) {
+TEST_F(WorkerClientTest, DisconnectedAgentEndsEverything) {
   std::thread agent([&] {
     agent_->Receive();
     agent_->Close();
@@ -197,7 +197,7 @@ TEST_F(WorkerClientTest, GarbageClosesTheChannelWithTheReason) {
   EXPECT_EQ(why_.code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(WorkerClientConnect, MissingSocketIsNamed) {
+TEST(WorkerClientConnect, ErrorNamesAMissingSocket) {
   const auto connected = WorkerClient::Connect("/nonexistent/agent.sock", channel::Hello{}, {});
   EXPECT_EQ(connected.status().code(), absl::StatusCode::kNotFound);
   EXPECT_NE(std::string(connected.status().message()).find("/nonexistent/agent.sock"), std::string::npos);

@@ -44,13 +44,13 @@ TEST(WorkerEnv, RoundTrip) {
   EXPECT_EQ(*ParseWorkerEnv(ToEnvironment(WorkerEnv{})), WorkerEnv{});
 }
 
-TEST(WorkerEnv, AsManyRestartsAsAJobMayHave) {
+TEST(WorkerEnv, RestartCountCanBeTheMaximum) {
   WorkerEnv w = Sample();
   w.restart_count = w.max_restarts = 1'000'000'000;
   EXPECT_EQ(*ParseWorkerEnv(ToEnvironment(w)), w);
 }
 
-TEST(WorkerEnv, ALeaseIsOptional) {
+TEST(WorkerEnv, LeaseIsOptional) {
   EXPECT_FALSE(ToEnvironment(WorkerEnv{}).contains("MTRUN_LEASE"));
   EnvironmentMap environment = ToEnvironment(Sample());
   EXPECT_EQ(environment.at("MTRUN_LEASE"), "9");
@@ -58,11 +58,11 @@ TEST(WorkerEnv, ALeaseIsOptional) {
   EXPECT_EQ(ParseWorkerEnv(environment)->lease, -1);
 }
 
-TEST(WorkerEnv, TheStoreIsNotTheAgents) {
+TEST(WorkerEnv, StoreIsNotTheAgents) {
   EXPECT_EQ(ToEnvironment(Sample()).at("TORCHELASTIC_USE_AGENT_STORE"), "False");
 }
 
-TEST(WorkerEnv, FourVariablesByHandAreEnough) {
+TEST(WorkerEnv, FourVariablesSetByHandSuffice) {
   const auto parsed =
       ParseWorkerEnv({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "h"}, {"MASTER_PORT", "29500"}});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
@@ -71,7 +71,7 @@ TEST(WorkerEnv, FourVariablesByHandAreEnough) {
   EXPECT_EQ(parsed->socket, "");
 }
 
-TEST(WorkerEnv, ComplaintsNameTheVariableAndWhatIsAllowed) {
+TEST(WorkerEnv, ErrorsNameTheVariableAndWhatIsAllowed) {
   EXPECT_THAT(Complaint({}), HasSubstr("WORLD_SIZE is not set"));
   EXPECT_THAT(Complaint({{"WORLD_SIZE", "2"}}), HasSubstr("RANK is not set"));
   EnvironmentMap bad = ToEnvironment(Sample());
@@ -95,7 +95,7 @@ TEST(WorkerEnv, IsLaunchedNeedsRankAndWorldSize) {
   EXPECT_FALSE(IsLaunched({{"RANK", "0"}}));
 }
 
-TEST(WorkerEnv, CurrentEnvironmentSeesThisProcess) {
+TEST(WorkerEnv, CurrentEnvironmentReadsThisProcess) {
   setenv("MTRUN_WORKER_ENV_TEST", "a=b", 1);
   EXPECT_EQ(CurrentEnvironment().at("MTRUN_WORKER_ENV_TEST"), "a=b");
 }

@@ -1,4 +1,4 @@
-#include "datasets/archive_reader.h"
+#include "datasets/files/archive_reader.h"
 
 #include <sys/stat.h>
 #include <zlib.h>
@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Name and contents of every file, or the first error.
+/// Returns name and contents of every file, or the first error.
 absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ReadAll(const std::string& path,
                                                                          int64_t limit = 1 << 20) {
   auto reader = ArchiveReader::Open(path);
@@ -40,7 +40,7 @@ TEST(ArchiveReaderTest, ReadsFilesInOrder) {
   EXPECT_THAT(*files, testing::ElementsAre(testing::Pair("d/b", large), testing::Pair("d/a", "")));
 }
 
-TEST(ArchiveReaderTest, EveryTruncationIsDataLossOrNoArchive) {
+TEST(ArchiveReaderTest, EveryTruncationIsDataLossOrNotAnArchive) {
   const test::TempFolder folder;
   std::string noise;
   for (int i = 0; i < 4000; ++i) noise.push_back(static_cast<char>(i * 2654435761u >> 13));
@@ -56,7 +56,7 @@ TEST(ArchiveReaderTest, EveryTruncationIsDataLossOrNoArchive) {
 
 TEST(ArchiveReaderTest, OtherFilesAreRefused) {
   const test::TempFolder folder;
-  ASSERT_EQ(mkfifo((folder / "pipe.tar").c_str(), 0600), 0);  // nobody writes to it
+  ASSERT_EQ(mkfifo((folder / "pipe.tar").c_str(), 0600), 0);  // it has no writer
   EXPECT_THAT(std::string(ReadAll(folder / "pipe.tar").status().message()),
               HasSubstr("is not an ordinary file"));
   test::Write(folder / "a.tar", std::string(5000, 'x'));
@@ -64,14 +64,14 @@ TEST(ArchiveReaderTest, OtherFilesAreRefused) {
   EXPECT_TRUE(absl::IsNotFound(ReadAll(folder / "none.tar").status()));
 }
 
-TEST(ArchiveReaderTest, AFileOverTheLimitIsRefused) {
+TEST(ArchiveReaderTest, FileOverTheLimitIsRefused) {
   const test::TempFolder folder;
   test::WriteTarGz(folder / "a.tar.gz", {{"a", std::string(1000, 'x')}});
   EXPECT_TRUE(absl::IsInvalidArgument(ReadAll(folder / "a.tar.gz", 999).status()));
   EXPECT_TRUE(ReadAll(folder / "a.tar.gz", 1000).ok());
 }
 
-/// As programs that write zip archives mark names that are UTF-8: bit 11 of each entry's flags.
+/// Marks names as UTF-8 as archivers do: bit 11 of each entry's flags.
 std::string WithUtf8Names(std::string zip) {
   for (size_t at = 0; (at = zip.find("PK\3\4", at)) != std::string::npos; ++at) zip[at + 7] |= 8;
   for (size_t at = 0; (at = zip.find("PK\1\2", at)) != std::string::npos; ++at) zip[at + 9] |= 8;
@@ -89,7 +89,7 @@ TEST(ArchiveReaderTest, NamesInUtf8AreReadWhateverTheLocale) {
   EXPECT_THAT(*files, testing::ElementsAre(testing::Pair(name, "x")));
 }
 
-/// A zip archive of one stored entry, whose checksum stands before it as most programs write it.
+/// Makes a zip archive of one stored entry, with the checksum in front, as most programs write it.
 std::string ZipOfOne(const std::string& name, const std::string& bytes, uint32_t checksum) {
   const auto number = [](size_t value, int size) {
     std::string text;
@@ -101,7 +101,7 @@ std::string ZipOfOne(const std::string& name, const std::string& bytes, uint32_t
   return "PK\3\4" + about + name + bytes + "PK\5\6" + number(0, 18);
 }
 
-TEST(ArchiveReaderTest, AZipEntryWithAnotherChecksumIsDataLoss) {
+TEST(ArchiveReaderTest, ZipEntryWithAWrongChecksumIsDataLoss) {
   const test::TempFolder folder;
   const std::string bytes(1000, 'y');
   const auto checksum = static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), 1000));
@@ -115,7 +115,7 @@ TEST(ArchiveReaderTest, AZipEntryWithAnotherChecksumIsDataLoss) {
   EXPECT_THAT(std::string(damaged.status().message()), HasSubstr("d/a.jpg"));
 }
 
-TEST(ArchiveReaderTest, KnowsArchiveNames) {
+TEST(ArchiveReaderTest, RecognizesArchiveNames) {
   EXPECT_TRUE(HasArchiveName("x/cifar-10-binary.tar.gz"));
   EXPECT_TRUE(HasArchiveName("A.TGZ"));
   EXPECT_TRUE(HasArchiveName("x.zip"));

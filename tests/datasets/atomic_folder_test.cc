@@ -1,4 +1,4 @@
-#include "datasets/atomic_folder.h"
+#include "datasets/packed/atomic_folder.h"
 
 #include <unistd.h>
 
@@ -42,7 +42,7 @@ TEST(AtomicFolderTest, VanishesUnlessPublished) {
   EXPECT_THAT(test::Names(folder.path()), IsEmpty());
 }
 
-TEST(AtomicFolderTest, AnExistingFolderIsRefused) {
+TEST(AtomicFolderTest, ExistingFolderIsRefused) {
   const test::TempFolder folder;
   test::Write(folder / "b/index.json", "old");
   const auto made = AtomicFolder::Create(folder / "b", false);
@@ -50,7 +50,7 @@ TEST(AtomicFolderTest, AnExistingFolderIsRefused) {
   EXPECT_THAT(std::string(made.status().message()), HasSubstr("--force"));
 }
 
-TEST(AtomicFolderTest, ReplacesOurOwn) {
+TEST(AtomicFolderTest, ReplacesItsOwnFolder) {
   const test::TempFolder folder;
   test::Write(folder / "b/index.json", kOld);
   test::Write(folder / "b/train/shard_00000.safetensors", "old");
@@ -65,7 +65,7 @@ TEST(AtomicFolderTest, ReplacesOurOwn) {
   EXPECT_THAT(test::Names(folder / "b"), ElementsAre("index.json"));
 }
 
-TEST(AtomicFolderTest, NeverReplacesWhatIsNotOurs) {
+TEST(AtomicFolderTest, NeverReplacesAForeignFolder) {
   const test::TempFolder folder;
   test::Write(folder / "home/thesis.tex", "years");
   test::Write(folder / "file", "x");
@@ -76,7 +76,7 @@ TEST(AtomicFolderTest, NeverReplacesWhatIsNotOurs) {
   EXPECT_EQ(test::Read(folder / "home/thesis.tex"), "years");
 }
 
-TEST(AtomicFolderTest, WhatCameIntoOurOwnMeanwhileIsKept) {
+TEST(AtomicFolderTest, FilesAddedBeforePublishingAreKept) {
   const test::TempFolder folder;
   for (const char* name : {"b", "none"}) {
     if (name == std::string("b")) test::Write(folder / "b/index.json", kOld);
@@ -88,7 +88,7 @@ TEST(AtomicFolderTest, WhatCameIntoOurOwnMeanwhileIsKept) {
   }
 }
 
-TEST(AtomicFolderTest, ADestinationThatAppearsMeanwhileIsKept) {
+TEST(AtomicFolderTest, DestinationThatAppearsBeforePublishingIsKept) {
   const test::TempFolder folder;
   auto made = AtomicFolder::Create(folder / "b", false);
   ASSERT_TRUE(made.ok());
@@ -97,7 +97,7 @@ TEST(AtomicFolderTest, ADestinationThatAppearsMeanwhileIsKept) {
   EXPECT_EQ(test::Read(folder / "b/index.json"), "faster");
 }
 
-TEST(AtomicFolderTest, TwoOfOneKeyDoNotShareAFolder) {
+TEST(AtomicFolderTest, TwoWithTheSameKeyDoNotShareAFolder) {
   const test::TempFolder folder;
   auto first = AtomicFolder::Resume(folder / "b", false, "key");
   ASSERT_TRUE(first.ok()) << first.status();
@@ -108,34 +108,35 @@ TEST(AtomicFolderTest, TwoOfOneKeyDoNotShareAFolder) {
     if (absl::IsAlreadyExists(second.status())) return;
     ASSERT_TRUE(second.ok()) << second.status();  // the first one published it in between
     EXPECT_FALSE(fs::exists(second->path() + "/index.json"));
-    EXPECT_THAT(std::string(second->Publish().message()), testing::HasSubstr("lies whole in " + path));
+    EXPECT_THAT(std::string(second->Publish().message()),
+                testing::HasSubstr("the complete import is in " + path));
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // mostly it waits for the first one by then
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // usually it waits by then
   EXPECT_TRUE(first->Publish().ok());
   other.join();
   EXPECT_THAT(test::Names(folder / "b"), testing::ElementsAre("index.json"));
 }
 
-TEST(AtomicFolderTest, WhoWaitedForTheSameHasNothingLeftToDo) {
+TEST(AtomicFolderTest, WaiterForTheSameKeyFindsItPublished) {
   const test::TempFolder folder;
   auto first = AtomicFolder::Resume(folder / "b", false, "key");
   ASSERT_TRUE(first.ok()) << first.status();
   const support::LogLines log;
   std::thread other(
       [&] { EXPECT_TRUE(absl::IsAlreadyExists(AtomicFolder::Resume(folder / "b", false, "key").status())); });
-  ASSERT_TRUE(log.Await("waiting until it has ended", std::chrono::seconds(30)));
+  ASSERT_TRUE(log.Await("waiting for it to end", std::chrono::seconds(30)));
   EXPECT_TRUE(first->Publish().ok());
   other.join();
   EXPECT_THAT(test::Names(folder.path()), testing::ElementsAre("b"));
 }
 
-TEST(AtomicFolderTest, AParentThatIsAFileIsAnError) {
+TEST(AtomicFolderTest, ParentThatIsAFileIsAnError) {
   const test::TempFolder folder;
   test::Write(folder / "file", "x");
   EXPECT_FALSE(AtomicFolder::Create(folder / "file/b", false).ok());
 }
 
-TEST(AtomicFolderTest, AnUnwritableParentIsAnError) {
+TEST(AtomicFolderTest, UnwritableParentIsAnError) {
   if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere; mtdata_test tries /proc instead";
   const test::TempFolder folder;
   fs::permissions(folder.path(), fs::perms::owner_read | fs::perms::owner_exec);

@@ -1,8 +1,8 @@
-#include "datasets/census.h"
+#include "datasets/packed/census.h"
 
 #include "base/sha256.h"
-#include "datasets/encoded_shard.h"
-#include "datasets/info.h"
+#include "datasets/packed/encoded_shard.h"
+#include "datasets/packed/info.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 constexpr char kJpegHead[] = "\xFF\xD8\xFF", kPngHead[] = "\x89PNG\r\n\x1A\n";
 
-/// Bytes that begin as such a file does and cannot be decoded: a census must not try.
+/// Returns bytes that begin like such a file, but cannot be decoded: a census must not decode.
 std::string SetFile(const std::string& head, size_t bytes) {
   return head + std::string(bytes - head.size(), 'x');
 }
@@ -53,7 +53,7 @@ TEST(CensusTest, CountsSizesFormatsAndBytesOfAllSplits) {
   EXPECT_EQ(census->largest, 100);
 }
 
-TEST(CensusTest, NamesADamagedShard) {
+TEST(CensusTest, ErrorNamesADamagedShard) {
   const test::TempFolder folder;
   Index index{.height = 3, .width = 3, .encoded = true, .min_height = 3, .min_width = 3, .classes = {"a"}};
   AddSplit(folder.path(), "train", {{SetFile(kJpegHead, 9), {3, 3}}}, index);

@@ -1,9 +1,9 @@
-#include "datasets/cifar.h"
+#include "datasets/import/cifar.h"
 
 #include <filesystem>
 
-#include "datasets/import.h"
-#include "datasets/packed.h"
+#include "datasets/import/import.h"
+#include "datasets/packed/packed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// A record whose red plane is `r`, green `r`+1, blue `r`+2, with a different first pixel in each plane.
+/// Makes a record whose red plane is `r`, green `r`+1, blue `r`+2; the first pixel of each plane differs.
 std::string CifarRecord(const std::string& labels, int r) {
   std::string record = labels;
   for (int c = 0; c < 3; ++c)
@@ -64,7 +64,7 @@ TEST(CifarTest, ImportsCifar10BatchesInTheOrderOfTheirNumbers) {
   EXPECT_EQ(PackedSplit::Open(folder / "out", "test")->label(0), 9);
 }
 
-TEST(CifarTest, AnArchiveGivesTheSameBytes) {
+TEST(CifarTest, ArchiveGivesTheSameBytes) {
   const test::TempFolder folder;
   WriteCifar10(folder / "in");
   std::vector<std::pair<std::string, std::string>> entries{{"cifar-10-batches-bin/", ""},
@@ -93,7 +93,7 @@ TEST(CifarTest, Cifar100TakesFineLabelsAndItsNames) {
   EXPECT_EQ(train->class_names()[99], "name99");
 }
 
-TEST(CifarTest, BatchesThatAreMissingAreNamed) {
+TEST(CifarTest, ErrorNamesMissingBatches) {
   const test::TempFolder folder;
   const auto warnings = [&] {
     testing::internal::CaptureStderr();
@@ -124,10 +124,10 @@ TEST(CifarTest, ErrorsNameTheFile) {
   test::Write(folder / "data_batch_2.bin", good);
   ASSERT_TRUE(OpenCifar(folder.path()).ok());
   ASSERT_EQ(std::remove((folder / "test_batch.bin").c_str()), 0);
-  EXPECT_THAT(OpenError(folder.path()), HasSubstr("no test_batch.bin"));
+  EXPECT_THAT(OpenError(folder.path()), HasSubstr("does not contain test_batch.bin"));
 }
 
-TEST(CifarTest, KnowsItsNames) {
+TEST(CifarTest, RecognizesItsNames) {
   EXPECT_TRUE(LooksLikeCifar({"x/data_batch_1.bin"}));
   EXPECT_TRUE(LooksLikeCifar({"cifar-100-binary/train.bin", "cifar-100-binary/test.bin"}));
   EXPECT_FALSE(LooksLikeCifar({"train.bin"}));
@@ -135,7 +135,7 @@ TEST(CifarTest, KnowsItsNames) {
   EXPECT_TRUE(LooksLikePythonCifar({"cifar-10-batches-py/data_batch_1"}));
 }
 
-TEST(CifarTest, ADeviceIsNotRead) {
+TEST(CifarTest, DeviceIsNotRead) {
   const test::TempFolder folder;
   WriteCifar10(folder / "in");
   std::filesystem::remove(folder / "in/data_batch_2.bin");

@@ -1,9 +1,9 @@
-#include "datasets/contact_sheet.h"
+#include "datasets/packed/contact_sheet.h"
 
 #include "base/sha256.h"
-#include "datasets/encoded_shard.h"
 #include "datasets/images/png.h"
-#include "datasets/packed_writer.h"
+#include "datasets/packed/encoded_shard.h"
+#include "datasets/packed/packed_writer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 constexpr int kPitch = kCellSide + kCellBorder;
 
-/// Red of a pixel; the images of these tests are grey.
+/// Returns the red value of a pixel; the images of these tests are grey.
 int At(const RgbImage& image, int y, int x) {
   return image
       .pixels[3 * (static_cast<size_t>(y) * static_cast<size_t>(image.size.width) + static_cast<size_t>(x))];
@@ -39,13 +39,13 @@ TEST(ContactSheetTest, SpreadsEvenly) {
   }
 }
 
-TEST(ContactSheetTest, AnImageKeepsItsShape) {
+TEST(ContactSheetTest, ImageKeepsItsShape) {
   EXPECT_EQ(FitIntoCell({28, 28}), (ImageSize{96, 96}));
   EXPECT_EQ(FitIntoCell({400, 200}), (ImageSize{96, 48}));
   EXPECT_EQ(FitIntoCell({1, 65535}), (ImageSize{1, 96}));
 }
 
-TEST(ContactSheetTest, OfPixels) {
+TEST(ContactSheetTest, DrawsPackedPixels) {
   const test::TempFolder folder;
   auto writer = PackedWriter::Create(
       folder / "set", {.height = 4, .width = 2, .classes = {"cat", "dog"}, .splits = {{"train", 5}}}, {});
@@ -77,7 +77,7 @@ TEST(ContactSheetTest, OfPixels) {
             "   2       2             4  cat\n");
 }
 
-TEST(ContactSheetTest, OfFilesAndNamesOneThatDoesNotDecode) {
+TEST(ContactSheetTest, DrawsFilesAndNamesAnUndecodableOne) {
   const test::TempFolder folder;
   std::vector<Record> records{{EncodePng(Grey({192, 192}, 200)), {192, 192}}, {"no image", {20, 10}}};
   std::string shard = EncodeShardHead({0, 0}, records);

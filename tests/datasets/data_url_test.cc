@@ -1,4 +1,4 @@
-#include "datasets/data_url.h"
+#include "datasets/packed/data_url.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -12,14 +12,14 @@ DataUrl Parsed(const std::string& text) {
   return url.value_or(DataUrl{});
 }
 
-TEST(DataUrlTest, WhatIsMeantAsAUrl) {
+TEST(DataUrlTest, RecognizesUrls) {
   EXPECT_TRUE(IsDataUrl("https://host/set"));
-  EXPECT_TRUE(IsDataUrl("ftp://host/set"));  // refused by name, not looked for as a folder
+  EXPECT_TRUE(IsDataUrl("ftp://host/set"));  // refused by name, not looked up as a folder
   for (const char* text : {"data/set", "/data/set", "", "://x", "a b://x", "./https://x"})
     EXPECT_FALSE(IsDataUrl(text)) << text;
 }
 
-TEST(DataUrlTest, PartsAndText) {
+TEST(DataUrlTest, RoundTripsItsParts) {
   EXPECT_EQ(Parsed("https://host:8443/a/b/"), (DataUrl{"https", "host", 8443, "/a/b"}));
   EXPECT_EQ(Parsed("HTTPS://host"), (DataUrl{"https", "host", 443, ""}));
   EXPECT_EQ(Parsed("http://127.0.0.1:80/x"), (DataUrl{"http", "127.0.0.1", 80, "/x"}));
@@ -30,7 +30,7 @@ TEST(DataUrlTest, PartsAndText) {
     EXPECT_EQ(ToText(Parsed(text)), text);
 }
 
-TEST(DataUrlTest, WhatIsRefused) {
+TEST(DataUrlTest, RefusesInvalidUrls) {
   for (const char* text :
        {"ftp://host/x", "https://", "https:///x", "https://user@host/x", "https://host/x?y=1",
         "https://host/x#y", "https://host/../x", "https://host/a/./b", "https://host:0/x",
@@ -40,7 +40,7 @@ TEST(DataUrlTest, WhatIsRefused) {
   }
 }
 
-TEST(DataUrlTest, APathOfAnyNamesHasAUrl) {
+TEST(DataUrlTest, PathWithAnyNamesHasAUrl) {
   EXPECT_EQ(PathInUrl("a/my set/50% #1?"), "a/my%20set/50%25%20%231%3F");
   EXPECT_EQ(PathInUrl("\xC3\xA9-1._~"), "%C3%A9-1._~");
   std::string every;

@@ -1,14 +1,14 @@
-#include "datasets/encoded_import.h"
+#include "datasets/import/encoded_import.h"
 
 #include <zlib.h>
 
 #include <cstdlib>
 #include <filesystem>
 
-#include "datasets/encoded_plan.h"
 #include "datasets/images/image_file.h"
 #include "datasets/images/png.h"
-#include "datasets/packed.h"
+#include "datasets/import/encoded_plan.h"
+#include "datasets/packed/packed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// 24 images of as many sizes for training and 3 for each of val and test, JPEG and PNG.
+/// Images: 24 of different sizes for training, and 3 for each of val and test, JPEG and PNG.
 class EncodedImportTest : public testing::Test {
  protected:
   EncodedImportTest() {
@@ -90,13 +90,13 @@ TEST_F(EncodedImportTest, TheNumberOfThreadsAndTheArchiveDoNotMatter) {
   EXPECT_EQ(test::ReadTree(folder_ / "one"), test::ReadTree(folder_ / "archive"));
 }
 
-TEST_F(EncodedImportTest, LargerImagesAreMadeSmallerAndKeepTheirShape) {
+TEST_F(EncodedImportTest, LargerImagesAreShrunkAndKeepTheirShape) {
   ImportOptions options = Options("out");
   options.rules.short_side = 22;
   ASSERT_TRUE(Import(options, test::kGoOn).ok());
   const auto train = PackedSplit::Open(folder_ / "out", "train");
   EXPECT_EQ(train->record(0), test::Read(source_ + "/train/cat/100.png"));  // 20x60
-  EXPECT_EQ(train->image_size(1), (ImageSize{22, 52}));                     // of 23x54
+  EXPECT_EQ(train->image_size(1), (ImageSize{22, 52}));                     // from 23x54
   for (int64_t i = 0; i < train->size(); ++i) {
     const auto image = DecodeImage(train->record(i));
     ASSERT_TRUE(image.ok()) << image.status();
@@ -105,9 +105,9 @@ TEST_F(EncodedImportTest, LargerImagesAreMadeSmallerAndKeepTheirShape) {
   }
 }
 
-/// The bytes of a PNG whose header, with a right checksum, claims `side` x `side` pixels.
+/// Returns a PNG whose header claims `side` x `side` pixels, with a correct checksum.
 std::string Claiming(std::string png, uint32_t side) {
-  constexpr size_t kType = 12, kSize = 16, kChecksum = 29;  // of the header, the first chunk of each PNG
+  constexpr size_t kType = 12, kSize = 16, kChecksum = 29;  // offsets in the header, every PNG's first chunk
   const auto put = [&](size_t at, uint32_t value) {
     for (int i = 0; i < 4; ++i) png[at + i] = static_cast<char>(value >> (24 - 8 * i));
   };
@@ -118,7 +118,7 @@ std::string Claiming(std::string png, uint32_t side) {
   return png;
 }
 
-TEST_F(EncodedImportTest, ADamagedRecordThatClaimsMorePixelsThanItsShardIsNotDecoded) {
+TEST_F(EncodedImportTest, DamagedRecordWithMorePixelsThanItsShardIsNotDecoded) {
   ASSERT_TRUE(Import(Options("out"), test::kGoOn).ok());
   const std::string png = test::Read(source_ + "/train/cat/100.png");
   for (const auto& [name, bytes] : test::ReadTree(folder_ / "out")) {
@@ -131,12 +131,11 @@ TEST_F(EncodedImportTest, ADamagedRecordThatClaimsMorePixelsThanItsShardIsNotDec
   ASSERT_TRUE(train.ok()) << train.status();
   EXPECT_EQ(train->image_size(0), (ImageSize{20, 60}));
   const auto image = DecodeImage(train->record(0), train->decode_limits(0));
-  EXPECT_EQ(image.status().message(),
-            "60000x60000 are more than the limit of 1200 pixels (its size in the shard)");
+  EXPECT_EQ(image.status().message(), "60000x60000 exceeds the limit of 1200 pixels (its size in the shard)");
 }
 
-TEST_F(EncodedImportTest, WhatIsFinishedStaysWhenItIsStopped) {
-  // A bad file ends the first attempt after all that is good has been made.
+TEST_F(EncodedImportTest, FinishedShardsAreKeptAfterAStop) {
+  // Bad files end the first attempt after all good images have been processed.
   test::Write(source_ + "/train/dog/105.jpg", "not an image");
   test::Write(source_ + "/train/dog/zzz.jpg", "");
   const auto refused = Import(Options("out"), test::kGoOn);
@@ -162,7 +161,7 @@ TEST_F(EncodedImportTest, WhatIsFinishedStaysWhenItIsStopped) {
   EXPECT_EQ(test::ReadTree(folder_ / "out"), test::ReadTree(folder_ / "whole"));
 }
 
-TEST_F(EncodedImportTest, ClassNamesThatNoIndexHoldsAreRefusedBeforeAnythingIsMade) {
+TEST_F(EncodedImportTest, ClassNamesTooLargeForAnIndexAreRefusedFirst) {
   Put("train", "caf\xe9", 5);
   const auto refused = Import(Options("out"), test::kGoOn);
   ASSERT_TRUE(absl::IsInvalidArgument(refused.status())) << refused.status();
@@ -170,7 +169,7 @@ TEST_F(EncodedImportTest, ClassNamesThatNoIndexHoldsAreRefusedBeforeAnythingIsMa
   EXPECT_THAT(Partial(), ElementsAre());
 }
 
-TEST_F(EncodedImportTest, AFileThatCouldNotBeReadIsReadByTheNextAttempt) {
+TEST_F(EncodedImportTest, UnreadableFileIsReadByTheNextAttempt) {
   test::Write(source_ + "/train/dog/105.jpg", "not an image");
   const auto files = FindImageFiles({.source = source_});
   ASSERT_TRUE(files.ok()) << files.status();
@@ -190,7 +189,7 @@ TEST_F(EncodedImportTest, AFileThatCouldNotBeReadIsReadByTheNextAttempt) {
   EXPECT_EQ(test::ReadTree(folder_ / "out"), test::ReadTree(folder_ / "whole"));
 }
 
-TEST_F(EncodedImportTest, ABuildThatReadsMoreFormatsBeginsAgain) {
+TEST_F(EncodedImportTest, BuildWithMoreFormatsStartsOver) {
   const auto files = FindImageFiles({.source = source_});
   ASSERT_TRUE(files.ok()) << files.status();
   EXPECT_EQ(ImportKey(*files, {}, 1, true), ImportKey(*files, {}, 1, true));

@@ -1,4 +1,4 @@
-#include "datasets/encoded_shard.h"
+#include "datasets/packed/encoded_shard.h"
 
 #include <random>
 
@@ -28,10 +28,10 @@ TEST(EncodedShardTest, ReadsBack) {
   EXPECT_EQ(shard->label(1), 0);
   EXPECT_EQ(shard->size(2), (ImageSize{1, 65535}));
   EXPECT_EQ(shard->record(1), "two");
-  EXPECT_EQ(bytes.size() % 8, 1u);  // the nine bytes of the images stand at the end
+  EXPECT_EQ(bytes.size() % 8, 1u);  // the nine bytes of the images are at the end
 }
 
-TEST(EncodedShardTest, WhatDoesNotAddUpIsRefused) {
+TEST(EncodedShardTest, InconsistentShardIsRefused) {
   const std::string bytes = Shard();
   EXPECT_FALSE(ParseEncodedShard(Span(bytes), 2).ok());
   const size_t data = bytes.size() - 9 - 24 - 32 - 24;  // labels, offsets, sizes, bytes
@@ -47,8 +47,8 @@ TEST(EncodedShardTest, WhatDoesNotAddUpIsRefused) {
   EXPECT_THAT(broken(data + 56, 0), HasSubstr("0x3"));
 }
 
-/// The file is mapped, and somebody writes to it.
-TEST(EncodedShardTest, WhatIsWrittenToItAfterItWasCheckedLeadsNowhereElse) {
+/// The file is mapped, and another process writes to it.
+TEST(EncodedShardTest, WritesAfterTheCheckCauseNoOutOfBoundsRead) {
   const std::string original = Shard();
   const size_t data = original.size() - 9 - 24 - 32 - 24;
   for (const char value : {'\xff', '\x7f', '\x10', '\0'}) {

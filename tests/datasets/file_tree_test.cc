@@ -1,4 +1,4 @@
-#include "datasets/file_tree.h"
+#include "datasets/files/file_tree.h"
 
 #include <filesystem>
 
@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-/// What each file reads as: contents or error.
+/// Reads each file: contents or error.
 std::map<std::string, std::string> ReadTree(const FileTree& tree) {
   std::map<std::string, std::string> all;
   for (size_t i = 0; i < tree.files().size(); ++i) {
@@ -31,7 +31,7 @@ std::shared_ptr<const FileTree> Open(const std::string& source, const std::strin
   return tree.ok() ? *tree : nullptr;
 }
 
-/// The bytes of an archive of this kind.
+/// Returns the bytes of an archive, whose format depends on `name`.
 std::string Archive(const test::TempFolder& folder, const std::string& name,
                     const std::vector<std::pair<std::string, std::string>>& entries) {
   test::WriteArchive(folder / name, entries);
@@ -40,7 +40,7 @@ std::string Archive(const test::TempFolder& folder, const std::string& name,
 
 const std::string kLarge(300'000, 'z');
 
-TEST(FileTreeTest, EveryKindOfArchiveHoldsTheSameFiles) {
+TEST(FileTreeTest, EveryKindOfArchiveContainsTheSameFiles) {
   const test::TempFolder folder;
   for (const std::string name : {"a.tar", "a.tar.gz", "a.zip"}) {
     test::WriteArchive(folder / name, {{"./d/", ""}, {"./d/b", kLarge}, {"d/e.jpg", "xyz"}, {"d/a", ""}});
@@ -48,10 +48,10 @@ TEST(FileTreeTest, EveryKindOfArchiveHoldsTheSameFiles) {
                 ElementsAre(Pair("p/d/a", ""), Pair("p/d/b", kLarge), Pair("p/d/e.jpg", "xyz")))
         << name;
   }
-  EXPECT_THAT(test::Names(folder.path()), ElementsAre("a.tar", "a.tar.gz", "a.zip"));  // no spool is seen
+  EXPECT_THAT(test::Names(folder.path()), ElementsAre("a.tar", "a.tar.gz", "a.zip"));  // without the spool
 }
 
-TEST(FileTreeTest, ATarInATarIsAFolder) {
+TEST(FileTreeTest, TarInATarIsAFolder) {
   const test::TempFolder folder;
   const std::string inner = Archive(folder, "n1.tar", {{"1.jpg", kLarge}, {"2.jpg", "b"}});
   const auto expected = ElementsAre(Pair("n1/1.jpg", kLarge), Pair("n1/2.jpg", "b"), Pair("n2/1.jpg", kLarge),
@@ -67,7 +67,7 @@ TEST(FileTreeTest, ATarInATarIsAFolder) {
       ElementsAre(Pair("train/n1/1.jpg", kLarge), Pair("train/n1/2.jpg", "b"), Pair("train/n2/1.jpg", "x")));
 }
 
-TEST(FileTreeTest, DamageInATarOfTarsIsFoundAndNamed) {
+TEST(FileTreeTest, DamageInATarOfTarsIsReported) {
   const test::TempFolder folder;
   const std::string inner = Archive(folder, "n1.tar", {{"1.jpg", kLarge}});
   test::WriteArchive(folder / "all.tar", {{"n1.tar", inner.substr(0, 200'000)}});
@@ -79,7 +79,7 @@ TEST(FileTreeTest, DamageInATarOfTarsIsFoundAndNamed) {
               HasSubstr("all.tar: n1.tar"));
 }
 
-TEST(FileTreeTest, EveryTruncationIsFoundWhenListedOrRead) {
+TEST(FileTreeTest, EveryTruncationIsDetectedWhenListedOrRead) {
   const test::TempFolder folder;
   for (const std::string name : {"a.tar", "a.zip"}) {
     const std::string whole = Archive(folder, name, {{"a.jpg", kLarge.substr(0, 3000)}, {"b", "some text"}});
@@ -93,28 +93,28 @@ TEST(FileTreeTest, EveryTruncationIsFoundWhenListedOrRead) {
   }
 }
 
-TEST(FileTreeTest, AnArchiveThatChangesEndsTheReading) {
+TEST(FileTreeTest, ChangedArchiveEndsTheReading) {
   const test::TempFolder folder;
   test::WriteArchive(folder / "a.tar", {{"a", "first"}});
   const auto tree = Open(folder / "a.tar", folder.path());
   test::WriteArchive(folder / "a.tar", {{"a", "other"}, {"b", kLarge}});
   EXPECT_TRUE(absl::IsAborted(tree->Read(0).status()));
   fs::remove(folder / "a.tar");
-  EXPECT_THAT(std::string(tree->Read(0).status().message()), HasSubstr("a.tar went away"));
+  EXPECT_THAT(std::string(tree->Read(0).status().message()), HasSubstr("a.tar was removed"));
 }
 
-TEST(FileTreeTest, AFileOfAFolderThatChangesIsNamedAlone) {
+TEST(FileTreeTest, OnlyTheChangedFileOfAFolderIsReported) {
   const test::TempFolder folder;
   test::Write(folder / "in/a/1.jpg", "first");
   test::Write(folder / "in/a/2.jpg", "second");
   const auto tree = Open(folder / "in", folder.path());
   const size_t first = tree->files()[0].path == "a/1.jpg" ? 0 : 1;
   fs::last_write_time(folder / "in/a/1.jpg", fs::file_time_type::clock::now() + std::chrono::hours(1));
-  EXPECT_THAT(std::string(tree->Read(first).status().message()), HasSubstr("changed while it was imported"));
+  EXPECT_THAT(std::string(tree->Read(first).status().message()), HasSubstr("changed during the import"));
   EXPECT_EQ(*tree->Read(1 - first), "second");
 }
 
-TEST(FileTreeTest, AZipThatWasWrittenToAPipeTellsItsSizesByReading) {
+TEST(FileTreeTest, PipedZipGivesItsSizesByReading) {
   const test::TempFolder folder;
   const std::string script =
       "cd " + folder.path() +

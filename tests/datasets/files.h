@@ -1,4 +1,4 @@
-// Small files that tests make: a folder that goes away, archives, gzip, images.
+// Small files for tests: a temporary folder, archives, gzip, images.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace mtrun::datasets::test {
 
-/// For an import that nobody stops.
+/// For imports that are not cancelled.
 inline const std::atomic<bool> kGoOn = false;
 
 /// A new folder under TMPDIR, removed by the destructor.
@@ -29,27 +29,27 @@ class TempFolder {
   std::string path_;
 };
 
-/// Writes a file and makes its folders.
+/// Writes a file and creates its folders.
 void Write(const std::string& path, const std::string& bytes);
 std::string Read(const std::string& path);
-/// Every file below a folder: relative path to bytes.
+/// Returns all files below a folder: relative path to bytes.
 std::map<std::string, std::string> ReadTree(const std::string& folder);
 std::vector<std::string> Names(const std::string& folder);
 
 std::string Gzip(const std::string& bytes);
-/// A tar.gz with these entries, in this order.
+/// Writes a tar.gz with these entries, in this order.
 void WriteTarGz(const std::string& path, const std::vector<std::pair<std::string, std::string>>& entries);
 
-/// An archive with these entries, in this order: how its name ends (.tar, .tar.gz, .zip) tells its kind. In a
-/// zip archive JPEG files are stored and the others deflated.
+/// Writes an archive with these entries, in this order. Its name (.tar, .tar.gz, .zip) determines the format.
+/// In a zip archive, JPEG files are stored and other files deflated.
 void WriteArchive(const std::string& path, const std::vector<std::pair<std::string, std::string>>& entries);
 
-/// A deterministic test picture: uint8 [height, width, 3], RGB.
+/// Returns a deterministic test picture: uint8 [height, width, 3], RGB.
 std::vector<uint8_t> Picture(int height, int width, int number);
-/// An encoded file: ".png" or ".jpg".
+/// Encodes a file: ".png" or ".jpg".
 std::string Encode(const std::string& extension, absl::Span<const uint8_t> rgb, int height, int width);
 
-/// MTRUN_SEED or a random number; prints it.
+/// Returns MTRUN_SEED or a random number, and prints it.
 uint64_t Seed();
 
 }  // namespace mtrun::datasets::test

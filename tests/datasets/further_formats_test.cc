@@ -1,4 +1,4 @@
-#include "datasets/further_formats.h"
+#include "datasets/import/further_formats.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -8,8 +8,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A BMP of 2 rows and 1 column: red above blue. Rows come from below, filled to four bytes, as blue, green,
-/// red.
+/// Returns a BMP of 2 rows and 1 column, red above blue. Rows start at the bottom, in BGR, padded to 4 bytes.
 std::string Bmp(char height = 2) {
   std::string file("BM\x3E\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\x01\0\0\0\x02\0\0\0\x01\0\x18\0", 30);
   file[22] = height;
@@ -32,9 +31,9 @@ TEST(FurtherFormatsTest, ReadsABmpOrRefusesItByName) {
   EXPECT_EQ(*FindAnyImageSize(Bmp()), (ImageSize{2, 1}));
 }
 
-TEST(FurtherFormatsTest, LimitsHoldForThemToo) {
+TEST(FurtherFormatsTest, LimitsApplyToThem) {
   EXPECT_FALSE(DecodeAnyImage(Bmp(), {.max_pixels = 1}).ok());
-  EXPECT_FALSE(DecodeAnyImage(Bmp(100)).ok());  // fewer rows than it claims
+  EXPECT_FALSE(DecodeAnyImage(Bmp(100)).ok());  // fewer rows than claimed
   for (const std::string& broken :
        {Bmp().substr(0, 20), std::string("RIFF....WEBPVP8 "), std::string("II*\0........", 12)})
     EXPECT_FALSE(DecodeAnyImage(broken).ok());

@@ -1,7 +1,7 @@
-#include "datasets/idx.h"
+#include "datasets/import/idx.h"
 
-#include "datasets/import.h"
-#include "datasets/packed.h"
+#include "datasets/import/import.h"
+#include "datasets/packed/packed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
@@ -19,7 +19,7 @@ std::string BigEndian(std::initializer_list<uint32_t> numbers) {
   return bytes;
 }
 
-/// n images of 2x3; pixel p of image i is 10 * i + p.
+/// Returns n images of 2x3; pixel p of image i is 10 * i + p.
 std::string Images(uint32_t n) {
   std::string bytes = BigEndian({0x803, n, 2, 3});
   for (uint32_t i = 0; i < n; ++i) {
@@ -78,7 +78,7 @@ TEST(IdxTest, PlainAndGzipGiveTheSameBytes) {
   EXPECT_EQ(test::ReadTree(folder / "out_a"), test::ReadTree(folder / "out_b"));
 }
 
-TEST(IdxTest, AFolderCalledFashionHasTheNamesOfFashionMnist) {
+TEST(IdxTest, FolderNamedFashionHasTheNamesOfFashionMnist) {
   const test::TempFolder folder;
   WriteSet(folder / "Fashion-MNIST", true);
   ASSERT_TRUE(ImportIdxTo(folder / "Fashion-MNIST/", folder / "out").ok());
@@ -119,7 +119,7 @@ TEST(IdxTest, ErrorsNameTheFile) {
   ASSERT_TRUE(OpenIdx(set).ok());
 }
 
-TEST(IdxTest, ATruncatedGzipIsDataLoss) {
+TEST(IdxTest, TruncatedGzipIsDataLoss) {
   const test::TempFolder folder;
   WriteSet(folder / "set", true);
   const std::string path = folder / "set/train-images-idx3-ubyte.gz", whole = test::Read(path);
@@ -133,7 +133,7 @@ TEST(IdxTest, ATruncatedGzipIsDataLoss) {
   EXPECT_THAT(IdxOpenError(folder / "set"), HasSubstr("truncated or damaged"));
 }
 
-TEST(IdxTest, AMissingCompanionIsNamed) {
+TEST(IdxTest, ErrorNamesAMissingCompanion) {
   const test::TempFolder folder;
   WriteSet(folder / "set", true);
   ASSERT_EQ(std::remove((folder / "set/t10k-labels-idx1-ubyte.gz").c_str()), 0);

@@ -1,4 +1,4 @@
-#include "datasets/image_folder.h"
+#include "datasets/import/image_folder.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -25,7 +25,7 @@ TEST(ImageFolderTest, TakesTheSizeFromTheFirstGoodImage) {
   EXPECT_THAT((*source)->shape().splits, ElementsAre(testing::Pair("train", 2)));
 }
 
-TEST(ImageFolderTest, NotOneReadableImageIsAnError) {
+TEST(ImageFolderTest, FolderWithoutReadableImagesIsAnError) {
   const test::TempFolder folder;
   test::Write(folder / "train/a/0.png", "broken");
   const auto source = OpenImageFolder(folder.path(), {});
@@ -33,12 +33,12 @@ TEST(ImageFolderTest, NotOneReadableImageIsAnError) {
   EXPECT_THAT(std::string((*source)->FindShape().message()), HasSubstr("train/a/0.png: not a JPEG or PNG"));
 }
 
-TEST(ImageFolderTest, AFolderInAClassFolderIsRefused) {
+TEST(ImageFolderTest, FolderInAClassFolderIsRefused) {
   const test::TempFolder folder;
   test::Write(folder / "train/a/images/0.png", "x");
   const auto source = OpenImageFolder(folder.path(), {});
   ASSERT_FALSE(source.ok());
-  EXPECT_THAT(std::string(source.status().message()), HasSubstr("train/a/images/ lies deeper"));
+  EXPECT_THAT(std::string(source.status().message()), HasSubstr("train/a/images/ is nested deeper"));
 }
 
 }  // namespace

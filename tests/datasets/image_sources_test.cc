@@ -2,8 +2,8 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "datasets/import.h"
-#include "datasets/packed.h"
+#include "datasets/import/import.h"
+#include "datasets/packed/packed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
@@ -18,13 +18,13 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// In the order of their ILSVRC2012_IDs, which is not that of their names.
+// In the order of their ILSVRC2012_IDs, which differs from the order of names.
 const std::vector<std::string> kClasses{"n00000003", "n00000001", "n00000002"};
 
 using test::Entries;
 using test::Photo;
 
-/// 36 JPEGs of 20 to 55 pixels, of which val has 9; in an order of their own.
+/// Makes 36 JPEGs of 20 to 55 pixels, 9 of them in val, in reverse order.
 std::vector<Photo> MakePhotos() {
   std::vector<Photo> photos;
   for (int i = 35; i >= 0; --i) {
@@ -91,10 +91,10 @@ TEST_F(ImageSourcesTest, ExtractedImageNetWithAFlatVal) {
     absl::StrAppend(&lines, photo.name, " ", kClasses[photo.label], "\n");
   }
   test::Write(folder_ / "val.txt", lines);
-  EXPECT_THAT(Error({.source = folder_ / "flat"}), HasSubstr("lies in no class folder"));
+  EXPECT_THAT(Error({.source = folder_ / "flat"}), HasSubstr("is not in a class folder"));
   ASSERT_TRUE(Run({.source = folder_ / "flat", .val_labels = folder_ / "val.txt"}, "out").ok());
   EXPECT_EQ(test::ReadTree(folder_ / "out"), test::ReadTree(folder_ / "expected"));
-  // Of the outer archive unpacked alone.
+  // Only the outer archive is unpacked.
   const std::string half = folder_ / "half";
   ASSERT_EQ(
       std::system(("mkdir -p " + half + "/train && tar -xf " + folder_ / "imagenet/ILSVRC2012_img_train.tar" +
@@ -105,7 +105,7 @@ TEST_F(ImageSourcesTest, ExtractedImageNetWithAFlatVal) {
   EXPECT_EQ(test::ReadTree(folder_ / "out2"), test::ReadTree(folder_ / "expected"));
 }
 
-TEST_F(ImageSourcesTest, ClassArchivesInTrainBesideTheTarOfVal) {
+TEST_F(ImageSourcesTest, ClassArchivesInTrainNextToTheTarOfVal) {
   WriteFolder(folder_ / "tree");
   ASSERT_TRUE(Run({.source = folder_ / "tree"}, "expected").ok());
   const std::string half = folder_ / "half";
@@ -120,7 +120,7 @@ TEST_F(ImageSourcesTest, ClassArchivesInTrainBesideTheTarOfVal) {
   EXPECT_EQ(test::ReadTree(folder_ / "out"), test::ReadTree(folder_ / "expected"));
 }
 
-TEST_F(ImageSourcesTest, ASourceOfOneSplitMayHaveAFolderOfIt) {
+TEST_F(ImageSourcesTest, SourceOfOneSplitCanHaveAFolderForIt) {
   WriteFolder(folder_ / "tree");
   ASSERT_TRUE(Run({.source = folder_ / "tree"}, "expected").ok());
   fs::create_directories(folder_ / "apart/others");
@@ -129,7 +129,7 @@ TEST_F(ImageSourcesTest, ASourceOfOneSplitMayHaveAFolderOfIt) {
   Entries train, val;
   for (const auto& [name, bytes] : Tree("set/"))
     (name.rfind("set/train/", 0) == 0 ? train : val).emplace_back(name, bytes);
-  for (Entries* entries : {&train, &val}) {  // what listing passes over hides no split folder
+  for (Entries* entries : {&train, &val}) {  // ignored entries do not hide a split folder
     entries->emplace_back("__MACOSX/val/c/._a.jpg", "x");
     entries->emplace_back("README.txt", "x");
   }
@@ -146,7 +146,7 @@ TEST_F(ImageSourcesTest, ASourceOfOneSplitMayHaveAFolderOfIt) {
   }
 }
 
-TEST_F(ImageSourcesTest, ImageNetWithoutLabelsSaysWhatToGive) {
+TEST_F(ImageSourcesTest, ImageNetWithoutLabelsTellsTheMissingFlags) {
   WriteImageNet(folder_ / "in");
   fs::remove_all(folder_ / "in/ILSVRC2012_devkit_t12");
   EXPECT_THAT(Error({.source = folder_ / "in"}), HasSubstr("--val_labels FILE"));
@@ -168,17 +168,17 @@ TEST_F(ImageSourcesTest, WebDatasetNumbersKeepTheirOrder) {
   EXPECT_EQ(train->label(1), 10);
 }
 
-TEST_F(ImageSourcesTest, WhatIsWrongWithWebDatasetsIsNamed) {
+TEST_F(ImageSourcesTest, WebDatasetErrorsNameTheEntry) {
   const std::string photo = photos()[0].bytes;
   const auto error = [&](const Entries& entries) {
     test::WriteArchive(folder_ / "a.tar", entries);
     return Error({.source = folder_ / "a.tar", .format = "webdataset"});
   };
-  EXPECT_THAT(error({{"x.jpg", photo}}), HasSubstr("x.jpg has no .cls and no .json"));
+  EXPECT_THAT(error({{"x.jpg", photo}}), HasSubstr("x.jpg has neither .cls nor .json"));
   EXPECT_THAT(error({{"x.jpg", photo}, {"x.cls", "-1/"}}), HasSubstr("a.tar/x.cls: \"-1/\" cannot be"));
   EXPECT_THAT(error({{"x.jpg", photo}, {"x.json", "{}"}}), HasSubstr("x.json: it has none of"));
   EXPECT_THAT(error({{"x.jpg", photo}, {"x.png", photo}, {"x.cls", "1"}}),
-              HasSubstr("two images of one sample"));
+              HasSubstr("images of the same sample"));
   EXPECT_THAT(error({{"x.jpg", photo}, {"x.jpg", photo}, {"x.cls", "1"}}), HasSubstr("twice"));
   EXPECT_THAT(Error({.source = folder_ / "t-{0..1}.tar"}), HasSubstr("there is no "));
   EXPECT_THAT(Error({.source = folder_ / "t-{0..1.tar"}), HasSubstr("brace"));
@@ -189,7 +189,7 @@ TEST_F(ImageSourcesTest, WhatIsWrongWithWebDatasetsIsNamed) {
   EXPECT_EQ(report->counts, (LeftOut{.duplicates = 1, .unlabelled = 1}));
 }
 
-TEST_F(ImageSourcesTest, WebDatasetsThatNoSplitTakesAreCounted) {
+TEST_F(ImageSourcesTest, WebDatasetsOutsideAnySplitAreCounted) {
   const Entries sample{{"x.jpg", photos()[0].bytes}, {"x.cls", "1"}};
   for (const char* name : {"train/a.tar", "train/b.tar", "val/a.tar", "Test/a.tar", "Test/b.tar", "c.tar"}) {
     fs::create_directories(fs::path(folder_ / "wds/" + name).parent_path());
@@ -205,7 +205,7 @@ TEST_F(ImageSourcesTest, WebDatasetsThatNoSplitTakesAreCounted) {
   EXPECT_EQ(apart->counts, (LeftOut{.outside = 3, .outside_folder = "Test"}));
 }
 
-TEST_F(ImageSourcesTest, AWebDatasetOfSeveralSplitsIsNoSourceOfOne) {
+TEST_F(ImageSourcesTest, WebDatasetWithSeveralSplitsIsRefusedForOne) {
   const Entries sample{{"x.jpg", photos()[0].bytes}, {"x.cls", "1"}};
   for (const char* name :
        {"wds/train/a.tar", "wds/val/a.tar", "wds/more/a.tar", "flat/train-0.tar", "flat/val-0.tar"}) {
@@ -214,16 +214,16 @@ TEST_F(ImageSourcesTest, AWebDatasetOfSeveralSplitsIsNoSourceOfOne) {
   }
   for (const std::string source : {"wds", "flat", "flat/{train,val}-0.tar"})
     EXPECT_THAT(Error({.source = folder_ / source, .test_source = folder_ / "wds/more"}),
-                HasSubstr("archives of train and val, and is given for train alone"))
+                HasSubstr("archives of train and val, but is given for train only"))
         << source;
   EXPECT_THAT(Error({.source = folder_ / "wds/more", .val_source = folder_ / "wds"}),
-              HasSubstr("is given for val alone"));
+              HasSubstr("is given for val only"));
   const auto report = Run({.source = folder_ / "wds/train", .val_source = folder_ / "wds/val"}, "out");
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->index.images(), 2);
 }
 
-TEST_F(ImageSourcesTest, ImagesWithoutClassesMayLieAtAnyDepth) {
+TEST_F(ImageSourcesTest, ImagesWithoutClassesCanBeAtAnyDepth) {
   const std::string photo = photos()[0].bytes;
   for (const char* name : {"1.jpg", "2020/2.jpg", "2020/01/02/3.jpg", "2020/01/02/a/b/c/d/4.jpg"})
     test::Write(folder_ / "in/" + name, photo);
@@ -232,7 +232,7 @@ TEST_F(ImageSourcesTest, ImagesWithoutClassesMayLieAtAnyDepth) {
   EXPECT_EQ(report->index.images(), 4);
   fs::create_directory_symlink("..", folder_ / "in/2020/01/02/back");
   EXPECT_THAT(Error({.source = folder_ / "in", .tree = {.unlabelled = true}, .skip_bad = true}),
-              HasSubstr("02/back/ lies too deep, or is a link to a folder"));
+              HasSubstr("02/back/ is nested too deeply, or is a link to a folder"));
 }
 
 TEST_F(ImageSourcesTest, ArchivesWithoutClassesForDiffusion) {
@@ -273,7 +273,7 @@ TEST_F(ImageSourcesTest, BadFilesInEveryKindOfArchive) {
   }
 }
 
-TEST_F(ImageSourcesTest, OneDamagedImageOfAZipThatWasWrittenToAPipeIsNamedAlone) {
+TEST_F(ImageSourcesTest, OnlyTheDamagedImageOfAPipedZipIsReported) {
   for (int i = 0; i < 2; ++i)
     test::Write(absl::StrCat(folder_ / "in/train/c/", i, ".png"),
                 test::Encode(".png", test::Picture(20, 20, i), 20, 20));
@@ -285,7 +285,7 @@ TEST_F(ImageSourcesTest, OneDamagedImageOfAZipThatWasWrittenToAPipeIsNamedAlone)
       "z.write('train/c/0.png'); z.write('train/c/1.png'); z.close()\" | cat > ../piped.zip";
   ASSERT_EQ(std::system(script.c_str()), 0);
   std::string bytes = test::Read(folder_ / "piped.zip");
-  const size_t behind_first = bytes.find("PK\7\10");  // where its checksum and lengths are
+  const size_t behind_first = bytes.find("PK\7\10");  // the position of its checksum and lengths
   ASSERT_NE(behind_first, std::string::npos);
   bytes[behind_first + 4] ^= 1;
   test::Write(folder_ / "piped.zip", bytes);
@@ -297,7 +297,7 @@ TEST_F(ImageSourcesTest, OneDamagedImageOfAZipThatWasWrittenToAPipeIsNamedAlone)
   EXPECT_EQ(report->left_out.size(), 1u);
 }
 
-TEST_F(ImageSourcesTest, AFullDiskEndsAnImportThatGoesOnAfterwards) {
+TEST_F(ImageSourcesTest, FullDiskEndsAnImportThatCanBeResumed) {
   test::WriteArchive(folder_ / "a.tar", Tree(""));
   WriteFolder(folder_ / "tree");
   ASSERT_TRUE(Run({.source = folder_ / "a.tar"}, "expected").ok());
@@ -305,7 +305,7 @@ TEST_F(ImageSourcesTest, AFullDiskEndsAnImportThatGoesOnAfterwards) {
   if (!disk.ok()) GTEST_SKIP() << disk.status().message();
   (*disk)->Fill();
   ImportOptions options{.source = folder_ / "a.tar"};
-  options.rules.short_side = 1000;  // what it takes is not known ahead
+  options.rules.short_side = 1000;  // the size is not known ahead
   const auto full = Run(options, "disk/out");
   EXPECT_TRUE(absl::IsResourceExhausted(full.status())) << full.status();
   EXPECT_FALSE(fs::exists(folder_ / "disk/out"));

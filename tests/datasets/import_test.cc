@@ -1,4 +1,4 @@
-#include "datasets/import.h"
+#include "datasets/import/import.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 
 #include "base/posix.h"
 #include "datasets/images/resample.h"
-#include "datasets/packed.h"
+#include "datasets/packed/packed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
@@ -24,7 +24,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
-/// train: 2 classes with 15 images of 8x8 each, JPEG and PNG; test: 4 of each.
+/// Images in train: 2 classes with 15 images of 8x8 each, JPEG and PNG; in test: 4 of each.
 class ImportTest : public testing::Test {
  protected:
   ImportTest() {
@@ -62,20 +62,20 @@ TEST_F(ImportTest, TheNumberOfThreadsDoesNotMatter) {
   EXPECT_EQ(test::ReadTree(folder_ / "one"), test::ReadTree(folder_ / "eight"));
 }
 
-TEST_F(ImportTest, ImagesComeInTheOrderOfTheirNames) {
+TEST_F(ImportTest, ImagesAreInTheOrderOfTheirNames) {
   ASSERT_TRUE(Import(Options("out"), test::kGoOn).ok());
   const auto train = PackedSplit::Open(folder_ / "out", "train", true);
   ASSERT_TRUE(train.ok());
   EXPECT_EQ(train->size(), 30);
   EXPECT_THAT(train->image(0), testing::ElementsAreArray(test::Picture(8, 8, 0)));  // cat/0.png
   EXPECT_THAT(train->image(2),
-              testing::ElementsAreArray(test::Picture(8, 8, 10)));  // cat/10.png, behind cat/1.jpg
+              testing::ElementsAreArray(test::Picture(8, 8, 10)));  // cat/10.png, after 1.jpg
   EXPECT_THAT(train->image(15), testing::ElementsAreArray(test::Picture(8, 8, 15)));  // dog/0.png
   EXPECT_EQ(train->label(14), 0);
   EXPECT_EQ(train->label(15), 1);
 }
 
-TEST_F(ImportTest, AnArchiveInAnyOrderGivesTheSameBytes) {
+TEST_F(ImportTest, ArchiveInAnyOrderGivesTheSameBytes) {
   std::vector<std::pair<std::string, std::string>> entries;
   for (const auto& [name, bytes] : test::ReadTree(source_))
     entries.insert(entries.begin(), {"./set/" + name, bytes});
@@ -89,7 +89,7 @@ TEST_F(ImportTest, AnArchiveInAnyOrderGivesTheSameBytes) {
   EXPECT_EQ(test::ReadTree(folder_ / "a"), test::ReadTree(folder_ / "b"));
 }
 
-TEST_F(ImportTest, ATruncatedArchiveLeavesNothing) {
+TEST_F(ImportTest, TruncatedArchiveLeavesNothing) {
   std::vector<std::pair<std::string, std::string>> entries;
   for (const auto& [name, bytes] : test::ReadTree(source_)) entries.emplace_back(name, bytes);
   test::WriteTarGz(folder_ / "photos.tar.gz", entries);
@@ -113,13 +113,13 @@ TEST_F(ImportTest, BadFilesAreListedAndNothingIsImported) {
   EXPECT_THAT(test::Names(folder_.path()), ElementsAre("photos"));
 }
 
-TEST_F(ImportTest, ADeviceIsNotRead) {
+TEST_F(ImportTest, DeviceIsNotRead) {
   fs::remove(source_ + "/train/cat/3.jpg");
   fs::create_symlink("/dev/null", source_ + "/train/cat/3.jpg");
-  EXPECT_THAT(ErrorOf(Options("out")), HasSubstr("train/cat/3.jpg: a device, no file"));
+  EXPECT_THAT(ErrorOf(Options("out")), HasSubstr("train/cat/3.jpg: a device, not a file"));
 }
 
-TEST_F(ImportTest, OfAPipeNoMoreIsReadThanOfAFile) {
+TEST_F(ImportTest, PipeIsReadUpToTheFileLimit) {
   const std::string path = source_ + "/train/cat/3.jpg";
   fs::remove(path);
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
@@ -135,12 +135,12 @@ TEST_F(ImportTest, OfAPipeNoMoreIsReadThanOfAFile) {
   signal(SIGPIPE, before);
 }
 
-TEST_F(ImportTest, TheListOfBadFilesIsCapped) {
+TEST_F(ImportTest, ListOfBadFilesIsCapped) {
   for (int i = 0; i < 30; ++i) test::Write(source_ + "/train/cat/x" + std::to_string(i), "no");
   EXPECT_THAT(ErrorOf(Options("out")), HasSubstr("and 10 more"));
 }
 
-TEST_F(ImportTest, SkipBadGivesWhatAFolderWithoutThemGives) {
+TEST_F(ImportTest, SkipBadEqualsAFolderWithoutThem) {
   ASSERT_TRUE(Import(Options("clean"), test::kGoOn).ok());
   test::Write(source_ + "/train/cat/00.jpg", "not an image");
   test::Write(source_ + "/test/dog/zz.png", "");
@@ -154,7 +154,7 @@ TEST_F(ImportTest, SkipBadGivesWhatAFolderWithoutThemGives) {
   EXPECT_EQ(test::ReadTree(folder_ / "clean"), test::ReadTree(folder_ / "out"));
 }
 
-TEST_F(ImportTest, NothingLeftToTrainOnIsAnError) {
+TEST_F(ImportTest, EmptyTrainSplitIsAnError) {
   fs::remove_all(source_ + "/train");
   test::Write(source_ + "/train/cat/1.jpg", "no");
   test::Write(source_ + "/train/dog/1.jpg", "no");
@@ -181,7 +181,7 @@ TEST_F(ImportTest, MixedSizesNeedAResize) {
   EXPECT_THAT(train->image(0), testing::ElementsAreArray(expected.pixels));
 }
 
-TEST_F(ImportTest, AnExistingDestinationIsKeptUnlessReplaced) {
+TEST_F(ImportTest, ExistingDestinationIsKeptUnlessReplaced) {
   ASSERT_TRUE(Import(Options("out"), test::kGoOn).ok());
   const auto before = test::ReadTree(folder_ / "out");
   test::Write(source_ + "/train/dog/99.png", test::Encode(".png", test::Picture(8, 8, 3), 8, 8));
@@ -199,7 +199,7 @@ TEST_F(ImportTest, AnExistingDestinationIsKeptUnlessReplaced) {
   EXPECT_THAT(test::Names(folder_.path()), ElementsAre("out", "photos"));
 }
 
-TEST_F(ImportTest, ReplacingTakesNothingThatIsNotOfASet) {
+TEST_F(ImportTest, ReplacingRemovesOnlyFilesOfASet) {
   ImportOptions options = Options("out");
   options.replace = true;
   test::Write(folder_ / "out/index.json", "{\"pages\": []}");
@@ -211,23 +211,23 @@ TEST_F(ImportTest, ReplacingTakesNothingThatIsNotOfASet) {
        {"docs/thesis.txt", "Docs", "notes.txt", "train/cat.jpg", "train/shard_1.safetensors", ".hidden",
         "train/shard_00000.safetensors.old", "index.json.mine.new"}) {
     test::Write(folder_ / "out/" + name, "years of work");
-    EXPECT_THAT(ErrorOf(options), HasSubstr("would remove " + (folder_ / "out/" + name) + " with it"));
+    EXPECT_THAT(ErrorOf(options), HasSubstr("would also remove " + (folder_ / "out/" + name) + ";"));
     EXPECT_EQ(test::Read(folder_ / "out/" + name), "years of work");
     fs::remove(folder_ / "out/" + name);
   }
   fs::create_directories(folder_ / "out/train/shard_00009.safetensors");
-  EXPECT_THAT(ErrorOf(options), HasSubstr("shard_00009.safetensors with it"));
+  EXPECT_THAT(ErrorOf(options), HasSubstr("shard_00009.safetensors; move that away"));
   fs::remove(folder_ / "out/train/shard_00009.safetensors");
   std::string index = test::Read(folder_ / "out/index.json");
   index.replace(index.find("\"cat\""), 5, "\"cow\"");  // damaged, and still ours
   test::Write(folder_ / "out/index.json", index);
   for (const char* left : {".lock", "index.json.77-0.new", "train/shard_00007.safetensors.part",
-                           "test/shard_00007.safetensors.state.77-1.new"})  // by imports that were killed
+                           "test/shard_00007.safetensors.state.77-1.new"})  // by killed imports
     test::Write(folder_ / "out/" + left, "");
   EXPECT_TRUE(Import(options, test::kGoOn).ok());
 }
 
-TEST_F(ImportTest, ASourceInTheDestinationIsRefused) {
+TEST_F(ImportTest, SourceInsideTheDestinationIsRefused) {
   ASSERT_TRUE(Import(Options("out"), test::kGoOn).ok());
   fs::create_directories(folder_ / "out/src");
   fs::copy(source_, folder_ / "out/src", fs::copy_options::recursive);
@@ -247,7 +247,7 @@ TEST_F(ImportTest, ASourceInTheDestinationIsRefused) {
     }
   }
   EXPECT_EQ(test::ReadTree(folder_ / "out"), before);
-  ImportOptions beside = Options("out-packed");  // the beginning of a name is no folder
+  ImportOptions beside = Options("out-packed");  // a name with the same prefix is another folder
   beside.source = folder_ / "out/src";
   EXPECT_TRUE(Import(beside, test::kGoOn).ok());
 }
@@ -268,7 +268,8 @@ TEST_F(ImportTest, DetectsFormats) {
   EXPECT_THAT(std::string(DetectFormat(folder_ / "a.zip").status().message()),
               HasSubstr("neither a tar nor a zip"));
   test::Write(folder_ / "text/a.txt", "x");
-  EXPECT_THAT(std::string(DetectFormat(folder_ / "text").status().message()), HasSubstr("known are: idx ("));
+  EXPECT_THAT(std::string(DetectFormat(folder_ / "text").status().message()),
+              HasSubstr("known formats: idx ("));
   test::Write(folder_ / "py/data_batch_1", "x");
   EXPECT_THAT(std::string(DetectFormat(folder_ / "py").status().message()), HasSubstr("Python version"));
   test::WriteTarGz(folder_ / "py.tar.gz", {{"cifar-10-batches-py/data_batch_1", "x"}});

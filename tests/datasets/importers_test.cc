@@ -1,4 +1,4 @@
-#include "datasets/importers.h"
+#include "datasets/import/importers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::UnorderedElementsAre;
 
-TEST(Importers, EachHasAllThatADataSetNeeds) {
+TEST(Importers, EachHasEveryFunction) {
   EXPECT_THAT(ImporterNames(), UnorderedElementsAre("cifar", "folder", "idx", "imagenet", "webdataset"));
   for (const Importer& importer : Importers()) {
     SCOPED_TRACE(importer.name);
@@ -19,7 +19,7 @@ TEST(Importers, EachHasAllThatADataSetNeeds) {
   }
 }
 
-TEST(Importers, AnArchiveIsKnownByItsNames) {
+TEST(Importers, ArchiveIsRecognizedByItsNames) {
   const auto known_by = [](const std::vector<std::string>& names) {
     std::vector<std::string> importers;
     for (const Importer& importer : Importers()) {
@@ -35,7 +35,7 @@ TEST(Importers, AnArchiveIsKnownByItsNames) {
   EXPECT_THAT(known_by({"readme.txt"}), UnorderedElementsAre());
 }
 
-TEST(Importers, TheLastTakesArchivesThatNoOtherKnows) { EXPECT_NE(Importers().back().is_archive, nullptr); }
+TEST(Importers, LastImporterTakesOtherArchives) { EXPECT_NE(Importers().back().is_archive, nullptr); }
 
 }  // namespace
 }  // namespace mtrun::datasets

@@ -1,4 +1,4 @@
-#include "datasets/index.h"
+#include "datasets/packed/index.h"
 
 #include <random>
 
@@ -56,7 +56,7 @@ TEST(IndexTest, GoldenCanonicalText) {
   EXPECT_EQ(json::parse(EncodeIndex(Sample()))["digest"], Sha256Hex(text));
 }
 
-TEST(IndexTest, TheDigestSeesEveryChange) {
+TEST(IndexTest, DigestCoversEveryField) {
   const std::string digest = IndexDigest(Sample());
   Index other = Sample();
   other.classes[0] = "cow";
@@ -75,7 +75,7 @@ TEST(IndexTest, ForeignFilesAreRefused) {
   EXPECT_THAT(Message(DecodeIndex(newer.dump()).status()), HasSubstr("version 3"));
 }
 
-TEST(IndexTest, AnEditedIndexIsDataLoss) {
+TEST(IndexTest, EditedIndexIsDataLoss) {
   json edited = json::parse(EncodeIndex(Sample()));
   edited["classes"][0] = "cow";
   EXPECT_TRUE(absl::IsDataLoss(DecodeIndex(edited.dump()).status()));
@@ -117,7 +117,7 @@ TEST(IndexTest, DamagedFieldsAreRefused) {
   EXPECT_TRUE(absl::IsDataLoss(DecodeIndex(renamed.dump()).status()));
 }
 
-TEST(IndexTest, NamesThatATerminalWouldObeyAreRefused) {
+TEST(IndexTest, NamesWithTerminalControlsAreRefused) {
   for (const std::string name : {"a\nb", "\x1B[2J", "\x7F", "\xC2\x9B"}) {
     Index index = Sample();
     index.classes[1] = name;
@@ -158,7 +158,7 @@ TEST(IndexTest, RandomMutationsAreRefused) {
   }
 }
 
-TEST(IndexTest, ReadingAFolderWithoutOneSaysHowToMakeIt) {
+TEST(IndexTest, ErrorForAMissingIndexTellsHowToMakeIt) {
   const test::TempFolder folder;
   const auto missing = ReadIndex(folder.path());
   EXPECT_TRUE(absl::IsNotFound(missing.status()));

@@ -1,4 +1,4 @@
-#include "datasets/info.h"
+#include "datasets/packed/info.h"
 
 #include "gtest/gtest.h"
 

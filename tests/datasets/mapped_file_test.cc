@@ -1,4 +1,4 @@
-#include "datasets/mapped_file.h"
+#include "datasets/files/mapped_file.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,7 +20,7 @@ TEST(MappedFileTest, MapsBytesThatSurviveMoves) {
   EXPECT_EQ(std::string(moved.bytes().begin(), moved.bytes().end()), "other");
 }
 
-TEST(MappedFileTest, AnotherFileTakesItsPlaceUnderWhoReads) {
+TEST(MappedFileTest, ReplacementIsVisibleToReaders) {
   const test::TempFolder folder;
   test::Write(folder / "a", "hello");
   test::Write(folder / "b", "other");
@@ -36,7 +36,7 @@ TEST(MappedFileTest, AnotherFileTakesItsPlaceUnderWhoReads) {
   EXPECT_EQ(file->bytes().data(), seen.data());
 }
 
-TEST(MappedFileTest, AnEmptyFileHasNoBytes) {
+TEST(MappedFileTest, EmptyFileHasNoBytes) {
   const test::TempFolder folder;
   test::Write(folder / "a", "");
   const auto opened = MappedFile::Open(folder / "a");

@@ -1,5 +1,4 @@
-// Starts the real program: exit status, messages, and that a killed import leaves nothing that looks
-// complete.
+// Tests the real program: exit status, messages, and that a killed import leaves nothing complete-looking.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -15,7 +14,7 @@
 #include "base/token.h"
 #include "base/version.h"
 #include "datasets/images/png.h"
-#include "datasets/importers.h"
+#include "datasets/import/importers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
@@ -31,7 +30,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-/// mtdata of this build: beside the tests, unless MT_BIN says where.
+/// Returns the path of this build's mtdata: in MT_BIN if that is set, otherwise beside the tests.
 std::string Mtdata() {
   const char* bin = std::getenv("MT_BIN");
   return (bin != nullptr ? std::string(bin) : *ExecutableFolder() + "/../bin") + "/mtdata";
@@ -56,7 +55,7 @@ class MtdataTest : public testing::Test {
     return pid;
   }
 
-  /// The exit status; -signal when one ended it.
+  /// Returns the exit status, or -signal if a signal ended it.
   int Wait(pid_t pid) {
     int status = 0;
     EXPECT_EQ(waitpid(pid, &status, 0), pid);
@@ -88,12 +87,12 @@ TEST_F(MtdataTest, ImportsAndInspects) {
   EXPECT_THAT(out_, AllOf(HasSubstr("digest"), HasSubstr("verified")));
 }
 
-TEST_F(MtdataTest, SaysItsVersion) {
+TEST_F(MtdataTest, PrintsItsVersion) {
   ASSERT_EQ(Run({"--version"}), 0) << err_;
   EXPECT_THAT(out_, HasSubstr("mtdata " + Version() + " (commit "));
 }
 
-TEST_F(MtdataTest, AnAnswerThatIsNotAllThereIsNoSuccess) {
+TEST_F(MtdataTest, TruncatedOutputIsAFailure) {
   WriteImages(folder_ / "in");
   test::Write(folder_ / "token", MakeToken());
   fs::permissions(folder_ / "token", fs::perms::owner_read);
@@ -129,7 +128,7 @@ TEST_F(MtdataTest, KeepsFilesAndVerifiesThem) {
   EXPECT_EQ(Run({"import", folder_ / "in", folder_ / "x", "--resize=3", "--short_side=3"}), 2);
 }
 
-TEST_F(MtdataTest, InfoFindsDamage) {
+TEST_F(MtdataTest, InfoDetectsDamage) {
   WriteImages(folder_ / "in");
   ASSERT_EQ(Run({"import", folder_ / "in", folder_ / "out"}), 0) << err_;
   const std::string shard = folder_ / "out/train/shard_00000.safetensors";
@@ -142,13 +141,13 @@ TEST_F(MtdataTest, InfoFindsDamage) {
   EXPECT_THAT(err_, HasSubstr("not a packed data set"));
 }
 
-TEST_F(MtdataTest, WhatIsAdvisedForAFolderOfImagesWorks) {
+TEST_F(MtdataTest, AdviceForAFolderOfImagesWorks) {
   for (const std::string folder : {"my 'photos'", "plain"}) {
     for (int i = 0; i < 40; ++i)
       test::Write(folder_ / folder + "/cat/" + std::to_string(i) + ".png",
                   test::Encode(".png", test::Picture(4, 4, i % 6), 4, 4));
     EXPECT_EQ(Run({"info", folder_ / folder + "/"}), 1);
-    const std::string before = "make one of them with: mtdata ", after = " and give ";
+    const std::string before = "pack them with: mtdata ", after = " and give ";
     const size_t begin = err_.find(before), end = err_.find(after);
     ASSERT_TRUE(begin != std::string::npos && end != std::string::npos) << err_;
     const std::string args = err_.substr(begin + before.size(), end - begin - before.size());
@@ -161,7 +160,7 @@ TEST_F(MtdataTest, WhatIsAdvisedForAFolderOfImagesWorks) {
   EXPECT_THAT(err_, HasSubstr("mtdata import " + (folder_ / "plain.tar") + " "));
 }
 
-TEST_F(MtdataTest, WhatIsLeftOutIsCountedByItsReason) {
+TEST_F(MtdataTest, OmittedFilesAreCountedByReason) {
   WriteImages(folder_ / "in");
   test::Write(folder_ / "in/train/a/Thumbs.db", "x");
   test::Write(folder_ / "in/train/a/cut.png", "x");
@@ -172,13 +171,13 @@ TEST_F(MtdataTest, WhatIsLeftOutIsCountedByItsReason) {
     ASSERT_EQ(Run({"import", folder_ / "in", folder_ / store, "--skip_bad", "--store=" + store}), 0) << err_;
     EXPECT_THAT(
         out_, AllOf(HasSubstr("imported 7 images"), HasSubstr("\nbad image                              1\n"),
-                    HasSubstr("\nno image by its name                   1\n"),
-                    HasSubstr("\nclass that train lacks                 1  unicorn\n")));
+                    HasSubstr("\nnot an image by its name               1\n"),
+                    HasSubstr("\nclass missing in train                 1  unicorn\n")));
     EXPECT_THAT(err_, HasSubstr("left out train/a/cut.png"));
   }
 }
 
-TEST_F(MtdataTest, WhatLiesOutsideOfTheFoldersIsCounted) {
+TEST_F(MtdataTest, FilesOutsideTheFoldersAreCounted) {
   WriteImages(folder_ / "in");
   const std::string image = test::Encode(".png", test::Picture(4, 4, 1), 4, 4);
   for (const char* name : {"Test/b/1.png", "Test/a/2.png", "Test/a/deep/er/3.png", "z.png", ".git/x/4.png"})
@@ -192,7 +191,7 @@ TEST_F(MtdataTest, WhatLiesOutsideOfTheFoldersIsCounted) {
   for (const char* source : {"in", "in.tar", "in.zip"}) {
     ASSERT_EQ(Run({"import", folder_ / source, folder_ / source + std::string(".out")}), 0) << err_;
     EXPECT_THAT(out_, AllOf(HasSubstr("imported 7 images"), HasSubstr(", 6 left out\n"),
-                            HasSubstr("\nno image by its name                                2\n"),
+                            HasSubstr("\nnot an image by its name                            2\n"),
                             HasSubstr("\noutside of the split or class folders               4  Test/a\n")))
         << source;
   }
@@ -203,7 +202,7 @@ TEST_F(MtdataTest, WhatLiesOutsideOfTheFoldersIsCounted) {
   EXPECT_THAT(out_, HasSubstr("\noutside of the split or class folders               4  Test/a\n"));
 }
 
-TEST_F(MtdataTest, ALinkOutsideOfTheFoldersIsOneEntry) {
+TEST_F(MtdataTest, LinkOutsideTheFoldersIsOneEntry) {
   WriteImages(folder_ / "in");
   fs::create_directory_symlink("train", folder_ / "in/latest");
   fs::create_directory_symlink("/", folder_ / "in/up");
@@ -211,14 +210,14 @@ TEST_F(MtdataTest, ALinkOutsideOfTheFoldersIsOneEntry) {
   EXPECT_THAT(out_, HasSubstr("\noutside of the split or class folders               2  .\n"));
 }
 
-TEST_F(MtdataTest, LooseImagesBesideClassFoldersAreCounted) {
+TEST_F(MtdataTest, LooseImagesNextToClassFoldersAreCounted) {
   const std::string image = test::Encode(".png", test::Picture(4, 4, 1), 4, 4);
   test::WriteArchive(folder_ / "in.tar", {{"a/1.png", image}, {"b/2.png", image}, {"loose.png", image}});
   ASSERT_EQ(Run({"import", folder_ / "in.tar", folder_ / "out"}), 0) << err_;
   EXPECT_THAT(out_, HasSubstr("\noutside of the split or class folders               1  .\n"));
 }
 
-TEST_F(MtdataTest, WhatAnArchiveCallsItsFilesIsShownWithoutControlCharacters) {
+TEST_F(MtdataTest, ArchiveFileNamesArePrintedWithoutControlCharacters) {
   const std::string image = test::Encode(".png", test::Picture(4, 4, 1), 4, 4);
   const std::string bad = "\x1B[2Jx\nall is well", shown = "\\x1b[2Jx\\nall is well";
   const auto import = [&](const std::vector<std::pair<std::string, std::string>>& entries,
@@ -247,7 +246,7 @@ TEST_F(MtdataTest, WhatAnArchiveCallsItsFilesIsShownWithoutControlCharacters) {
   import({{bad + ".tar", "no archive"}, { "train/a/1.png", image }});
 }
 
-TEST_F(MtdataTest, WhereAFolderIsWantedAUrlIsAnsweredWithWhatWorks) {
+TEST_F(MtdataTest, UrlInPlaceOfAFolderGetsAdvice) {
   EXPECT_EQ(Run({"info", "https://host:8443/photos"}), 1);
   EXPECT_THAT(err_, AllOf(HasSubstr("https://host:8443/photos is on a server"),
                           HasSubstr("mtdata fetch https://host:8443/photos"), Not(HasSubstr("import"))));
@@ -270,7 +269,7 @@ TEST_F(MtdataTest, InfoCountsSizesAndFormatsOfFiles) {
   EXPECT_THAT(out_, Not(HasSubstr("shorter side")));
 }
 
-TEST_F(MtdataTest, ShowDrawsASheetOfBothKindsOfSets) {
+TEST_F(MtdataTest, ShowDrawsASheetOfBothKindsOfSet) {
   WriteImages(folder_ / "in");
   for (const std::string store : {"encoded", "pixels"}) {
     const std::string set = folder_ / store, png = folder_ / (store + ".png");
@@ -299,15 +298,22 @@ TEST_F(MtdataTest, ShowDrawsASheetOfBothKindsOfSets) {
 
 TEST_F(MtdataTest, Help) {
   EXPECT_EQ(Run({"--help"}), 0);
-  EXPECT_THAT(out_, AllOf(HasSubstr("mtdata import SOURCE DEST"), HasSubstr("--skip_bad"),
-                          HasSubstr("--verify"), HasSubstr("exit status")));
+  EXPECT_THAT(out_, HasSubstr("Exit status: 0 success"));
+  for (const std::string name : {"import", "info", "show", "verify", "serve", "fetch", "bearer"}) {
+    EXPECT_THAT(out_, HasSubstr("\n  " + name + " "));
+    ASSERT_EQ(Run({name, "--help"}), 0);
+    EXPECT_THAT(out_, HasSubstr("usage: mtdata " + name));
+    EXPECT_THAT(out_, HasSubstr("\n  mtdata " + name)) << "an example";
+    ASSERT_EQ(Run({"--help"}), 0);
+  }
+  EXPECT_EQ(Run({"import", "--help"}), 0);
+  EXPECT_THAT(out_, AllOf(HasSubstr("mtdata import SOURCE DEST"), HasSubstr("--skip_bad")));
   const std::string flat = std::regex_replace(out_, std::regex("\\s+"), " ");  // lines are wrapped
   for (const Importer& importer : Importers())
     EXPECT_THAT(flat, HasSubstr(importer.name + " " + importer.help));
-  EXPECT_EQ(Run({"import", "--help"}), 0);
 }
 
-TEST_F(MtdataTest, WrongUsageIsTwo) {
+TEST_F(MtdataTest, WrongUsageExitsWith2) {
   EXPECT_EQ(Run({}), 2);
   EXPECT_EQ(Run({"imprt"}), 2);
   EXPECT_THAT(err_, HasSubstr("did you mean import"));
@@ -321,7 +327,7 @@ TEST_F(MtdataTest, WrongUsageIsTwo) {
   EXPECT_THAT(err_, HasSubstr("skip_bad"));
 }
 
-TEST_F(MtdataTest, FailureIsOneAndNamesTheFile) {
+TEST_F(MtdataTest, FailureExitsWith1AndNamesTheFile) {
   EXPECT_EQ(Run({"import", folder_ / "none", folder_ / "out"}), 1);
   EXPECT_THAT(err_, HasSubstr(folder_ / "none"));
   WriteImages(folder_ / "in");
@@ -337,21 +343,20 @@ TEST_F(MtdataTest, FailureIsOneAndNamesTheFile) {
       << err_;
 }
 
-TEST_F(MtdataTest, ADestinationThatCannotBeWrittenFailsBeforeDecoding) {
+TEST_F(MtdataTest, UnwritableDestinationFailsBeforeDecoding) {
   WriteImages(folder_ / "in");
   EXPECT_EQ(Run({"import", folder_ / "in", "/proc/mtdata/out"}), 1);
   EXPECT_THAT(err_, HasSubstr("/proc/mtdata"));
 }
 
-/// An import that cannot end by itself: one of its files is a FIFO that nobody has written yet.
+/// An import that cannot end, because one of its files is a FIFO without data.
 class StoppedImportTest : public MtdataTest {
  protected:
   StoppedImportTest() {
     WriteImages(folder_ / "in");
     EXPECT_EQ(mkfifo((folder_ / "in/train/b/zz.png").c_str(), 0600), 0);
     pid_ = Start({"import", folder_ / "in", folder_ / "out", "--threads=2", "--store=pixels"});
-    // Opening a FIFO for writing returns once the import has opened it for reading: it is in the middle of
-    // its copy.
+    // Opening a FIFO for writing returns once the import, in the middle of its copy, opened it for reading.
     writer_ = UniqueFd(open((folder_ / "in/train/b/zz.png").c_str(), O_WRONLY | O_CLOEXEC));
   }
 
@@ -359,7 +364,7 @@ class StoppedImportTest : public MtdataTest {
   UniqueFd writer_;
 };
 
-TEST_F(StoppedImportTest, ASignalCleansUp) {
+TEST_F(StoppedImportTest, SignalCleansUp) {
   kill(pid_, SIGTERM);
   writer_.Reset();
   EXPECT_EQ(Wait(pid_), 128 + SIGTERM);
@@ -367,7 +372,7 @@ TEST_F(StoppedImportTest, ASignalCleansUp) {
   EXPECT_THAT(test::Names(folder_.path()), ElementsAre("in", "stderr", "stdout"));
 }
 
-TEST_F(StoppedImportTest, AKilledImportLeavesNothingThatLooksComplete) {
+TEST_F(StoppedImportTest, KilledImportLeavesNothingThatLooksComplete) {
   kill(pid_, SIGKILL);
   EXPECT_EQ(Wait(pid_), -SIGKILL);
   EXPECT_FALSE(fs::exists(folder_ / "out"));
@@ -375,7 +380,7 @@ TEST_F(StoppedImportTest, AKilledImportLeavesNothingThatLooksComplete) {
     EXPECT_NE(entry.path().filename(), "index.json");
   fs::remove(folder_ / "in/train/b/zz.png");
   EXPECT_EQ(Run({"import", folder_ / "in", folder_ / "out"}), 0) << err_;
-  EXPECT_THAT(err_, HasSubstr(".out.partial-"));  // says what was left
+  EXPECT_THAT(err_, HasSubstr(".out.partial-"));  // reports the remains
 }
 
 }  // namespace

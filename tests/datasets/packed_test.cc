@@ -1,4 +1,4 @@
-#include "datasets/packed.h"
+#include "datasets/packed/packed.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -6,9 +6,9 @@
 #include <memory>
 #include <random>
 
-#include "datasets/encoded_shard.h"
-#include "datasets/index.h"
-#include "datasets/packed_writer.h"
+#include "datasets/packed/encoded_shard.h"
+#include "datasets/packed/index.h"
+#include "datasets/packed/packed_writer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
@@ -37,7 +37,7 @@ class PackedTest : public testing::Test {
     EXPECT_TRUE((*writer)->Finish().ok());
   }
 
-  /// A copy with these bytes is in the shard's place, another file.
+  /// Replaces the shard's file by a new one with these bytes.
   void Copy(const std::string& bytes) const {
     test::Write(folder_ / "copy", bytes);
     fs::rename(folder_ / "copy", shard_);
@@ -75,10 +75,10 @@ TEST_F(PackedTest, ReadsBack) {
   EXPECT_EQ(test->digest(), IndexDigest(*ReadIndex(root_)));
 }
 
-TEST_F(PackedTest, LabelsStayAsTheyWereCheckedWhateverIsWrittenToTheFile) {
+TEST_F(PackedTest, CheckedLabelsDoNotChangeWithTheFile) {
   const auto split = PackedSplit::Open(root_, "train");
   ASSERT_TRUE(split.ok()) << split.status();
-  // Two images of 18 bytes stand before the labels or behind them: all behind the header is written to.
+  // The two images of 18 bytes may be before or after the labels: overwrite everything after the header.
   const auto end = static_cast<std::streamoff>(fs::file_size(shard_));
   std::fstream(shard_).seekp(end - 2 * 26).write(std::string(2 * 26, '\xff').data(), 2 * 26);
   EXPECT_EQ(split->image(2)[0], 255) << "it is mapped";
@@ -86,7 +86,7 @@ TEST_F(PackedTest, LabelsStayAsTheyWereCheckedWhateverIsWrittenToTheFile) {
   EXPECT_EQ(split->label(3), 0);
 }
 
-TEST_F(PackedTest, ARestrictedOneCountsWhatIsLeftOfEachShard) {
+TEST_F(PackedTest, RestrictedSplitCountsTheRestOfEachShard) {
   auto whole = PackedSplit::Open(root_, "train");
   ASSERT_TRUE(whole.ok()) << whole.status();
   const PackedSplit some = (*std::move(whole)).Restricted({0, 1, 4});
@@ -95,7 +95,7 @@ TEST_F(PackedTest, ARestrictedOneCountsWhatIsLeftOfEachShard) {
   EXPECT_EQ(some.image(2)[0], 40);
 }
 
-TEST_F(PackedTest, ShardsThatAreStillToComeAreAddedOneByOne) {
+TEST_F(PackedTest, ShardsAreAddedOneByOne) {
   const fs::path aside = folder_ / "aside";
   fs::rename(shard_, aside);
   auto split = PackedSplit::OpenIndex(root_, "train");
@@ -123,7 +123,7 @@ TEST_F(PackedTest, ShardsThatAreStillToComeAreAddedOneByOne) {
   EXPECT_EQ(split->image(3)[0], 30);
 }
 
-TEST_F(PackedTest, AShardIsDroppedUnlessSomebodyHoldsIt) {
+TEST_F(PackedTest, ShardIsDroppedUnlessHeld) {
   auto split = PackedSplit::OpenIndex(root_, "train");
   ASSERT_TRUE(split.ok()) << split.status();
   EXPECT_FALSE(split->Hold({4}).has_value()) << "not there";
@@ -155,14 +155,14 @@ TEST_F(PackedTest, AShardIsDroppedUnlessSomebodyHoldsIt) {
   EXPECT_TRUE(whole->Hold({0, 4}).has_value());
 }
 
-TEST_F(PackedTest, AnotherCopyOfAShardIsReadAlsoByWhoHoldsIt) {
+TEST_F(PackedTest, NewCopyOfAShardIsVisibleToItsHolder) {
   auto split = PackedSplit::OpenIndex(root_, "train");
   ASSERT_TRUE(split.ok()) << split.status();
   ASSERT_TRUE(split->Add(1).ok());
   const auto held = split->Hold({2});
   const absl::Span<const uint8_t> seen = split->image(2);
   const std::string bytes = test::Read(shard_);
-  constexpr size_t kPixels = 2 * 18;  // the end of the file
+  constexpr size_t kPixels = 2 * 18;  // at the end of the file
   Copy(bytes.substr(0, bytes.size() - kPixels) + std::string(kPixels, 'x'));
   ASSERT_TRUE(split->Replace(1).ok());
   EXPECT_EQ(seen[0], 'x');
@@ -181,10 +181,10 @@ TEST_F(PackedTest, AnotherCopyOfAShardIsReadAlsoByWhoHoldsIt) {
   EXPECT_FALSE(split->has(0));
 }
 
-TEST_F(PackedTest, LabelsOfAShardThatWasDamagedWhenItCameAreThoseOfTheOtherCopy) {
+TEST_F(PackedTest, LabelsOfADamagedShardAreReplacedByTheNewCopys) {
   const std::string bytes = test::Read(shard_);
   std::string damaged = bytes;
-  damaged[damaged.size() - 2 * 18 - 16] = 1;  // first label of the shard: wrong, but one that there is
+  damaged[damaged.size() - 2 * 18 - 16] = 1;  // first label of the shard: wrong, but valid
   test::Write(shard_, damaged);
   auto split = PackedSplit::OpenIndex(root_, "train");
   ASSERT_TRUE(split.ok()) << split.status();
@@ -201,7 +201,7 @@ TEST_F(PackedTest, LabelsOfAShardThatWasDamagedWhenItCameAreThoseOfTheOtherCopy)
   EXPECT_TRUE(split->Drop(1));
 }
 
-TEST_F(PackedTest, SoAreSizesAndPlacesOfEncodedImages) {
+TEST_F(PackedTest, SizesAndOffsetsOfADamagedShardAreReplacedByTheNewCopys) {
   const auto shard = [](const Record& first, const Record& second) {
     return EncodeShardHead({0, 1}, {first, second}) + first.bytes + second.bytes;
   };
@@ -227,35 +227,35 @@ TEST_F(PackedTest, SoAreSizesAndPlacesOfEncodedImages) {
   EXPECT_EQ(split->record(1), "other");
 }
 
-TEST_F(PackedTest, AnImageThatIsNotHereEndsTheProgramAndNotSilently) {
+TEST_F(PackedTest, AccessToAMissingShardAborts) {
   const auto split = PackedSplit::OpenIndex(root_, "train");
   ASSERT_TRUE(split.ok());
-  EXPECT_DEATH(static_cast<void>(split->label(0)), "shard 0 of train is not here");
+  EXPECT_DEATH(static_cast<void>(split->label(0)), "shard 0 of train is not available");
 }
 
-TEST_F(PackedTest, AnUnknownSplitListsThoseThatAreThere) {
+TEST_F(PackedTest, ErrorForAnUnknownSplitListsTheSplits) {
   const auto split = PackedSplit::Open(root_, "val");
   EXPECT_TRUE(absl::IsNotFound(split.status()));
   EXPECT_THAT(std::string(split.status().message()), HasSubstr("test, train"));
 }
 
-TEST_F(PackedTest, NoDataSetAtAll) {
+TEST_F(PackedTest, MissingDataSetIsAnError) {
   EXPECT_TRUE(absl::IsNotFound(PackedSplit::Open(folder_ / "none", "train").status()));
 }
 
-TEST_F(PackedTest, ATruncatedShardIsNamed) {
+TEST_F(PackedTest, ErrorNamesATruncatedShard) {
   std::filesystem::resize_file(shard_, std::filesystem::file_size(shard_) - 1);
   EXPECT_TRUE(absl::IsDataLoss(PackedSplit::Open(root_, "train").status()));
   EXPECT_THAT(OpenError(), HasSubstr("shard_00001"));
   EXPECT_THAT(OpenError(), HasSubstr("the index says"));
 }
 
-TEST_F(PackedTest, AMissingShardIsNamed) {
+TEST_F(PackedTest, ErrorNamesAMissingShard) {
   std::filesystem::remove(shard_);
   EXPECT_THAT(OpenError(), HasSubstr("shard_00001"));
 }
 
-TEST_F(PackedTest, ChangedPixelsAreFoundByVerify) {
+TEST_F(PackedTest, VerifyDetectsChangedPixels) {
   std::string bytes = test::Read(shard_);
   bytes.back() ^= 1;
   test::Write(shard_, bytes);
@@ -263,14 +263,14 @@ TEST_F(PackedTest, ChangedPixelsAreFoundByVerify) {
   EXPECT_THAT(OpenError(true), HasSubstr("SHA-256"));
 }
 
-TEST_F(PackedTest, ALabelBeyondTheClassesIsRefused) {
+TEST_F(PackedTest, LabelBeyondTheClassesIsRefused) {
   std::string bytes = test::Read(shard_);
   bytes[bytes.size() - 2 * 18 - 16] = 3;  // first label of the shard
   test::Write(shard_, bytes);
   EXPECT_THAT(OpenError(), HasSubstr("label 3"));
 }
 
-TEST_F(PackedTest, AShardOfAnotherShapeIsRefused) {
+TEST_F(PackedTest, ShardWithAnotherShapeIsRefused) {
   std::string bytes = test::Read(shard_);
   const size_t at = bytes.find("[2,2,3,3]");
   ASSERT_NE(at, std::string::npos);
@@ -296,7 +296,7 @@ TEST_F(PackedTest, RandomDamageNeverCrashes) {
   }
 }
 
-TEST_F(PackedTest, OutOfRangeStopsTheProgram) {
+TEST_F(PackedTest, OutOfRangeAborts) {
   const auto split = PackedSplit::Open(root_, "train");
   ASSERT_TRUE(split.ok());
   EXPECT_DEATH((void)split->image(5), "image 5 of 5");

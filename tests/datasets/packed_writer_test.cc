@@ -1,4 +1,4 @@
-#include "datasets/packed_writer.h"
+#include "datasets/packed/packed_writer.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/sha256.h"
-#include "datasets/packed.h"
+#include "datasets/packed/packed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
@@ -35,9 +35,9 @@ absl::Status PutOne(PackedWriter& writer, const std::string& split, int64_t i) {
   return writer.Put(split, i, {i % 2}, Pixels(i, 1));
 }
 
-TEST(PackedWriterTest, WritesWhatTheReaderReads) {
+TEST(PackedWriterTest, ReaderReadsItsOutput) {
   const test::TempFolder folder;
-  // 20 bytes an image with its label: 3 a shard.
+  // 20 bytes per image with its label: 3 per shard.
   auto writer = PackedWriter::Create(folder / "d", Shape(8, 1), {.shard_bytes = 60});
   ASSERT_TRUE(writer.ok()) << writer.status();
   ASSERT_TRUE((*writer)
@@ -99,7 +99,7 @@ TEST(PackedWriterTest, GapsAreClosed) {
   const auto make = [&](const std::string& name, int64_t train, int64_t test) {
     return *PackedWriter::Create(folder / name, Shape(train, test), {.shard_bytes = 60});
   };
-  // 3 a shard: one of train is whole, one has no image, one has a gap; test has none.
+  // 3 per shard: in train, one shard is complete, one is empty, one has a gap; test has no images.
   const auto writer = make("gaps", 11, 2);
   const std::vector<int64_t> put{0, 1, 2, 6, 8, 9, 10};
   for (const int64_t i : put) ASSERT_TRUE(PutOne(*writer, "train", i).ok());
@@ -121,7 +121,7 @@ TEST(PackedWriterTest, GapsAreClosed) {
   EXPECT_TRUE(absl::IsInvalidArgument(nothing->CloseGaps()));
 }
 
-// The bytes of a tiny data set, so that a change of the format cannot go unnoticed.
+// The bytes of a tiny data set, so that a change of the format is noticed.
 TEST(PackedWriterTest, GoldenBytes) {
   const test::TempFolder folder;
   auto writer = PackedWriter::Create(
@@ -143,7 +143,7 @@ TEST(PackedWriterTest, GoldenBytes) {
   EXPECT_EQ(IndexDigest(*index), "42ac772fc947341d17572326112155784d09761c5f7ac614fc962988beccb4d6");
 }
 
-TEST(PackedWriterTest, NothingStaysWithoutFinish) {
+TEST(PackedWriterTest, NothingIsKeptWithoutFinish) {
   const test::TempFolder folder;
   {
     auto writer = PackedWriter::Create(folder / "d", Shape(2, 1), {});
@@ -169,7 +169,7 @@ TEST(PackedWriterTest, BadShapesAreRefused) {
   EXPECT_THAT(test::Names(folder.path()), IsEmpty());
 }
 
-TEST(PackedWriterTest, TooLittleDiskIsSeenAhead) {
+TEST(PackedWriterTest, LackOfDiskSpaceIsDetectedBeforehand) {
   const test::TempFolder folder;
   PackedShape shape = Shape(int64_t{1} << 40, 1);
   shape.height = shape.width = 1024;
@@ -179,7 +179,7 @@ TEST(PackedWriterTest, TooLittleDiskIsSeenAhead) {
   EXPECT_THAT(test::Names(folder.path()), IsEmpty());
 }
 
-TEST(PackedWriterDeathTest, MisuseStopsTheProgram) {
+TEST(PackedWriterDeathTest, MisuseAborts) {
   const test::TempFolder folder;
   auto writer = PackedWriter::Create(folder / "d", Shape(2, 1), {});
   ASSERT_TRUE(writer.ok());
@@ -187,7 +187,7 @@ TEST(PackedWriterDeathTest, MisuseStopsTheProgram) {
   EXPECT_DEATH((void)(*writer)->Put("train", 2, {0}, Pixels(0, 1)), "train 2");
   EXPECT_DEATH((void)(*writer)->Put("train", 1, {2}, Pixels(0, 1)), "invariant");
   EXPECT_DEATH((void)(*writer)->Put("other", 0, {0}, Pixels(0, 1)), "split other");
-  EXPECT_DEATH((void)(*writer)->Finish(), "never put");
+  EXPECT_DEATH((void)(*writer)->Finish(), "never added");
 }
 
 }  // namespace

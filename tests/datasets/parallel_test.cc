@@ -1,4 +1,4 @@
-#include "datasets/parallel.h"
+#include "datasets/files/parallel.h"
 
 #include <set>
 
@@ -20,7 +20,7 @@ TEST(ParallelChunksTest, VisitsEverythingOnce) {
   }
 }
 
-TEST(ParallelChunksTest, AnErrorEndsItEarly) {
+TEST(ParallelChunksTest, ErrorEndsItEarly) {
   std::atomic<int> calls = 0;
   const absl::Status status = ParallelChunks(1000000, 1, 3, [&](int64_t begin, int64_t) {
     ++calls;
@@ -30,7 +30,7 @@ TEST(ParallelChunksTest, AnErrorEndsItEarly) {
   EXPECT_LT(calls, 1000000);
 }
 
-TEST(BoundedQueueTest, PassesEverythingOnAndHoldsTheProducerBack) {
+TEST(BoundedQueueTest, ForwardsEverythingAndBlocksTheProducer) {
   BoundedQueue<int> queue(2);
   std::mutex mutex;
   std::multiset<int> seen;
@@ -51,7 +51,7 @@ TEST(BoundedQueueTest, PassesEverythingOnAndHoldsTheProducerBack) {
   EXPECT_EQ(std::set<int>(seen.begin(), seen.end()).size(), 1000u);
 }
 
-TEST(BoundedQueueTest, CloseRefusesTheBlockedProducerAndHandsOutTheRest) {
+TEST(BoundedQueueTest, CloseRefusesTheBlockedProducerAndReturnsTheRest) {
   BoundedQueue<int> queue(1);
   EXPECT_TRUE(queue.Push(1));
   std::atomic<bool> refused = false;

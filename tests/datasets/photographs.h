@@ -1,5 +1,4 @@
-// Real photographs of all sizes: parts of those that Debian's mate-backgrounds carries, cut out at their own
-// resolution.
+// Real photographs of all sizes: crops, at full resolution, of those in Debian's mate-backgrounds.
 #pragma once
 
 #include <string>
@@ -9,19 +8,19 @@
 
 namespace mtrun::datasets::test {
 
-/// The twelve photographs, by name; none where the package is not installed.
+/// Returns the twelve photographs, by name; empty if the package is not installed.
 std::vector<std::string> PhotographFiles();
 
-/// A part of one of them as a file of its own.
+/// A part of a photograph as a separate file.
 struct PhotographPart {
-  size_t photograph = 0;  // the place of its file in PhotographFiles()
+  size_t photograph = 0;  // index in PhotographFiles()
   ImageSize size;
-  std::string extension;  // ".jpg", each fifth ".png"
+  std::string extension;  // ".jpg", every fifth ".png"
   std::string bytes;
 };
 
-/// `each` parts of each of the first `photographs`, one photograph after the other; sides of `shortest` to
-/// `longest` pixels, each by itself, and places are drawn: the same ones every time.
+/// Cuts `each` parts of each of the first `photographs`, one photograph after the other. Sides of `shortest`
+/// to `longest` pixels and positions are drawn independently, with a fixed seed.
 std::vector<PhotographPart> CutPhotographs(size_t photographs, int each, int shortest, int longest);
 
 }  // namespace mtrun::datasets::test

@@ -1,4 +1,4 @@
-#include "datasets/progress.h"
+#include "datasets/files/progress.h"
 
 #include <atomic>
 #include <chrono>
@@ -13,7 +13,7 @@ TEST(ProgressTest, Text) {
   EXPECT_EQ(ProgressText(0, 0, 0), "0 of 0 images    0 %  0 images/s");
 }
 
-TEST(ProgressTest, RateAndTimeLeftAreOfWhatThisAttemptHasMade) {
+TEST(ProgressTest, RateAndTimeLeftCountOnlyThisAttempt) {
   EXPECT_EQ(ProgressText(51000, 60000, 0.5, 50000),
             "51,000 of 60,000 images   85 %  2,000 images/s  4 s left");
   EXPECT_EQ(ProgressText(50000, 60000, 0.5, 50000), "50,000 of 60,000 images   83 %  0 images/s");
@@ -31,7 +31,7 @@ TEST(ProgressTest, StopsAtOnce) {
   const std::atomic<int64_t> done = 0;
   const auto began = std::chrono::steady_clock::now();
   { const Progress progress(10, done); }
-  // Not at the next line, which a log gets every ten seconds.
+  // Not as late as the next log line, which comes every ten seconds.
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(5));
 }
 

@@ -1,5 +1,5 @@
-// Real images through every kind of source, as they would come from ImageNet: photographs of varied size, and
-// 60,000 small ones. tools/test --full.
+// Real images through every kind of source, in ImageNet's layout: photographs of varied size, and 60,000
+// small ones. tools/test --full.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "datasets/archive_reader.h"
+#include "datasets/files/archive_reader.h"
 #include "datasets/images/jpeg.h"
-#include "datasets/import.h"
-#include "datasets/packed.h"
+#include "datasets/import/import.h"
+#include "datasets/packed/packed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
@@ -25,16 +25,16 @@ using test::Photo;
 using test::SourceForms;
 
 constexpr char kFashion[] = "/usr/share/datasets/fashion-mnist";
-constexpr int64_t kMostBytes = 1 << 20;  // of one image here
+constexpr int64_t kMaxBytes = 1 << 20;  // per image here
 
-/// WNIDs, whose order is not that of the labels.
+/// Returns WNIDs whose order differs from that of the labels.
 std::vector<std::string> Wnids(size_t classes) {
   std::vector<std::string> wnids;
   for (size_t i = 0; i < classes; ++i) wnids.push_back(absl::StrFormat("n%08d", 7 * i % classes + 1));
   return wnids;
 }
 
-/// As ImageNet's are named.
+/// Names an image as ImageNet does.
 std::string NameOf(const std::string& split, const std::string& wnid, size_t number,
                    const std::string& extension) {
   return split == "val" ? absl::StrFormat("ILSVRC2012_val_%08d%s", number, extension)
@@ -43,7 +43,7 @@ std::string NameOf(const std::string& split, const std::string& wnid, size_t num
 
 class RealImagesTest : public testing::Test {
  protected:
-  /// Imports every form; one set comes of all, and it has all images, each under its class.
+  /// Imports every form and expects the same set from each, with all images in their classes.
   void ExpectOneSetOfEveryForm(const SourceForms& forms, const std::vector<ImageRules>& rules) {
     const auto sources = forms.WriteAll(folder_.path());
     for (const ImageRules& rule : rules) {
@@ -86,7 +86,7 @@ class RealImagesTest : public testing::Test {
     for (const auto& [name, count] : counts) sorted.push_back(count);
     return sorted;
   }
-  /// Every image in its place, in the order of class and name, with the bytes that it had.
+  /// Expects every image in its position, in the order of class and name, with its original bytes.
   void ExpectAllAsTheyWere(const SourceForms& forms) {
     for (const std::string split : {"train", "val"}) {
       const auto set = PackedSplit::Open(packed_, split, /*verify=*/true);
@@ -132,8 +132,8 @@ TEST_F(RealImagesTest, PhotographsOfAllSizesThroughEveryKindOfSource) {
   ExpectOneSetOfEveryForm(SourceForms(std::move(photos), wnids), {{}, {.short_side = 96}});
 }
 
-/// CIFAR-10 as JPEG files <train|test>/<class>/<name>.jpg, whose test split becomes val here.
-TEST_F(RealImagesTest, CifarsSixtyThousandThroughEveryKindOfSource) {
+/// CIFAR-10 as JPEG files <train|test>/<class>/<name>.jpg; its test split becomes val here.
+TEST_F(RealImagesTest, CifarThroughEveryKindOfSource) {
   const char* archive = std::getenv("MT_CIFAR10_IMAGES");
   if (archive == nullptr)
     GTEST_SKIP() << "no CIFAR-10 here: MT_CIFAR10_IMAGES names an archive of its images";
@@ -149,7 +149,7 @@ TEST_F(RealImagesTest, CifarsSixtyThousandThroughEveryKindOfSource) {
     const size_t label = labels.emplace(path.parent_path().filename().string(), labels.size()).first->second;
     ASSERT_LT(label, wnids.size()) << path;
     const std::string split = path.begin()->string() == "test" ? "val" : "train";
-    auto bytes = reader->Read(kMostBytes);
+    auto bytes = reader->Read(kMaxBytes);
     ASSERT_TRUE(bytes.ok()) << bytes.status();
     photos.push_back({split, NameOf(split, wnids[label], photos.size(), ".jpg"), *std::move(bytes), label});
     ++counts[split];
@@ -158,8 +158,8 @@ TEST_F(RealImagesTest, CifarsSixtyThousandThroughEveryKindOfSource) {
   ExpectOneSetOfEveryForm(SourceForms(std::move(photos), wnids), {ImageRules()});
 }
 
-/// Debian's Fashion-MNIST, each image as a JPEG of its own.
-TEST_F(RealImagesTest, FashionsSixtyThousandThroughEveryKindOfSource) {
+/// Debian's Fashion-MNIST, with each image as a separate JPEG.
+TEST_F(RealImagesTest, FashionMnistThroughEveryKindOfSource) {
   if (!fs::exists(kFashion)) GTEST_SKIP() << "no Fashion-MNIST here";
   const auto report =
       Import({.source = kFashion, .destination = folder_ / "pixels", .threads = 2}, test::kGoOn);

@@ -1,4 +1,4 @@
-#include "datasets/safetensors.h"
+#include "datasets/packed/safetensors.h"
 
 #include <random>
 #include <string>
@@ -61,7 +61,7 @@ TEST(SafetensorsTest, RoundTrip) {
   EXPECT_EQ(read->Find("scalar")->bytes(), 8);
 }
 
-TEST(SafetensorsTest, NoTensorsAtAll) {
+TEST(SafetensorsTest, FileWithoutTensors) {
   const auto read = ParseSafetensorsHeader(Bytes(Encoded({}, {})));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_TRUE(read->tensors.empty());
@@ -85,7 +85,7 @@ TEST(SafetensorsTest, DTypesHaveNamesAndSizes) {
   EXPECT_EQ(ParseDType("F8"), std::nullopt);
 }
 
-TEST(SafetensorsTest, LayOutRefusesWhatCannotBeWritten) {
+TEST(SafetensorsTest, LayOutRefusesUnwritableTensors) {
   EXPECT_FALSE(LayOutTensors({{.name = "a", .dtype = DType::kU8, .shape = {1}},
                               {.name = "a", .dtype = DType::kU8, .shape = {1}}},
                              {})
@@ -143,22 +143,22 @@ TEST(SafetensorsTest, MalformedHeadersAreRefused) {
     EXPECT_FALSE(ParseSafetensorsHeader(Bytes(file)).ok()) << file.substr(0, 120);
 }
 
-TEST(SafetensorsTest, ATruncatedFileIsDataLoss) {
+TEST(SafetensorsTest, TruncatedFileIsDataLoss) {
   const std::string file = Encoded(SomeTensors(), {});
   const auto read = ParseSafetensorsHeader(Bytes(file.substr(0, file.size() - 1)));
   EXPECT_TRUE(absl::IsDataLoss(read.status())) << read.status();
   EXPECT_THAT(std::string(read.status().message()), HasSubstr("truncated"));
 }
 
-/// Each byte by its lowest bit, its highest and all of it: an error in words, or a header whose tensors lie
-/// within the file. The data has no checksum.
-TEST(SafetensorsTest, EveryDamagedByteIsAClearErrorOrHarmless) {
+/// Flips the lowest bit, the highest bit or all bits of each byte: expects a readable error, or a header
+/// whose tensors are inside the file. The data has no checksum.
+TEST(SafetensorsTest, EveryDamagedByteIsAnErrorOrHarmless) {
   const std::string file = Encoded(SomeTensors(), {{"a", "b"}});
   int errors = 0;
   for (size_t at = 0; at < file.size(); ++at) {
     for (const int mask : {0x01, 0x80, 0xFF}) {
       std::vector<uint8_t> damaged(file.begin(),
-                                   file.end());  // of exactly its size: AddressSanitizer sees beyond
+                                   file.end());  // no slack: AddressSanitizer finds overruns
       damaged[at] ^= static_cast<uint8_t>(mask);
       const auto header = ParseSafetensorsHeader(damaged);
       if (!header.ok()) {
@@ -184,7 +184,7 @@ TEST(SafetensorsTest, EveryPrefixIsRefused) {
     EXPECT_FALSE(ParseSafetensorsHeader(Bytes(file.substr(0, size))).ok()) << size;
 }
 
-// Whatever is accepted must lie inside the file; nothing may crash (the sanitizer builds look at that).
+// Accepted headers must stay inside the file, and nothing may crash (checked by the sanitizer builds).
 TEST(SafetensorsTest, RandomMutationsNeverEscapeTheFile) {
   std::mt19937_64 random(test::Seed());
   const std::string original = Encoded(SomeTensors(), {{"a", "b"}});
@@ -207,7 +207,7 @@ TEST(SafetensorsTest, RandomMutationsNeverEscapeTheFile) {
       if (file.size() < 9) break;
     }
     const std::vector<uint8_t> exact(file.begin(),
-                                     file.end());  // heap bytes without slack, so ASan sees an overrun
+                                     file.end());  // no slack: AddressSanitizer finds overruns
     const auto header = ParseSafetensorsHeader(exact);
     if (!header.ok()) continue;
     ++accepted;

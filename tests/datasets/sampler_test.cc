@@ -1,4 +1,4 @@
-#include "datasets/sampler.h"
+#include "datasets/order/sampler.h"
 
 #include <algorithm>
 #include <cmath>
@@ -36,7 +36,7 @@ std::vector<int64_t> Sorted(std::vector<int64_t> ids) {
   return ids;
 }
 
-// Computed by the Python lines of docs/formats.md.
+// Computed by the Python code in docs/formats.md.
 TEST(SamplerTest, GoldenValues) {
   EXPECT_THAT(Sampler(0, 10, {10, 10}, true).Step(0, 0), ElementsAre(3, 5, 7, 6, 9, 1, 2, 0, 4, 8));
   EXPECT_THAT(Sampler(42, 60000, {8, 8}, true).Step(3, 0),
@@ -95,20 +95,20 @@ TEST(SamplerTest, CountsOfAShortLastStep) {
   EXPECT_TRUE(sampler.Step(0, 3).empty());
 }
 
-TEST(SamplerTest, ABatchLargerThanTheSetIsOneStep) {
+TEST(SamplerTest, BatchLargerThanTheSetIsOneStep) {
   const Sampler sampler(0, 5, {64, 16}, true);
   EXPECT_EQ(sampler.steps_per_epoch(), 1);
   EXPECT_EQ(Sorted(sampler.Step(0, 0)), Identity(5));
   EXPECT_EQ(sampler.samples_in_micro_batch(0, 1), 0);
 }
 
-TEST(SamplerTest, TheOrderDoesNotDependOnHowBatchesAreCut) {
+TEST(SamplerTest, OrderDoesNotDependOnTheBatchSizes) {
   const std::vector<int64_t> whole = Epoch(Sampler(11, 1000, {1000, 1000}, true), 4);
   for (const BatchPlan plan : {BatchPlan{16, 4}, {64, 64}, {7, 3}})
     EXPECT_EQ(Epoch(Sampler(11, 1000, plan, true), 4), whole);
 }
 
-// A worker of W takes a contiguous range of micro-batches; together they take the step, for any W.
+// Each of W workers takes a contiguous range of micro-batches; together they take the step, for any W.
 TEST(SamplerTest, AnyNumberOfWorkersConsumesEachSampleOnce) {
   const BatchPlan plan{30, 4};
   const Sampler sampler(8, 307, plan, true);
@@ -135,7 +135,7 @@ TEST(SamplerTest, EpochsAndSeedsDiffer) {
   EXPECT_EQ(Epoch(a, 3), Epoch(Sampler(1, 1000, {100, 10}, true), 3));
 }
 
-// Over many epochs every id comes first about equally often: chi-squared with 9 degrees of freedom, far tail.
+// Over many epochs, every id comes first equally often: chi-squared with 9 degrees of freedom, far tail.
 TEST(SamplerTest, FirstIdsAreUniform) {
   constexpr int kSize = 10, kEpochs = 20000;
   const Sampler sampler(77, kSize, {1, 1}, true);
@@ -146,8 +146,7 @@ TEST(SamplerTest, FirstIdsAreUniform) {
   EXPECT_LT(chi2, 35.0);
 }
 
-// Neighbours in the order must not be neighbours in the files: correlation of successive ids near zero, few
-// fixed points.
+// Adjacent positions must have unrelated ids: their correlation is near zero, with few fixed points.
 TEST(SamplerTest, SuccessiveIdsAreUnrelated) {
   constexpr int64_t kSize = 50000;
   const std::vector<int64_t> ids = Epoch(Sampler(9, kSize, {kSize, kSize}, true), 0);
@@ -187,8 +186,8 @@ TEST(SamplerTest, DigestIsSha256OfLittleEndianIds) {
   EXPECT_EQ(DigestOfIds({0, 1, -1}), "c20208b42951b0171b134bfdc9cd7a437139e14c8737ca78633305dfa63b793b");
 }
 
-// The lines that docs/formats.md prints are the formula.
-TEST(SamplerTest, TheDocumentedPythonAgrees) {
+// The code printed in docs/formats.md is the formula.
+TEST(SamplerTest, DocumentedPythonAgrees) {
   if (std::system("python3 -c '' 2>/dev/null") != 0) GTEST_SKIP() << "no python3 here";
   std::string expected;
   const Sampler sampler(2026, 1237, {1237, 64}, true);
@@ -202,7 +201,7 @@ TEST(SamplerTest, TheDocumentedPythonAgrees) {
   EXPECT_EQ(std::system(("python3 -c \"" + script + "\"").c_str()), 0);
 }
 
-TEST(SamplerDeathTest, ImpossiblePlansStopTheProgram) {
+TEST(SamplerDeathTest, ImpossiblePlansAbort) {
   EXPECT_DEATH(Sampler(0, 0, {1, 1}, true), "size 0");
   EXPECT_DEATH(Sampler(0, 1, {1, 0}, true), "micro-batch 0");
 }

@@ -1,18 +1,17 @@
-// The same images in every form that a source may have: folders, ImageNet's tar of tars, WebDataset,
-// archives.
+// The same images in every form of source: folders, ImageNet's tar of tars, WebDataset, archives.
 #pragma once
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "datasets/import.h"
+#include "datasets/import/import.h"
 
 namespace mtrun::datasets::test {
 
 struct Photo {
   std::string split, name, bytes;  // "train" or "val"; "n00000003_0.jpg"
-  size_t label = 0;                // in the classes
+  size_t label = 0;                // index of the class
 };
 
 using Entries = std::vector<std::pair<std::string, std::string>>;
@@ -20,21 +19,21 @@ using Entries = std::vector<std::pair<std::string, std::string>>;
 class SourceForms {
  public:
   /// `classes`: WNIDs in the order of their ILSVRC2012_IDs. Training images are named <class>_<...>, those of
-  /// val in any way; names have endings of four characters.
+  /// val arbitrarily; file extensions have four characters.
   SourceForms(std::vector<Photo> photos, std::vector<std::string> classes);
 
   const std::vector<Photo>& photos() const { return photos_; }
   const std::vector<std::string>& sorted_classes() const { return sorted_; }
-  /// "<prefix><split>/<class>/<name>" of all.
+  /// Returns "<prefix><split>/<class>/<name>" for all.
   Entries Tree(const std::string& prefix) const;
-  /// Names without folders.
+  /// Returns names without folders.
   Entries Of(const std::string& split) const;
   void WriteFolder(const std::string& folder) const;
-  /// As distributed, with ground truth and list of classes.
+  /// In the distributed layout, with ground truth and list of classes.
   void WriteImageNet(const std::string& folder) const;
   /// Two archives of train and one of val; .cls in the first, .json in the others; classes.txt beside them.
   void WriteWebDataset(const std::string& folder) const;
-  /// All of them below `folder`, and the format that each is to be taken for.
+  /// Writes all forms below `folder`; returns the expected format and the options of each.
   std::vector<std::pair<std::string, ImportOptions>> WriteAll(const std::string& folder) const;
 
  private:

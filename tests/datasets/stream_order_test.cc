@@ -1,4 +1,4 @@
-#include "datasets/stream_order.h"
+#include "datasets/order/stream_order.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "datasets/sampler.h"
+#include "datasets/order/sampler.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rapidcheck.h"
@@ -43,7 +43,7 @@ std::vector<int64_t> StreamEpoch(const Sampler& sampler, int64_t epoch) {
   return ids;
 }
 
-/// What holds of every epoch; "" or what does not.
+/// Checks an epoch's invariants; returns the violated one or "".
 std::string Violation(uint64_t seed, const BatchPlan& plan, const StreamShards& shards, int64_t epoch) {
   const Sampler sampler(seed, plan, shards);
   const StreamOrder order(seed, plan, shards);
@@ -64,7 +64,7 @@ std::string Violation(uint64_t seed, const BatchPlan& plan, const StreamShards& 
     }
     if (static_cast<int64_t>(drawn.size()) != order.SamplesOf(v))
       return "another number of a stream's samples";
-    // The windows follow each other, and each is drawn whole before the next.
+    // The windows follow each other, and each is drawn completely before the next.
     size_t at = 0;
     for (size_t begin = 0; begin < parts.size(); begin += shards.window) {
       std::set<int64_t> window;
@@ -82,7 +82,7 @@ std::string Violation(uint64_t seed, const BatchPlan& plan, const StreamShards& 
   return "";
 }
 
-// All worlds of up to three shards of up to three samples, with all batches and windows of a few.
+// All cases of up to three shards of up to three samples, with several batches and windows.
 TEST(StreamOrderTest, EverySmallWorldIsExact) {
   int64_t worlds = 0;
   for (int code = 1; code < 4 * 4 * 4; ++code) {
@@ -114,7 +114,7 @@ TEST(StreamOrderTest, RandomWorldsAreExact) {
   });
 }
 
-// Computed by the Python lines of docs/formats.md.
+// Computed by the Python code in docs/formats.md.
 TEST(StreamOrderTest, GoldenValues) {
   const StreamShards shards{{4, 3, 5, 2, 6}, 2};
   const Sampler sampler(7, {6, 2}, shards);
@@ -133,8 +133,8 @@ TEST(StreamOrderTest, EpochsAndSeedsDiffer) {
   EXPECT_EQ(StreamEpoch(a, 3), StreamEpoch(Sampler(1, {100, 10}, shards), 3));
 }
 
-// Whoever computes half of the micro-batches reads about half of the shards, and no shard for long.
-TEST(StreamOrderTest, AWorkerReadsItsShareOfTheShards) {
+// A worker that computes half of the micro-batches reads about half of the shards, each for a short time.
+TEST(StreamOrderTest, WorkerReadsItsShareOfTheShards) {
   const StreamShards shards{std::vector<int64_t>(100, 30), 4};
   const StreamOrder order(5, {80, 10}, shards);
   std::set<int64_t> half;
@@ -153,8 +153,8 @@ std::set<int64_t> ShardsOfStreams(const StreamOrder& order, int64_t epoch, int64
   return shards;
 }
 
-// What a node that keeps its micro-batches fetches: at most 1.3 times its share, and nothing in later epochs.
-TEST(StreamOrderTest, OfFixedStreamsANodeNeedsItsShareOnce) {
+// A node that keeps its micro-batches fetches at most 1.3 times its share, and nothing in later epochs.
+TEST(StreamOrderTest, NodeFetchesItsShareOfFixedStreamsOnce) {
   const BatchPlan plan{.global_batch = 120, .micro_batch = 10};
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const StreamOrder fixed(seed, plan, {std::vector<int64_t>(100, 30), 4, /*fixed=*/true}),
@@ -167,7 +167,7 @@ TEST(StreamOrderTest, OfFixedStreamsANodeNeedsItsShareOnce) {
       EXPECT_LE(share.size(), 43U) << "1.3 times a third";
       for (int64_t epoch = 1; epoch < 4; ++epoch) EXPECT_EQ(of(fixed, epoch), share) << seed;
       EXPECT_NE(of(dealt, 1), of(dealt, 0));
-      // What is fetched ahead in the last step is of others, after all that this node has.
+      // In the last step, shards of other streams are fetched ahead only after all of this node's.
       const ShardsAhead ahead = fixed.Ahead(0, 24, 4 * node, 4 * node + 4);
       const size_t own = share.size() - ahead.this_epoch.size();
       EXPECT_TRUE(std::all_of(ahead.later.begin(), ahead.later.begin() + static_cast<int64_t>(own),
@@ -188,10 +188,10 @@ TEST(StreamOrderTest, FixedStreamsMixOtherShardsInEachEpoch) {
   EXPECT_GE(windows.size(), 7U);
 }
 
-/// Mean number of different classes of a global batch, of `classes` that lie one behind the other.
+/// Returns the mean number of classes in a global batch, if the samples are sorted into `classes` classes.
 double ClassesOfABatch(const Sampler& sampler, int64_t size, int64_t classes) {
   double sum = 0;
-  const int64_t steps = sampler.steps_per_epoch() - 1;  // whole ones
+  const int64_t steps = sampler.steps_per_epoch() - 1;  // full ones
   for (int64_t step = 0; step < steps; ++step) {
     std::set<int64_t> seen;
     for (const int64_t id : sampler.Step(0, step)) seen.insert(id * classes / size);
@@ -200,8 +200,8 @@ double ClassesOfABatch(const Sampler& sampler, int64_t size, int64_t classes) {
   return sum / static_cast<double>(steps);
 }
 
-// What docs/formats.md says of the order's quality: 100 classes that lie one behind the other in 200 shards.
-TEST(StreamOrderTest, MixesAsManyShardsAsItSays) {
+// The quality stated in docs/formats.md: 100 classes, sorted, in 200 shards.
+TEST(StreamOrderTest, MixesTheGivenNumberOfShards) {
   constexpr int64_t kSize = 20000, kClasses = 100;
   const BatchPlan plan{256, 32};  // 8 streams
   const std::vector<int64_t> counts(200, 100);
@@ -209,22 +209,22 @@ TEST(StreamOrderTest, MixesAsManyShardsAsItSays) {
   const double wide = ClassesOfABatch(Sampler(3, plan, {counts, 16}), kSize, kClasses);
   const double narrow = ClassesOfABatch(Sampler(3, plan, {counts, 1}), kSize, kClasses);
   EXPECT_NEAR(full, 92.4, 1);    // 100 (1 - 0.99^256)
-  EXPECT_NEAR(narrow, 9.6, 1);   // 8 streams, a third of whose micro-batches begin another shard
-  EXPECT_GT(wide, 0.65 * full);  // of 128 shards, 72 classes at most twice
+  EXPECT_NEAR(narrow, 9.6, 1);   // 8 streams; a third of their micro-batches start another shard
+  EXPECT_GT(wide, 0.65 * full);  // 128 shards, 72 classes at most twice
 }
 
-// Samples that lie side by side are not read side by side.
-TEST(StreamOrderTest, NeighboursAreApart) {
+// Adjacent samples are not read consecutively.
+TEST(StreamOrderTest, NeighboursAreSpread) {
   const StreamShards shards{std::vector<int64_t>(50, 200), 4};
   const std::vector<int64_t> ids = StreamEpoch(Sampler(9, {64, 64}, shards), 0);
   int64_t beside = 0;
   for (size_t i = 0; i + 1 < ids.size(); ++i) beside += std::abs(ids[i] - ids[i + 1]) == 1;
-  EXPECT_LT(beside, 60);  // of 9,999; 2 / 800 of them at random
+  EXPECT_LT(beside, 60);  // in 9,999; 2 / 800 of them at random
 }
 
-TEST(StreamOrderTest, TheDocumentedPythonAgrees) {
+TEST(StreamOrderTest, DocumentedPythonAgrees) {
   if (std::system("python3 -c '' 2>/dev/null") != 0) GTEST_SKIP() << "no python3 here";
-  std::string expected;  // of both kinds, one behind the other
+  std::string expected;  // both kinds, one after the other
   for (const bool fixed : {false, true}) {
     const StreamShards shards{{40, 0, 7, 300, 1, 55, 90, 90, 12}, 3, fixed};
     for (const int64_t id : StreamEpoch(Sampler(2026, {50, 16}, shards), 5))
@@ -241,12 +241,12 @@ TEST(StreamOrderTest, TheDocumentedPythonAgrees) {
   EXPECT_EQ(std::system(("python3 -c \"" + script + "\"").c_str()), 0);
 }
 
-TEST(StreamOrderDeathTest, ImpossibleWorldsStopTheProgram) {
+TEST(StreamOrderDeathTest, ImpossibleWorldsAbort) {
   EXPECT_DEATH(StreamOrder(0, {1, 1}, {{0, 0}, 1}), "no samples");
   EXPECT_DEATH(StreamOrder(0, {1, 1}, {{1}, 0}), "window 0");
 }
 
-/// By the samples of every step that is left: the step in which these streams touch each shard first.
+/// Returns the first step in which these streams use each shard, from the samples of all remaining steps.
 std::map<int64_t, int64_t> FirstSteps(const Sampler& sampler, const StreamShards& shards, int64_t from,
                                       int64_t begin, int64_t end) {
   std::map<int64_t, int64_t> first;
@@ -258,7 +258,7 @@ std::map<int64_t, int64_t> FirstSteps(const Sampler& sampler, const StreamShards
   return first;
 }
 
-TEST(StreamOrderTest, ShardsAheadAreThoseThatTheStepsNeedTheEarliestFirst) {
+TEST(StreamOrderTest, ShardsAheadAreInTheOrderOfTheSteps) {
   for (const int64_t window : {1, 3}) {
     const StreamShards shards{{4, 7, 3, 5, 9, 2, 6, 4, 8, 5, 3, 6}, window};
     const BatchPlan plan{.global_batch = 7, .micro_batch = 2};
@@ -269,7 +269,7 @@ TEST(StreamOrderTest, ShardsAheadAreThoseThatTheStepsNeedTheEarliestFirst) {
       SCOPED_TRACE(absl::StrCat("window ", window, " from ", from, " streams ", begin, " to ", end));
       const ShardsAhead ahead = order.Ahead(0, from, begin, end);
       std::map<int64_t, int64_t> first = FirstSteps(sampler, shards, from, begin, end);
-      if (window == 1) {  // else a shard may be touched later than its window begins
+      if (window == 1) {  // otherwise a shard may be used later than its window begins
         for (size_t i = 0; i < ahead.this_epoch.size(); ++i) {
           ASSERT_EQ(first.count(ahead.this_epoch[i]), 1u);
           if (i > 0) {
@@ -287,7 +287,7 @@ TEST(StreamOrderTest, ShardsAheadAreThoseThatTheStepsNeedTheEarliestFirst) {
   }
 }
 
-TEST(StreamOrderTest, LaterShardsAreThoseOfTheNextEpochFirst) {
+TEST(StreamOrderTest, LaterShardsBeginWithTheNextEpoch) {
   const StreamShards shards{std::vector<int64_t>(20, 3), 1};
   const StreamOrder order(5, {.global_batch = 6, .micro_batch = 2}, shards);
   const ShardsAhead ahead = order.Ahead(0, 9, 0, 1);  // the last step of an epoch

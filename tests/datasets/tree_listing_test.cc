@@ -1,4 +1,4 @@
-#include "datasets/tree_listing.h"
+#include "datasets/files/tree_listing.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -11,7 +11,7 @@ using testing::HasSubstr;
 
 using Paths = std::vector<absl::string_view>;
 
-/// "split label path" of each image.
+/// Returns "split label path" of each image.
 std::vector<std::string> Lines(const Paths& paths, const TreeOptions& options = {}) {
   const auto listing = ListTree(paths, options);
   EXPECT_TRUE(listing.ok()) << listing.status();
@@ -45,7 +45,7 @@ TEST(ListTreeTest, AllSplitsAreKept) {
   }
 }
 
-TEST(ListTreeTest, WhatLiesOutsideOfTheFoldersIsCounted) {
+TEST(ListTreeTest, FilesOutsideTheFoldersAreCounted) {
   EXPECT_EQ(
       ListTree({"set/train/a/1", "set/README.md", "z/x", "z/y", "set/Test/b/1", "1.jpg", ".git/x"})->left_out,
       (LeftOut{.others = 1, .outside = 4, .outside_folder = "set/Test/b"}));
@@ -60,7 +60,7 @@ TEST(ListTreeTest, FoldersWithoutSplitsAreClassesOfTrain) {
   EXPECT_THAT(Lines({"dog/1.jpg", "cat/2.jpg"}), ElementsAre("train 0 cat/2.jpg", "train 1 dog/1.jpg"));
 }
 
-TEST(ListTreeTest, TheTestShareIsAMatterOfTheNameAlone) {
+TEST(ListTreeTest, TestShareDependsOnlyOnTheName) {
   std::vector<std::string> names;
   for (int i = 0; i < 1000; ++i) names.push_back("a/" + std::to_string(i) + ".jpg");
   const Paths all(names.begin(), names.end()), half(names.begin(), names.begin() + 500);
@@ -75,20 +75,21 @@ TEST(ListTreeTest, TheTestShareIsAMatterOfTheNameAlone) {
   const auto from_half = of_test(Lines(half, {.test_share = 0.1}));
   EXPECT_NEAR(static_cast<double>(from_all.size()), 100, 30);
   EXPECT_TRUE(std::includes(from_all.begin(), from_all.end(), from_half.begin(), from_half.end()));
-  EXPECT_THAT(ListError({"train/a/1", "val/a/1"}, {.test_share = 0.1}), HasSubstr("has a val/ already"));
+  EXPECT_THAT(ListError({"train/a/1", "val/a/1"}, {.test_share = 0.1}),
+              HasSubstr("already has a folder val/"));
 }
 
-TEST(ListTreeTest, WithoutLabelsEveryFileIsOfOneClass) {
+TEST(ListTreeTest, UnlabelledFilesHaveOneClass) {
   const Paths paths{"b.jpg", "deep/er/a.jpg", "Thumbs.db"};
   EXPECT_THAT(Lines(paths, {.unlabelled = true}), ElementsAre("train 0 deep/er/a.jpg", "train 0 b.jpg"));
   EXPECT_THAT(ListTree(paths, {.unlabelled = true})->classes, ElementsAre("image"));
   for (const bool skip_bad : {false, true})
     EXPECT_THAT(ListError({"b.jpg", "deep/er/"}, {.unlabelled = true, .skip_bad = skip_bad}),
-                HasSubstr("deep/er/ lies too deep"));
-  EXPECT_THAT(ListError({"a/b/1", "a/b/c/"}, {.skip_bad = true}), HasSubstr("a/b/c/ lies deeper"));
+                HasSubstr("deep/er/ is nested too deeply"));
+  EXPECT_THAT(ListError({"a/b/1", "a/b/c/"}, {.skip_bad = true}), HasSubstr("a/b/c/ is nested deeper"));
 }
 
-TEST(ListTreeTest, WhatIsNoImageByItsNameIsCounted) {
+TEST(ListTreeTest, FilesWithoutAnImageNameAreCounted) {
   const auto listing =
       ListTree({"train/a/1", "train/a/._1", "train/.DS_Store", ".git/train/x/y", "train/a/Thumbs.db"});
   ASSERT_TRUE(listing.ok()) << listing.status();
@@ -96,32 +97,32 @@ TEST(ListTreeTest, WhatIsNoImageByItsNameIsCounted) {
   EXPECT_EQ(listing->left_out, (LeftOut{.others = 3}));
 }
 
-TEST(ListTreeTest, DuplicatesAndUntrainedClassesAreLeftOutAndCounted) {
+TEST(ListTreeTest, DuplicatesAndUntrainedClassesAreOmittedAndCounted) {
   const Paths paths{"train/a/1", "train/b/1", "train/a/1", "val/x/1", "val/x/2", "val/w/1", "val/a/1"};
   EXPECT_THAT(ListError(paths), HasSubstr("--skip_bad"));
   const auto listing = ListTree(paths, {.skip_bad = true});
   ASSERT_TRUE(listing.ok()) << listing.status();
   EXPECT_EQ(listing->left_out, (LeftOut{.duplicates = 1, .untrained = 3, .untrained_classes = {"w", "x"}}));
   ASSERT_EQ(listing->images.size(), 3u);
-  EXPECT_EQ(listing->images[0].path, 2u);  // the last one of its name
+  EXPECT_EQ(listing->images[0].path, 2u);  // the last one with its name
 }
 
-TEST(ListTreeTest, ClassesMayBeGivenInAnyOrder) {
+TEST(ListTreeTest, ClassesCanBeGivenInAnyOrder) {
   EXPECT_THAT(Lines({"train/9/1", "train/10/1"}, {.classes = {"9", "10"}}),
               ElementsAre("train 0 train/9/1", "train 1 train/10/1"));
   EXPECT_THAT(ListError({"train/9/1"}, {.classes = {"8"}}), HasSubstr("no class \"9\""));
 }
 
-TEST(ListTreeTest, WhatDoesNotFitIsNamed) {
+TEST(ListTreeTest, ErrorNamesTheMismatch) {
   EXPECT_THAT(ListError({}), HasSubstr("train/<class>/<image>"));
   EXPECT_THAT(ListError({"c.jpg"}), HasSubstr("no images to train on"));
   EXPECT_THAT(ListError({"test/a/1"}), HasSubstr("no images to train on"));
-  EXPECT_THAT(ListError({"train/1.jpg"}), HasSubstr("train/1.jpg lies in no class folder"));
+  EXPECT_THAT(ListError({"train/1.jpg"}), HasSubstr("train/1.jpg is not in a class folder"));
   EXPECT_THAT(ListError({"train/a/images/1.jpg"}), HasSubstr("deeper"));
   EXPECT_THAT(ListError({"train/a/1", "test/b/1"}), HasSubstr("train/ has no class \"b\""));
   EXPECT_THAT(ListError({"train/a/1", "valid/a/1", "val/a/1"}), HasSubstr("both the val split"));
   EXPECT_THAT(ListError({"train/a/1", "train/a/1"}), HasSubstr("twice"));
-  EXPECT_THAT(ListError({"x/train/a/1", "y/train/a/1"}), HasSubstr("two trees"));
+  EXPECT_THAT(ListError({"x/train/a/1", "y/train/a/1"}), HasSubstr("two different trees"));
 }
 
 }  // namespace

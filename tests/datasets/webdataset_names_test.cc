@@ -1,11 +1,11 @@
-#include "datasets/webdataset_names.h"
+#include "datasets/import/webdataset_names.h"
 
 #include "gtest/gtest.h"
 
 namespace mtrun::datasets {
 namespace {
 
-TEST(WebDatasetNamesTest, TheKeyEndsAtTheFirstDotOfTheLastName) {
+TEST(WebDatasetNamesTest, KeyEndsAtTheFirstDotOfTheLastName) {
   EXPECT_EQ(ParseSampleName("a.b/x_1.jpg"), (SampleName{"a.b/x_1", "x_1.jpg", SamplePart::kImage}));
   EXPECT_EQ(ParseSampleName("x.seg.PNG"), (SampleName{"x", "x.seg.PNG", SamplePart::kImage}));
   EXPECT_EQ(ParseSampleName("x.cls"), (SampleName{"x", "x.cls", SamplePart::kClass}));
@@ -31,7 +31,7 @@ TEST(WebDatasetNamesTest, ClassesInJson) {
     EXPECT_FALSE(ParseJsonFile(text).ok()) << text;
 }
 
-TEST(WebDatasetNamesTest, NamesTellSplits) {
+TEST(WebDatasetNamesTest, NamesGiveTheSplits) {
   EXPECT_EQ(SplitInName("imagenet-val-000001.tar"), "val");
   EXPECT_EQ(SplitInName("train_0.tar"), "train");
   EXPECT_EQ(SplitInName("trainer-0.tar"), "");

@@ -1,4 +1,4 @@
-// What tests of training in the streamed order on a set that a server sends have in common.
+// Shared by tests of training in the streamed order on a set that a server sends.
 #pragma once
 
 #include <filesystem>
@@ -8,14 +8,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
-#include "datasets/index.h"
+#include "datasets/packed/index.h"
 #include "tests/e2e/training.h"
 #include "tests/trainers/support/encoded_set.h"
 
 namespace mtrun::e2e {
 
-/// 25 training shards of 4 images each, and one of the test split. With a larger `scale` a shard is larger
-/// than what TLS sends in one piece, so that it may be seen half there.
+/// 25 training shards of 4 images each, and one of the test split. With a larger `scale` a shard exceeds a
+/// TLS record, so it can be observed half received.
 class ArrivingRuns : public TrainingRuns {
  protected:
   static constexpr int64_t kWindow = 1;
@@ -24,7 +24,7 @@ class ArrivingRuns : public TrainingRuns {
   void SetUp() override {
     data_ = trainers::testing::WriteEncodedSet(folder_.path(), "data", counts_, 40, scale_);
   }
-  /// Its ledger has a line for each as soon as it is done.
+  /// Returns the number of steps in the run's ledger, which gets a line as soon as a step is done.
   int StepsOf(const std::string& run) const {
     int steps = 0;
     for (const absl::string_view line :
@@ -32,7 +32,7 @@ class ArrivingRuns : public TrainingRuns {
       steps += absl::StartsWith(line, "{\"step\":") ? 1 : 0;
     return steps;
   }
-  /// That holds the test split and so many of the largest training shards.
+  /// Returns the size of a cache for the test split and `shards` of the largest training shards.
   int64_t BytesOfCache(int64_t shards) const {
     const auto index = datasets::ReadIndex(data_);
     EXPECT_TRUE(index.ok()) << index.status();
@@ -47,10 +47,10 @@ class ArrivingRuns : public TrainingRuns {
     for (const auto& shard : index->splits.at("train").shards) largest = std::max(largest, shard.bytes);
     return largest;
   }
-  /// Of the shards there, unfinished ones too.
+  /// Returns the size of all shards, including partial ones.
   static int64_t BytesIn(const std::string& cache) {
-    std::map<std::string, int64_t> sizes;  // a file may be renamed while this looks
-    std::error_code gone;                  // or go
+    std::map<std::string, int64_t> sizes;  // a file may be renamed during the scan
+    std::error_code gone;                  // or removed
     for (auto it = std::filesystem::recursive_directory_iterator(cache, gone);
          !gone && it != std::filesystem::recursive_directory_iterator(); it.increment(gone)) {
       const std::string path = it->path().string();
@@ -63,7 +63,7 @@ class ArrivingRuns : public TrainingRuns {
     for (const auto& [path, size] : sizes) bytes += size;
     return bytes;
   }
-  /// Flags for a cache that holds so many of the shards, of which a node fetches three before it needs them.
+  /// Returns flags for a cache of `shards` shards, of which a node fetches three before it needs them.
   std::vector<std::string> SmallCache(const std::string& folder, int64_t shards) const {
     const auto gib = [](int64_t bytes) {
       return absl::StrFormat("%.15f", static_cast<double>(bytes) / (int64_t{1} << 30));
@@ -75,7 +75,7 @@ class ArrivingRuns : public TrainingRuns {
   }
 
   const int scale_;
-  const std::vector<int64_t> counts_ = std::vector<int64_t>(25, 4);  // images of each shard
+  const std::vector<int64_t> counts_ = std::vector<int64_t>(25, 4);  // images per shard
   const std::vector<std::string> order_ = {"--image_size", "32", "--shuffle",        "streams",
                                            "--seed",       "0",  "--shuffle_window", absl::StrCat(kWindow)};
 };

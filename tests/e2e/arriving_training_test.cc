@@ -1,11 +1,11 @@
-// Training in the streamed order while a server still sends the data: workers begin with what their first
-// steps need, wait for the rest where they need it, and the run is the one of a set that was there all along.
+// Training in the streamed order while a server still sends the data: workers start with the shards of their
+// first steps and wait for others when they need them. The run equals one on a complete set.
 #include <signal.h>
 
 #include <set>
 
 #include "datasets/cache/cache_layout.h"
-#include "datasets/sampler.h"
+#include "datasets/order/sampler.h"
 #include "tests/e2e/arriving_training.h"
 #include "tests/support/gated_server.h"
 #include "tests/support/small_disk.h"
@@ -22,7 +22,7 @@ class ArrivingTrainingTest : public ArrivingRuns {
  protected:
   static constexpr int kEpochs = 2;
 
-  /// What the first two steps need, and the index.
+  /// Returns the files for the first two steps, and the index.
   std::set<std::string> FirstFiles() const {
     std::set<std::string> files = {datasets::kIndexFile};
     const datasets::Sampler sampler(/*seed=*/0, {.global_batch = 12, .micro_batch = 2}, {counts_, kWindow});
@@ -36,38 +36,39 @@ class ArrivingTrainingTest : public ArrivingRuns {
     return Words(order_, {"--data", url, "--cache", folder_.File("cache")});
   }
 
-  /// A server that has no more than `files` for longer than a worker may hang costs waiting.
+  /// Expects only waiting if the server has no more than `files` for longer than the hang timeout.
   void WaitForFirstData(const std::set<std::string>& files, const std::vector<std::string>& more) {
     GatedServer server(data_, files);
     const auto training =
         Train({"--standalone", "--nproc_per_node", "2", "--max_restarts", "0", "--hang_timeout", "10"}, "run",
               1, Words(Arriving(server.url()), more));
-    ASSERT_TRUE(training->WaitForLine("the run waits for its data")) << training->Text();
+    ASSERT_TRUE(training->WaitForLine("the run is waiting for its data")) << training->Text();
     EXPECT_FALSE(training->WaitForLine("(--hang_timeout)", Seconds(14))) << training->Text();
     server.Open();
     EXPECT_EQ(training->Wait(Seconds(120)), 0) << training->Text();
   }
 };
 
-TEST_F(ArrivingTrainingTest, WorkersBeginWithTheFirstShardsAndWaitForTheOthers) {
+TEST_F(ArrivingTrainingTest, WorkersStartWithTheFirstShardsAndWaitForTheOthers) {
   ASSERT_LT(FirstFiles().size(), counts_.size());
   GatedServer server(data_, FirstFiles());
   const auto training = Train({"--standalone", "--nproc_per_node", "2", "--max_restarts", "3",
                                "--hang_notice", "4", "--hang_timeout", "12"},
                               "run", kEpochs, Arriving(server.url()));
-  ASSERT_TRUE(training->WaitForLine("the run waits for its data, nothing is lost: ")) << training->Text();
+  ASSERT_TRUE(training->WaitForLine("the run is waiting for its data, nothing is lost: "))
+      << training->Text();
   for (int i = 0; i < 600 && StepsOf("run") < 2; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_GE(StepsOf("run"), 2) << "steps of which everything was there: " << training->Text();
-  std::this_thread::sleep_for(std::chrono::seconds(5));  // longer than a worker may hang unnoticed
+  std::this_thread::sleep_for(std::chrono::seconds(5));  // longer than the hang notice
   EXPECT_LT(StepsOf("run"), kStepsPerEpoch) << "steps of which something was not";
   EXPECT_THAT(training->Text(), Not(HasSubstr("no progress for")));
   EXPECT_GT(server.refused(), 0);
-  // Who dies meanwhile is replaced, and the one that waits meets the new one.
+  // If a worker dies now, it is replaced, and the waiting worker connects to the new one.
   const std::set<pid_t> workers = Workers();
   ASSERT_EQ(workers.size(), 2u);
   kill(*workers.begin(), SIGKILL);
-  ASSERT_TRUE(training->WaitForLine("regrouping: ")) << training->Text();
+  ASSERT_TRUE(training->WaitForLine("generation 1 ended: ")) << training->Text();
   server.Open();
   ASSERT_EQ(training->Wait(Seconds(120)), 0) << training->Text();
   EXPECT_THAT(training->Text(), HasSubstr("HTTP 503"));
@@ -75,19 +76,18 @@ TEST_F(ArrivingTrainingTest, WorkersBeginWithTheFirstShardsAndWaitForTheOthers) 
   ExpectUndisturbed("run", kEpochs, order_);
 }
 
-TEST_F(ArrivingTrainingTest, WhoWaitsForItsFirstShardsDoesNotHang) {
+TEST_F(ArrivingTrainingTest, WaitForTheFirstShardsIsNotAHang) {
   WaitForFirstData({datasets::kIndexFile}, {});
 }
 
-TEST_F(ArrivingTrainingTest, LongWhoWaitsForAServerDoesNotHang) { WaitForFirstData({}, {}); }
+TEST_F(ArrivingTrainingTest, LongWaitForAServerIsNotAHang) { WaitForFirstData({}, {}); }
 
-TEST_F(ArrivingTrainingTest, LongWhoWaitsForAllShardsDoesNotHang) {
+TEST_F(ArrivingTrainingTest, LongWaitForAllShardsIsNotAHang) {
   WaitForFirstData(FirstFiles(), {"--shuffle", "true"});
 }
 
-// Twenty shards of twenty-five and the test split: what six streams of two workers need at a time is
-// eighteen.
-TEST_F(ArrivingTrainingTest, ACacheThatIsSmallerThanTheSetIsFilledAgainAndAgain) {
+// Twenty shards of twenty-five and the test split: the six streams of two workers need eighteen at a time.
+TEST_F(ArrivingTrainingTest, CacheSmallerThanTheSetIsRefilled) {
   constexpr int kMoreEpochs = 3;
   const int64_t bound = BytesOfCache(20);
   GatedServer server(data_, {});
@@ -115,7 +115,7 @@ TEST_F(ArrivingTrainingTest, ACacheThatIsSmallerThanTheSetIsFilledAgainAndAgain)
   ExpectUndisturbed("run", kMoreEpochs, order_);
 }
 
-TEST_F(ArrivingTrainingTest, ACacheWhoseDiskIsFullIsWaitedForAndNothingIsThereByHalf) {
+TEST_F(ArrivingTrainingTest, FullCacheDiskPausesTheRunAndLeavesNoPartialFile) {
   const auto disk = support::SmallDisk::Make(folder_.File("cache"), 4 << 20);
   if (!disk.ok()) GTEST_SKIP() << disk.status().message();
   (*disk)->Leave(16 * (LargestShard() + 4096));  // more than the first steps need, less than the first epoch
@@ -125,8 +125,8 @@ TEST_F(ArrivingTrainingTest, ACacheWhoseDiskIsFullIsWaitedForAndNothingIsThereBy
       Train({"--standalone", "--nproc_per_node", "2"}, "run", kEpochs, Arriving(server.url()));
   const auto said = training->WaitForLine("No space left on device");
   EXPECT_THAT(said.value_or(training->Text()),
-              AllOf(HasSubstr("the run waits for its data, nothing is lost: "),
-                    HasSubstr("nothing is lost, it goes on once there is room")));
+              AllOf(HasSubstr("the run is waiting for its data, nothing is lost: "),
+                    HasSubstr("nothing is lost, and fetching continues when there is disk space")));
   size_t whole = 0;
   for (const datasets::CachedFile& file : datasets::CachedFiles(folder_.File("cache"))) {
     if (absl::StrContains(file.path, ".part.")) continue;
@@ -143,7 +143,7 @@ TEST_F(ArrivingTrainingTest, ACacheWhoseDiskIsFullIsWaitedForAndNothingIsThereBy
   ExpectUndisturbed("run", kEpochs, order_);
 }
 
-TEST_F(ArrivingTrainingTest, LongACacheThatIsTooSmallIsRefusedWithTheWaysOut) {
+TEST_F(ArrivingTrainingTest, LongTooSmallCacheIsRefusedWithAdvice) {
   GatedServer server(data_, {});
   server.Open();
   const std::string small =
@@ -157,16 +157,16 @@ TEST_F(ArrivingTrainingTest, LongACacheThatIsTooSmallIsRefusedWithTheWaysOut) {
   }
 }
 
-TEST_F(ArrivingTrainingTest, LongAPermutationOfAllWaitsForAll) {
+TEST_F(ArrivingTrainingTest, LongFullShuffleWaitsForAllShards) {
   GatedServer server(data_, FirstFiles());
   const auto training = TrainHere(1, "run", 1, Words(Arriving(server.url()), {"--shuffle", "true"}));
-  ASSERT_TRUE(training->WaitForLine("the run waits for its data")) << training->Text();
+  ASSERT_TRUE(training->WaitForLine("the run is waiting for its data")) << training->Text();
   EXPECT_FALSE(std::filesystem::exists(folder_.File("run") + "/metrics.jsonl"));
   server.Open();
   ASSERT_EQ(training->Wait(Seconds(120)), 0) << training->Text();
 }
 
-TEST_F(ArrivingTrainingTest, LongAWorkerAloneThatWaitsSavesWhenItIsToGo) {
+TEST_F(ArrivingTrainingTest, LongSingleWaitingWorkerSavesWhenStopped) {
   GatedServer server(data_, FirstFiles());
   std::vector<std::string> command = Trainer("run", kEpochs, Arriving(server.url()));
   command.erase(command.begin());  // --trainer, for mtrun
@@ -186,7 +186,7 @@ TEST_F(ArrivingTrainingTest, LongAWorkerAloneThatWaitsSavesWhenItIsToGo) {
   ExpectUndisturbed("run", kEpochs, order_);
 }
 
-TEST_F(ArrivingTrainingTest, LongAShardThatIsNeverThereEndsTheRunWhereItIsNeeded) {
+TEST_F(ArrivingTrainingTest, LongMissingShardEndsTheRunWhenItIsNeeded) {
   std::filesystem::remove(data_ + "/test/shard_00000.safetensors");
   GatedServer server(data_, {});
   server.Open();

@@ -1,5 +1,5 @@
-// A packed set in a bucket of moto, which asks for a signature of every request: who may read it trains on
-// it, who may not hears why in one sentence. tools/test --full.
+// A packed set in a bucket of moto, which requires a signature of every request: an authorised user trains on
+// it, and others get a one-sentence error. tools/test --full.
 #include <sstream>
 
 #include "tests/e2e/training.h"
@@ -59,7 +59,7 @@ class BucketTrainingTest : public TrainingRuns {
                                                               "s3://photos/sets/data", "--cache", cache_},
                                      With(keys));
   }
-  /// Requests of this file that the store has answered, with this status.
+  /// Returns how many requests for `file` the store has answered with `status`.
   int Answered(const std::string& file, int status) {
     int answered = 0;
     for (const std::string& line : store_->ErrLines()) {
@@ -74,14 +74,13 @@ class BucketTrainingTest : public TrainingRuns {
   const std::string cache_ = folder_.File("cache");
   const std::vector<std::string> from_store_ = {"--data", "s3://photos/sets/data", "--cache", cache_};
   const std::string refusal_ =
-      "sets/data/index.json is refused (HTTP 403): the store does not know these keys or gives them nothing "
-      "of "
-      "this bucket: look at AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION";
+      "sets/data/index.json is refused (HTTP 403): the store does not know these keys or denies them access "
+      "to the bucket: check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION";
   Keys reader_, nobody_;
   std::unique_ptr<Program> store_;
 };
 
-TEST_F(BucketTrainingTest, ARunOnASetInABucketIsThatOnTheFolder) {
+TEST_F(BucketTrainingTest, RunFromABucketEqualsRunFromAFolder) {
   const auto training =
       Train({"--standalone", "--nproc_per_node", "2"}, "run", 2, from_store_, With(reader_));
   ASSERT_EQ(training->Wait(Seconds(120)), 0) << training->Text() << store_->Text();
@@ -91,7 +90,7 @@ TEST_F(BucketTrainingTest, ARunOnASetInABucketIsThatOnTheFolder) {
   ExpectUndisturbed("run", 2);
 }
 
-TEST_F(BucketTrainingTest, KeysThatMayNotReadItAreRefusedInOneSentence) {
+TEST_F(BucketTrainingTest, KeysWithoutReadPermissionAreRefusedInOneSentence) {
   for (const Keys& keys :
        {Keys{reader_.access, "wrong" + reader_.secret}, Keys{"AKIANOBODYKNOWSIT", "x"}, nobody_}) {
     const auto fetch = Fetch(keys);
@@ -109,7 +108,7 @@ TEST_F(BucketTrainingTest, KeysThatMayNotReadItAreRefusedInOneSentence) {
   ExpectNothingFetched();
 }
 
-TEST_F(BucketTrainingTest, AStrangerWithoutKeysGetsNothing) {
+TEST_F(BucketTrainingTest, ClientWithoutKeysGetsNothing) {
   const auto fetch = Fetch({});
   EXPECT_EQ(fetch->Wait(), 1);
   EXPECT_THAT(fetch->ErrLines(),

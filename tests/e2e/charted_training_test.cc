@@ -1,5 +1,4 @@
-// What a run shows: one curve for TensorBoard whatever dies, a page, and a record of what the survivors did
-// last.
+// Outputs of a run: one curve for TensorBoard after any death, a page, and a record of the last actions.
 #include <signal.h>
 #include <unistd.h>
 
@@ -21,7 +20,7 @@ using testing::HasSubstr;
 
 class ChartedTrainingTest : public TrainingRuns {
  protected:
-  /// What TensorBoard shows of the losses is what metrics.jsonl says, each step once.
+  /// Expects TensorBoard's losses to equal those of metrics.jsonl, each step once.
   void ExpectOneCurve(const std::string& run, size_t steps) {
     const auto curve =
         tensorboard::CurveOf(tensorboard::ReadEventFolder(folder_.File(run) + "/tb"), "loss/train");
@@ -30,7 +29,7 @@ class ChartedTrainingTest : public TrainingRuns {
     ASSERT_EQ(curve.size(), losses.size());
     for (const auto& [step, loss] : curve) EXPECT_EQ(loss, static_cast<float>(losses.at(step))) << step;
   }
-  /// So does PyPI's tensorboard, whichever way it reads.
+  /// Expects the same of PyPI's tensorboard with each of its readers.
   void ExpectOneCurveByPackage(const std::string& run) {
     const auto losses = Losses(run);
     for (const char* how : {"accumulator", "slow", "fast"}) {
@@ -47,24 +46,24 @@ class ChartedTrainingTest : public TrainingRuns {
       }
     }
   }
-  /// Until that step is in metrics.jsonl.
+  /// Waits until that step is in metrics.jsonl.
   testing::AssertionResult Reaches(const std::string& run, int64_t step) const {
     for (const TimePoint end = MonotonicNow() + FromSeconds(kSoon.count()); MonotonicNow() < end;) {
       if (Losses(run).contains(step)) return testing::AssertionSuccess();
-      usleep(10'000);  // another process's file is no event of ours
+      usleep(10'000);  // another process's file gives us no event
     }
     return testing::AssertionFailure() << "no step " << step;
   }
 };
 
-TEST_F(ChartedTrainingTest, AWriterThatIsKilledLeavesOneCurveAndAPageThatSaysWhy) {
+TEST_F(ChartedTrainingTest, KilledWriterLeavesOneCurveAndAPageWithTheReason) {
   const auto training = Train({"--standalone", "--nproc_per_node", "3"}, "run", 3, {},
                               {{"MTRUN_FAULTS", "rank=0 step=12 at=backward do=kill"}});
   ASSERT_EQ(training->Wait(), 0) << training->Text();
   ExpectOneCurve("run", 3 * kStepsPerEpoch);
   const std::string folder = folder_.File("run");
   const std::string page = support::ReadText(folder + "/report.html");
-  EXPECT_THAT(page, HasSubstr("changes of the membership"));
+  EXPECT_THAT(page, HasSubstr("membership changes"));
   EXPECT_THAT(page, HasSubstr("preview.png"));
   EXPECT_TRUE(std::filesystem::exists(folder + "/training_metrics.png"));
   int flights = 0;
@@ -75,10 +74,10 @@ TEST_F(ChartedTrainingTest, AWriterThatIsKilledLeavesOneCurveAndAPageThatSaysWhy
     EXPECT_THAT(flight, HasSubstr("\"step\":11"));
     EXPECT_THAT(flight, HasSubstr("\"what\":\"all-reduce\""));
   }
-  EXPECT_GE(flights, 2);  // of those who waited for the one that died
+  EXPECT_GE(flights, 2);  // from the workers that waited for the dead one
 }
 
-TEST_F(ChartedTrainingTest, ARunThatStopsAndGoesOnIsOneCurve) {
+TEST_F(ChartedTrainingTest, StoppedAndResumedRunIsOneCurve) {
   const auto first =
       TrainHere(1, "run", 3, {"--max_steps", "12", "--checkpoint_steps", "4", "--report=false"});
   ASSERT_EQ(first->Wait(), 0) << first->Text();
@@ -90,11 +89,11 @@ TEST_F(ChartedTrainingTest, ARunThatStopsAndGoesOnIsOneCurve) {
   ExpectOneCurve("run", 3 * kStepsPerEpoch);
 }
 
-TEST_F(ChartedTrainingTest, LongARunThatIsKilledTwiceIsOneCurveInTensorBoard) {
+TEST_F(ChartedTrainingTest, LongRunKilledTwiceIsOneCurveInTensorBoard) {
   if (tensorboard::PackagePython().empty()) GTEST_SKIP() << "no tensorboard here: tools/setup --test-tools";
   const std::vector<std::string> two = {"--standalone", "--nproc_per_node", "2"},
                                  saves = {"--checkpoint_steps", "4"};
-  // Some steps behind a checkpoint, which the next run takes again.
+  // Some steps after a checkpoint, which the next run repeats.
   for (const int64_t step : {5, 13}) {
     const auto killed = Train(two, "run", 3, saves, {{"MTRUN_PACE", "0.5"}});
     ASSERT_TRUE(Reaches("run", step)) << killed->Text();
@@ -112,7 +111,7 @@ TEST_F(ChartedTrainingTest, LongARunThatIsKilledTwiceIsOneCurveInTensorBoard) {
   ExpectOneCurveByPackage("run");
 }
 
-TEST_F(ChartedTrainingTest, LongTheReportOfAStormIsDrawnByABrowser) {
+TEST_F(ChartedTrainingTest, LongReportOfAStormIsDrawnByABrowser) {
   const auto training = Train({"--standalone", "--nproc_per_node", "4"}, "run", 3, {},
                               {{"MTRUN_FAULTS",
                                 "rank=0 step=5 at=backward do=kill; rank=1 step=12 at=backward do=kill; "
@@ -126,7 +125,7 @@ TEST_F(ChartedTrainingTest, LongTheReportOfAStormIsDrawnByABrowser) {
   support::KeepPictures(folder_.path());
 }
 
-TEST_F(ChartedTrainingTest, NothingWhereItIsNotWanted) {
+TEST_F(ChartedTrainingTest, NoChartsIfDisabled) {
   const auto training = TrainHere(1, "run", 1, {"--tensorboard=false", "--report=false"});
   ASSERT_EQ(training->Wait(), 0) << training->Text();
   EXPECT_FALSE(std::filesystem::exists(folder_.File("run") + "/tb"));

@@ -1,4 +1,4 @@
-// What mtrun asks a trainer first, of data on a server that takes connections and never answers.
+// mtrun's settings check of a trainer whose data is on a server that accepts connections and never answers.
 #include <signal.h>
 
 #include <chrono>
@@ -24,7 +24,7 @@ class CheckedTrainingTest : public LauncherTest {
   const std::string url_ = absl::StrCat("http://", silent_.endpoint(), "/x");
 };
 
-TEST_F(CheckedTrainingTest, ARunOnAServersDataIsGuardedAndToldOfBeforeTheyCome) {
+TEST_F(CheckedTrainingTest, RunWithServedDataIsWatchedAndLoggedBeforeItArrives) {
   const std::string events = folder_.File("events");
   Program training(Command(Words({"--standalone", "--event_log", events, "--trainer", "cnnA"}, Trainer())),
                    Environment());
@@ -38,7 +38,7 @@ TEST_F(CheckedTrainingTest, ARunOnAServersDataIsGuardedAndToldOfBeforeTheyCome) 
   EXPECT_TRUE(mark_.WaitForNone(kSoon)) << "the trainer or the fetcher goes on";
 }
 
-TEST_F(CheckedTrainingTest, ACheckLooksAtAllButTheServersData) {
+TEST_F(CheckedTrainingTest, CheckCoversEverythingExceptServedData) {
   struct Case {
     std::vector<std::string> flags;
     int status;
@@ -49,7 +49,7 @@ TEST_F(CheckedTrainingTest, ACheckLooksAtAllButTheServersData) {
       {{}, 0, ""},
       {{"--data", "https://127.0.0.1/x?y"}, 2, "127.0.0.1/x?y"},
       {{"--data_bearer_file", none}, 2, "--data_bearer_file"},
-      {{"--init_from", none}, 2, "--init_from " + none},
+      {{"--init_from", none}, 2, "--init_from: open " + none},
       {{"--image_size", "64"}, 2, "--image_size 64: cnnA takes images of 32x32 only"},
       {{"--model_folder", "/dev/null/run"}, 2, "/dev/null/run"},
   };

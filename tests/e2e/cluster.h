@@ -1,4 +1,4 @@
-// What the end-to-end tests over several nodes share: network namespaces, each with an mtrun of cooperative
+// Shared by the end-to-end tests over several nodes: network namespaces, each with an mtrun of cooperative
 // toy workers (tests/support/toy_worker.cc).
 #pragma once
 
@@ -29,7 +29,7 @@ class NetworkTest : public LauncherTest {
     endpoints_ = {ToText(Endpoint{network_->Address(0)})};
   }
 
-  /// A service of its own on node 0; an error of the test when it does not come up.
+  /// Starts a stand-alone service on node 0; fails the test if it does not start.
   std::unique_ptr<Program> StartService() const {
     auto service =
         std::make_unique<Program>(network_->On(0, {support::BinaryFolder() + "/mtrdzv", "--insecure",
@@ -39,8 +39,8 @@ class NetworkTest : public LauncherTest {
     return service;
   }
 
-  /// One cooperative worker per node. A first formation below the largest number comes `last_call` seconds
-  /// after that of the least.
+  /// Starts a node with one cooperative worker. A first formation below the largest number comes `last_call`
+  /// seconds after that of the least.
   std::unique_ptr<Program> Start(int node, const std::string& nodes, const std::string& conf = "",
                                  const std::string& last_call = "0.1") {
     std::vector<std::string> args = {"--nnodes",
@@ -56,8 +56,8 @@ class NetworkTest : public LauncherTest {
     return std::make_unique<Program>(network_->On(node, Command(args)), Environment());
   }
 
-  /// An ordinary program, whose workers say "with W workers". Told to stop, those of node 0 do, and the
-  /// others when LetThemStop is called.
+  /// Runs an ordinary program, whose workers print "with W workers". When told to stop, those of node 0 do,
+  /// and the others stop when LetThemStop is called.
   void RunSlowToStop() {
     const std::string script =
         Script("slow.sh", absl::StrCat("trap 'while [ $GROUP_RANK != 0 ] && [ ! -e ", folder_.File("go"),
@@ -66,7 +66,7 @@ class NetworkTest : public LauncherTest {
     toy_ = {"--no_python", script};
   }
   void LetThemStop() const { support::WriteText(folder_.File("go"), ""); }
-  /// Of three nodes that run it: the `host` is told to go, and has gone before the others have stopped.
+  /// Drains the `host`, one of three nodes that run it; it is gone before the others have stopped.
   void ExpectOthersToGoOnWithout(Program& host, const std::vector<Program*>& others) const {
     ASSERT_TRUE(host.WaitForLine("with 3 workers", kSoon)) << host.Text();
     for (Program* mtrun : others) ASSERT_TRUE(mtrun->WaitForLine("with 3 workers", kSoon)) << mtrun->Text();
@@ -94,7 +94,7 @@ class NetworkTest : public LauncherTest {
     return static_cast<pid_t>(std::stoi(words.at(1)));
   }
 
-  /// `mtrun --evict NAME` on that node, as an operator there says it: what it prints, and its exit status.
+  /// Runs `mtrun --evict NAME` on that node, like an operator; returns its output and exit status.
   std::pair<std::string, int> Evict(int on, const std::string& name) const {
     return Evict(on, name, absl::StrJoin(endpoints_, ","));
   }
@@ -104,7 +104,7 @@ class NetworkTest : public LauncherTest {
     return {mtrun.Text(), status};
   }
 
-  /// The endpoints that a line "... mtrun --evict NODE ENDPOINTS" of a node that holds names.
+  /// Returns the endpoints that a holding node names in a line "... mtrun --evict NODE ENDPOINTS".
   static std::string Advised(const std::string& line) { return line.substr(line.rfind(' ') + 1); }
 
   static pid_t AgentOf(const Program& mtrun) { return ChildOf(ChildOf(mtrun.pid())); }

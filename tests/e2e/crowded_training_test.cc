@@ -1,4 +1,5 @@
-// Training whose rendezvous is beset by strangers: no step is lost, nobody is taken for dead.
+// Training while unauthenticated clients flood the rendezvous: no step is lost, and no member is presumed
+// dead.
 #include <signal.h>
 
 #include "tests/e2e/training.h"
@@ -10,9 +11,9 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-/// Four nodes, the first of which hosts; the strangers come from a fifth. There are more of them than the
-/// host may open files: each costs it two until it is known, and a quarter of its files is what may be
-/// unknown.
+/// Four nodes, the first of which hosts; the unauthenticated clients connect from a fifth. There are more of
+/// them than the host may open files: each takes two files until it is authenticated, and unauthenticated
+/// connections may use a quarter of the host's files.
 class CrowdedTrainingTest : public TrainingRuns {
  protected:
   static constexpr int kNodes = 4, kOutside = kNodes, kFiles = 2048;
@@ -37,7 +38,7 @@ class CrowdedTrainingTest : public TrainingRuns {
     return std::make_unique<Program>(
         network_->On(node, Words(limit, Command(Words(args, Trainer("run", epochs))))), environment);
   }
-  /// The worker of the node that hosts.
+  /// Returns the worker of the hosting node.
   pid_t HostsWorker(const Program& host) const {
     const pid_t agent = ChildOf(ChildOf(host.pid()));
     for (const pid_t pid : Workers()) {
@@ -50,7 +51,7 @@ class CrowdedTrainingTest : public TrainingRuns {
   std::unique_ptr<support::Network> network_;
 };
 
-TEST_F(CrowdedTrainingTest, StrangersCostNoStepAndNoRestartAndRaiseNoAlarm) {
+TEST_F(CrowdedTrainingTest, UnauthenticatedClientsCostNoStepAndNoRestart) {
   constexpr int kEpochs = 40;
   std::vector<std::unique_ptr<Program>> nodes;
   for (int node = 0; node < kNodes; ++node) nodes.push_back(TrainOn(node, kEpochs));
@@ -58,8 +59,8 @@ TEST_F(CrowdedTrainingTest, StrangersCostNoStepAndNoRestartAndRaiseNoAlarm) {
   Program strangers(network_->On(kOutside, {"python3", support::TestFile("support/toys/strangers.py"),
                                             network_->Address(0), "29400", absl::StrCat(kFiles / 4)}));
   ASSERT_TRUE(strangers.WaitForLine("crowded:")) << strangers.Text() << nodes[0]->Text();
-  EXPECT_TRUE(nodes[0]->WaitForLine("too many are open from there")) << nodes[0]->Text();
-  // A process that starts needs files of the host's: pipes, logs, its connection.
+  EXPECT_TRUE(nodes[0]->WaitForLine("too many connections from there")) << nodes[0]->Text();
+  // Starting a process needs files of the host: pipes, logs, its connection.
   const pid_t worker = HostsWorker(*nodes[0]);
   ASSERT_GT(worker, 0) << "the strangers came too late\n" << nodes[0]->Text();
   kill(worker, SIGKILL);

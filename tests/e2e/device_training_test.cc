@@ -1,6 +1,5 @@
-// Training with a device beside the CPU group, between processes (tests/trainers/support/shared_device.h):
-// whatever goes wrong on one, the launcher goes on within its notice time, and the run is the undisturbed
-// one.
+// Training with a device next to the CPU group, between processes (tests/trainers/support/shared_device.h):
+// the launcher continues within its notice time after any device fault, and the run does not change.
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -22,14 +21,13 @@ using testing::HasSubstr;
 class DeviceTrainingTest : public TrainingRuns, public TimedRows {
  protected:
   static constexpr int kEpochs = 3;
-  static constexpr double kAtOnce = 2;  // from a fault to what comes of it, in seconds
+  static constexpr double kAtOnce = 2;  // from a fault to its consequence, in seconds
   static constexpr int kNotice = 3;     // hang_notice
 
   DeviceTrainingTest() : TimedRows("devices") {}
 
-  /// Workers with devices train under a fault; how soon a line that contains `text` comes of it must lie
-  /// within `bound`. `ended`: what there is to see of the training when it is complete. The run is the
-  /// undisturbed one.
+  /// Trains workers with devices under a fault. A line with `text` must follow the fault within `bound`
+  /// seconds. `ended`: checks of the complete training. The run must equal the undisturbed one.
   void Row(const std::string& row, int workers, const std::string& fault, const std::string& text,
            double bound, const std::vector<std::string>& args = {},
            const std::function<void(const std::string& output)>& ended = nullptr) {
@@ -55,26 +53,27 @@ class DeviceTrainingTest : public TrainingRuns, public TimedRows {
     }
     environment["MTRUN_TRAINER_PATH"] = folder_.File("trainers");
     environment["MTRUN_DEVICE_FAULT"] = fault;
+    environment["LOGLEVEL"] = "debug";
     return Train(Words({"--standalone", "--nproc_per_node", absl::StrCat(workers)}, args), "devices", kEpochs,
                  {}, environment);
   }
 };
 
-TEST_F(DeviceTrainingTest, AWorkerThatDiesWhileDevicesConnectHoldsUpNobody) {
+TEST_F(DeviceTrainingTest, WorkerDeathWhileDevicesConnectBlocksNoWorker) {
   Row("worker killed while devices connect, others out of it", 2, "rank=1 sum=0 do=kill",
       "broke while its workers connected", kAtOnce);
 }
 
-/// Nobody has died, and none of the workers finds out by itself.
-TEST_F(DeviceTrainingTest, ADevicesErrorEndsTheGenerationAndNamesTheRank) {
+/// No process has died, and no worker detects the error by itself.
+TEST_F(DeviceTrainingTest, DeviceErrorEndsTheGenerationAndNamesTheRank) {
   Row("a device reports an error, all continue", 3, "rank=2 sum=10 do=error", "continuing with 3 workers",
       kAtOnce, {}, [](const std::string& output) {
         EXPECT_THAT(output, HasSubstr("the device of rank 2: the test broke it"));
       });
 }
 
-/// Who waits for its sums says so; the one whose device hangs waits too, and is the one that is meant.
-TEST_F(DeviceTrainingTest, ADeviceThatHangsIsToldFromThoseThatWaitForIt) {
+/// Workers that wait for sums report it; the worker whose device hangs waits too, but must be the named one.
+TEST_F(DeviceTrainingTest, HungDeviceIsDistinguishedFromWaitingOnes) {
   Row(absl::StrCat("a device hangs, its rank is named, --hang_notice ", kNotice), 3, "rank=1 sum=10 do=hang",
       "rank 1 (local 1) on", kNotice + kAtOnce,
       {"--hang_notice", absl::StrCat(kNotice), "--hang_timeout", "12"}, [](const std::string& output) {
@@ -89,9 +88,9 @@ TEST_F(DeviceTrainingTest, ADeviceThatHangsIsToldFromThoseThatWaitForIt) {
       });
 }
 
-/// The others wait for who is in: what takes its time, to the update of a first step, comes before. Of each
-/// worker, by its own lines.
-TEST_F(DeviceTrainingTest, AWorkerHasTakenAFirstStepBeforeItsDeviceMeetsTheOthers) {
+/// The others wait for connected workers, so slow work, up to the update of a first step, is done before.
+/// Checked by each worker's own lines.
+TEST_F(DeviceTrainingTest, WorkerTakesAFirstStepBeforeItsDeviceConnects) {
   const auto training = TrainWithDevices(2, "", {}, {{"MTRUN_SAY_ORDER", "1"}});
   ASSERT_EQ(training->Wait(), 0) << training->Text();
   std::map<std::string, std::vector<std::string>> order;

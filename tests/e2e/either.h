@@ -1,6 +1,6 @@
-// Behaviours that mtrun shares with torchrun: the same command line and the same workers under both. What
-// passes under the real torchrun as well is a test that is right. Under torchrun, which starts slowly, the
-// cases are called Torchrun/... and labelled long.
+// Behaviours that mtrun shares with torchrun: the same command line and the same workers under both. A test
+// that also passes under the real torchrun is a correct test. Under torchrun, which starts slowly, the cases
+// are named Torchrun/... and labelled long.
 #pragma once
 
 #include "tests/e2e/launcher.h"
@@ -40,15 +40,15 @@ class EitherTest : public LauncherTest, public testing::WithParamInterface<Launc
     return std::make_unique<Program>(Command(args), environment);
   }
 
-  /// The status of a launcher whose worker failed with `code`; torchrun's is always 1.
+  /// Returns the exit status of a launcher whose worker failed with `code`; torchrun's is always 1.
   int Failed(int code) const { return torchrun() ? 1 : code; }
-  /// Of one that refuses its command line: torchrun raises what argparse has let through.
+  /// Returns the status after a refused command line: torchrun raises errors that argparse has let through.
   int Refused() const { return Failed(2); }
 };
 
 }  // namespace mtrun::e2e
 
-/// All TEST_P of `fixture`, under mtrun and under torchrun.
+/// Instantiates all TEST_P of `fixture` under mtrun and under torchrun.
 #define MT_UNDER_EITHER(fixture)                                                           \
   INSTANTIATE_TEST_SUITE_P(Mtrun, fixture, testing::Values(mtrun::e2e::Launcher::kMtrun)); \
   INSTANTIATE_TEST_SUITE_P(Torchrun, fixture, testing::Values(mtrun::e2e::Launcher::kTorchrun))

@@ -1,5 +1,5 @@
-// Nodes that come, go and flap; and tools/chaos, which does everything at once for two minutes and then reads
-// from the event logs whether what must hold has held.
+// Nodes that join, leave and flap; and tools/chaos, which injects all faults for two minutes and then checks
+// the invariants in the event logs.
 #include "tests/e2e/cluster.h"
 
 namespace mtrun::e2e {
@@ -9,8 +9,8 @@ using testing::HasSubstr;
 
 class ScaleTest : public NetworkTest {
  protected:
-  /// Cuts and mends the cable of node 2 until `seconds` have passed. Cuts of up to a second, so that some are
-  /// noticed as a silent node and some are not.
+  /// Cuts and restores the cable of node 2 until `seconds` have passed. Cuts last up to a second, so that
+  /// some are detected as a silent node and some are not.
   void Flap(Seconds seconds) const {
     const auto end = std::chrono::steady_clock::now() + seconds;
     for (int turn = 0; std::chrono::steady_clock::now() < end; ++turn) {
@@ -21,14 +21,14 @@ class ScaleTest : public NetworkTest {
     ASSERT_TRUE(network_->SetLink(2, true).ok());
   }
 
-  /// The newest generation that the node's worker has met the others in, when it was one of all three.
+  /// Returns the newest generation in which the node's worker has met the others, if it had all three.
   static int GenerationOfAll(Program& mtrun) {
     const std::vector<std::string> lines = From(mtrun.OutLines(), "in generation ");
     if (lines.empty() || lines.back().find(" of 3 ") == std::string::npos) return 0;
     return std::stoi(lines.back().substr(sizeof("in generation ") - 1));
   }
 
-  /// The generation that all three run together, 0 when they have not found each other soon.
+  /// Returns the generation that all three run together, or 0 if they do not find each other soon.
   static int Together(Program& a, Program& b, Program& c) {
     const auto deadline = std::chrono::steady_clock::now() + kSoon;
     while (std::chrono::steady_clock::now() < deadline) {
@@ -73,20 +73,20 @@ TEST_F(ScaleTest, OneNodeThenThreeThenTwo) {
   for (const auto& mtrun : {a.get(), c.get()}) EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
 }
 
-TEST_F(ScaleTest, AFlappingLinkCostsNoWorker) { ExpectTheSameWorkersAfterFlapping(Seconds(8)); }
+TEST_F(ScaleTest, FlappingLinkCostsNoWorker) { ExpectTheSameWorkersAfterFlapping(Seconds(8)); }
 
 class LongFlappingTest : public ScaleTest {};
 
-TEST_F(LongFlappingTest, AMinuteOfFlappingCostsNoWorker) { ExpectTheSameWorkersAfterFlapping(Seconds(60)); }
+TEST_F(LongFlappingTest, OneMinuteOfFlappingCostsNoWorker) { ExpectTheSameWorkersAfterFlapping(Seconds(60)); }
 
-/// tools/chaos with the binaries under test; its output is part of a failure message.
+/// Runs tools/chaos with the binaries under test; its output is part of a failure message.
 class ChaosTest : public LauncherTest {
  protected:
   void RunChaos(std::vector<std::string> words, const std::string& seed) {
     const char* given = std::getenv("MTRUN_SEED");
     words.insert(words.begin(), {"python3", support::TestFile("../tools/chaos")});
     words.insert(words.end(), {"--bin", support::BinaryFolder(), "--seed", given != nullptr ? given : seed});
-    // What a storm leaves that went wrong is kept: this test's own folder is not.
+    // Data of a failed storm is kept outside the test's folder, which is deleted.
     auto environment = Environment();
     environment["TMPDIR"] = std::filesystem::temp_directory_path().string();
     Program chaos(words, environment);
@@ -97,13 +97,13 @@ class ChaosTest : public LauncherTest {
   }
 };
 
-TEST_F(ChaosTest, TwoMinutesOfFaultsLeaveEveryPropertyStanding) {
+TEST_F(ChaosTest, TwoMinutesOfFaultsViolateNoProperty) {
   RunChaos({"rendezvous", "--minutes", "2", "--each", "1"}, "2");
 }
 
 class LongChaosTest : public ChaosTest {};
 
-TEST_F(LongChaosTest, FiveMinutesOfFaultsLeaveEveryPropertyStanding) {
+TEST_F(LongChaosTest, FiveMinutesOfFaultsViolateNoProperty) {
   RunChaos({"rendezvous", "--minutes", "5", "--each", "3"}, "15");
 }
 
@@ -116,13 +116,13 @@ class TrainingChaosTest : public ChaosTest {
   }
 };
 
-TEST_F(TrainingChaosTest, ManyFailuresLeaveTheRunThatNobodyDisturbed) {
+TEST_F(TrainingChaosTest, ManyFailuresDoNotChangeTheRun) {
   RunChaos({"train", "--interval", "2", "--step_seconds", "0.5", "--steps", "20", "--leaves", "4",
             "--service_interval", "4"},
            "3");
 }
 
-TEST_F(TrainingChaosTest, AShortStormLeavesTheRunsThatNobodyDisturbed) {
+TEST_F(TrainingChaosTest, ShortStormDoesNotChangeTheRuns) {
   RunChaos({"train", "--minutes", "0.15", "--settings", "one:own", "--steps", "40", "--step_seconds", "0.2",
             "--without", "agent,freeze,flap,leave,service", "--each", "1"},
            "3");
@@ -130,15 +130,15 @@ TEST_F(TrainingChaosTest, AShortStormLeavesTheRunsThatNobodyDisturbed) {
 
 class LongTrainingChaosTest : public TrainingChaosTest {};
 
-TEST_F(LongTrainingChaosTest, SixMinutesOfFaultsLeaveTheRunsThatNobodyDisturbed) {
+TEST_F(LongTrainingChaosTest, SixMinutesOfFaultsDoNotChangeTheRuns) {
   RunChaos({"train", "--minutes", "6", "--each", "2"}, "15");
 }
 
-TEST_F(ChaosTest, NothingDissolvesWithoutAFaultWhileTheProcessorsAreBusy) {
+TEST_F(ChaosTest, NoGenerationEndsWithoutAFaultOnBusyProcessors) {
   RunChaos({"rendezvous", "--minutes", "0.3", "--quiet", "--load", "4"}, "1");
 }
 
-TEST_F(ChaosTest, ViolationsAreSeen) {
+TEST_F(ChaosTest, ViolationsAreDetected) {
   const auto verdict = [&](const std::string& name, const std::string& records, const std::string& events) {
     std::filesystem::create_directories(folder_.File(name) + "/records");
     support::WriteText(folder_.File(name) + "/records/all.jsonl", records);

@@ -1,4 +1,4 @@
-// No two generations at once: a spare takes over when the member is out for certain, and never before.
+// No two generations at once: a spare takes over once the member is certainly out, and never before.
 #include <chrono>
 #include <thread>
 
@@ -13,7 +13,7 @@ using testing::HasSubstr;
 using testing::Not;
 using Clock = std::chrono::steady_clock;
 
-/// A service of its own on node 0; jobs of one node, and a spare.
+/// A stand-alone service on node 0; jobs of one node, and a spare.
 class LeaseTest : public NetworkTest {
  protected:
   void SetUp() override {
@@ -26,7 +26,7 @@ class LeaseTest : public NetworkTest {
     service_.reset();
     NetworkTest::TearDown();
   }
-  /// A member on node 1 that runs, and a spare on node 2.
+  /// Starts a running member on node 1 and a spare on node 2.
   void StartBoth(const std::string& conf) {
     member_ = Start(1, "1:1", conf);
     ASSERT_TRUE(Runs(*member_, 1));
@@ -35,7 +35,7 @@ class LeaseTest : public NetworkTest {
   }
   testing::AssertionResult Runs(Program& mtrun, int generation) const { return Met(mtrun, generation, 1); }
 
-  /// The state that /proc shows.
+  /// Waits until /proc shows `state`.
   static bool WaitForState(pid_t pid, char state) {
     const auto give_up = Clock::now() + std::chrono::seconds(30);
     while (Clock::now() < give_up) {
@@ -43,8 +43,7 @@ class LeaseTest : public NetworkTest {
       const size_t name_ends = stat.rfind(')');
       if (name_ends != std::string::npos && stat.substr(name_ends, 3) == std::string(") ") + state)
         return true;
-      std::this_thread::sleep_for(
-          std::chrono::milliseconds(10));  // another process's end is no event of ours
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));  // another process's end gives us no event
     }
     return false;
   }
@@ -52,13 +51,13 @@ class LeaseTest : public NetworkTest {
   std::unique_ptr<Program> service_, member_, spare_;
 };
 
-TEST_F(LeaseTest, ASilentMemberKeepsItsGenerationUntilItsLeaseEnds) {
+TEST_F(LeaseTest, SilentMemberKeepsItsGenerationUntilItsLeaseEnds) {
   StartBoth(",fence_timeout=4");
   const auto cut = Clock::now();
   ASSERT_TRUE(network_->SetLink(1, false).ok());
   ASSERT_TRUE(spare_->WaitForLine("holding: generation 1 may still run on node1", kSoon)) << spare_->Text();
   ASSERT_TRUE(Runs(*spare_, 2));
-  // The last heartbeat that the service heard may be half a second older than the cut.
+  // The last heartbeat that the service received may be half a second older than the cut.
   EXPECT_GE(Clock::now() - cut, std::chrono::milliseconds(4400));
   EXPECT_TRUE(member_->WaitForLine("no rendezvous service has answered for 4.0 s (fence_timeout)", kSoon))
       << member_->Text();
@@ -69,7 +68,7 @@ TEST_F(LeaseTest, ASilentMemberKeepsItsGenerationUntilItsLeaseEnds) {
   EXPECT_TRUE(member_->WaitForLine("spare: 1 of at most 1 node runs", kSoon)) << member_->Text();
 }
 
-TEST_F(LeaseTest, AnOperatorsWordEndsTheWaitForAMember) {
+TEST_F(LeaseTest, EvictionEndsTheWaitForAMember) {
   const std::string events = folder_.File("events");
   toy_.insert(toy_.begin(), {"--event_log", events});
   StartBoth(",fence_timeout=never");
@@ -91,7 +90,7 @@ TEST_F(LeaseTest, AnOperatorsWordEndsTheWaitForAMember) {
   ASSERT_TRUE(Runs(*spare_, 2));
   EXPECT_TRUE(service_->WaitForLine("node1 is evicted by ", kSoon)) << service_->Text();
 
-  // It was alive all the time: it hears who has evicted it, its generation is over, and it does no harm.
+  // It was alive all the time: it learns of the eviction and that its generation is over, and does no harm.
   ASSERT_TRUE(network_->SetLink(1, true).ok());
   const auto told = member_->WaitForLine("generation 1 ended: node1 was evicted ", kSoon);
   ASSERT_TRUE(told.has_value()) << member_->Text();
@@ -109,7 +108,7 @@ TEST_F(LeaseTest, AnOperatorsWordEndsTheWaitForAMember) {
   EXPECT_THAT(spare_->Text(), Not(HasSubstr("generation 2 ended")));
 }
 
-TEST_F(LeaseTest, AMemberWhoseAgentIsFrozenIsNotDead) {
+TEST_F(LeaseTest, MemberWithAFrozenAgentIsNotDead) {
   StartBoth(",fence_timeout=3");
   const pid_t agent = AgentOf(*member_);
   ASSERT_GT(agent, 0);
@@ -121,7 +120,7 @@ TEST_F(LeaseTest, AMemberWhoseAgentIsFrozenIsNotDead) {
   EXPECT_TRUE(member_->WaitForLine("spare: 1 of at most 1 node runs", kSoon)) << member_->Text();
 }
 
-TEST_F(LeaseTest, AServiceThatStartsAgainAndHearsOnlyTheSpareWaitsForTheMember) {
+TEST_F(LeaseTest, RestartedServiceWithOnlyTheSpareWaitsForTheMember) {
   StartBoth("");
   ASSERT_TRUE(network_->SetLink(1, false).ok());
   service_->Signal(SIGKILL);
@@ -134,8 +133,8 @@ TEST_F(LeaseTest, AServiceThatStartsAgainAndHearsOnlyTheSpareWaitsForTheMember) 
   EXPECT_THAT(spare_->Text(), Not(HasSubstr("in generation")));
 }
 
-/// Nobody who speaks to it knows of the generation that runs: the service before it has written that down.
-TEST_F(LeaseTest, AServiceThatStartsAgainAndHearsOnlyANewcomerWaitsForTheMember) {
+/// No connected node knows of the running generation, but the previous service has saved it.
+TEST_F(LeaseTest, RestartedServiceWithOnlyANewNodeWaitsForTheMember) {
   member_ = Start(1, "1:1");
   ASSERT_TRUE(Runs(*member_, 1));
   const pid_t worker = PidIn(*member_, 1);
@@ -153,7 +152,7 @@ TEST_F(LeaseTest, AServiceThatStartsAgainAndHearsOnlyANewcomerWaitsForTheMember)
   EXPECT_EQ(kill(worker, 0), 0) << "it has trained on";
 }
 
-TEST_F(LeaseTest, ANewcomerDoesNotForgetTheMemberThatWasThereBefore) {
+TEST_F(LeaseTest, NewNodeWaitsForTheLeaseOfThePreviousMember) {
   member_ = Start(1, "1:1", ",fence_timeout=4");
   ASSERT_TRUE(Runs(*member_, 1));
   const auto cut = Clock::now();
@@ -164,7 +163,7 @@ TEST_F(LeaseTest, ANewcomerDoesNotForgetTheMemberThatWasThereBefore) {
   EXPECT_GE(Clock::now() - cut, std::chrono::milliseconds(4400));
 }
 
-TEST_F(LeaseTest, TheGuardianKillsTheOrdinaryWorkersOfAFrozenAgent) {
+TEST_F(LeaseTest, GuardianKillsTheOrdinaryWorkersOfAFrozenAgent) {
   toy_ = {"--no_python",
           Script("forever.sh", "echo in generation $TORCHELASTIC_RESTART_COUNT, pid $$\nexec sleep 1000\n")};
   member_ = Start(1, "1:1", ",fence_timeout=2");
@@ -179,7 +178,7 @@ TEST_F(LeaseTest, TheGuardianKillsTheOrdinaryWorkersOfAFrozenAgent) {
       << "it has used a restart: " << member_->Text();
 }
 
-TEST_F(LeaseTest, OrdinaryWorkersAreKilledWhenTheLeaseEndsAndCostNoRestart) {
+TEST_F(LeaseTest, OrdinaryWorkersAreKilledAtLeaseEndAndUseNoRestart) {
   toy_ = {"--no_python",
           Script("forever.sh", "echo in generation $TORCHELASTIC_RESTART_COUNT\nexec sleep 1000\n")};
   member_ = Start(1, "1:1", ",fence_timeout=2");

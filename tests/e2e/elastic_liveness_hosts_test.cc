@@ -1,4 +1,4 @@
-// Rows of the liveness table in which the service goes with its host: an mtrun that is also a member.
+// Rows of the liveness table in which the service is lost with its host: an mtrun that is also a member.
 #include "tests/e2e/liveness.h"
 
 namespace mtrun::e2e {
@@ -29,10 +29,9 @@ TEST_F(LivenessTest, HostingAgentKilledWithAListThreeNodes) {
     KillAgent(1);
     ExpectToGoOn("hosting agent killed, with a list, 3 nodes", fault, kSilent, 2);
     for (const int node : {2, 3}) ExpectSameWorkers(node, 1, 2);
-    EXPECT_THAT(mtrun_[2]->Text(),
-                HasSubstr("node1 is dead: its host answers that there is no such process"));
+    EXPECT_THAT(mtrun_[2]->Text(), HasSubstr("node1 is lost: its agent is gone"));
 
-    // The first host comes back and finds the job where it went.
+    // The first host returns and finds where the job has moved.
     Run(1);
     const auto step = WaitForStep(Now(), 3);
     ASSERT_TRUE(step) << Texts();
@@ -92,8 +91,7 @@ TEST_F(LivenessTest, HostingNodesPowerLostTakeoverByMajorityThreeNodes) {
   });
 }
 
-/// Nobody knows whether the host goes on. The others hold, and say where an operator can say that it does
-/// not.
+/// The host may or may not continue. The others hold, and report where an operator can declare it dead.
 TEST_F(LivenessTest, HostingNodesPowerLostWithoutAListThreeNodes) {
   Row([this] {
     SetJob("1:3", 0);

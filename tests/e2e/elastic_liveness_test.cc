@@ -1,6 +1,6 @@
-// The liveness table: how soon a job goes on after what can happen to it, a row a test. Each one measures the
-// time from the fault to the first step of the next generation and shows which processes lived on. Here the
-// service is a stand-alone one on node 0, members and spares are on the others.
+// The liveness table: how soon a job continues after each fault, one row per test. Each test measures the
+// time from the fault to the first step of the next generation and checks which processes survived. The
+// service is a stand-alone one on node 0; members and spares are on the others.
 #include "tests/e2e/liveness.h"
 
 namespace mtrun::e2e {
@@ -175,7 +175,7 @@ TEST_F(LivenessTest, AllMembersUplinkCutSparesBeyondIt) {
     const double fault = Now();
     ASSERT_TRUE(network_->SetUplink({1, 2}, false).ok());
     ExpectToGoOn("all members' uplink cut, spares beyond it, S = 2 s", fault, kFenced, 2);
-    // The others see each other, and hold all the same; they take part again in the same processes.
+    // The others see each other and hold nevertheless; they rejoin in the same processes.
     for (const int node : {1, 2})
       EXPECT_TRUE(mtrun_[node]->WaitForLine("the workers commit nothing until one does", kSoon)) << Texts();
     ASSERT_TRUE(network_->SetUplink({1, 2}, true).ok());
@@ -232,7 +232,7 @@ TEST_F(LivenessTest, ServiceDeadForTwiceS) {
   });
 }
 
-// ---- The same with the lease that jobs have by default, 30 s.
+// ---- The same with the default lease, 30 s.
 
 TEST_F(LongLivenessTest, ServiceDeadForTenSeconds) {
   Row([this] {

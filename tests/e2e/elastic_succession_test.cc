@@ -1,4 +1,4 @@
-// One endpoint, hosted by an mtrun: what becomes of the job when that one dies, or only falls silent.
+// One endpoint, hosted by an mtrun: the effect on the job if that mtrun dies or only falls silent.
 #include <chrono>
 #include <thread>
 
@@ -12,24 +12,24 @@ using testing::Not;
 
 class SuccessionTest : public NetworkTest {
  protected:
-  /// A first formation waits for all three.
+  /// The first formation waits for all three.
   std::unique_ptr<Program> Begin(int node, const std::string& conf = "") {
     return Start(node, "1:3", conf, "20");
   }
-  /// Whole processes die; their machine lives, and refuses.
+  /// Kills whole processes; their machine lives on and refuses connections.
   static void Kill(Program& mtrun) {
     kill(AgentOf(mtrun), SIGKILL);
     mtrun.Signal(SIGKILL);
     mtrun.Wait();
   }
-  /// Files that a service keeps of the jobs that it has.
+  /// Returns the files that a service keeps of its jobs.
   std::vector<std::string> WrittenDown() const {
     std::vector<std::string> files;
     for (const auto& entry : std::filesystem::directory_iterator(folder_.File("mtrun")))
       if (entry.path().extension() == ".membership") files.push_back(entry.path());
     return files;
   }
-  /// The generation beyond `before` that all of them are in, 0 when they have not found each other soon.
+  /// Returns the generation after `before` that all of them are in, or 0 if they do not find each other soon.
   static int Together(const std::vector<Program*>& mtruns, int before) {
     for (int generation = before; generation < before + 6; ++generation) {
       const auto is_in = [&](Program* mtrun) {
@@ -41,14 +41,14 @@ class SuccessionTest : public NetworkTest {
     }
     return 0;
   }
-  /// The workers are done.
+  /// Lets the workers finish.
   static void Finish(const std::vector<Program*>& mtruns, int generation) {
     for (Program* mtrun : mtruns) kill(PidIn(*mtrun, generation), SIGUSR1);
     for (Program* mtrun : mtruns) EXPECT_EQ(mtrun->Wait(kSoon), 0) << mtrun->Text();
   }
 };
 
-TEST_F(SuccessionTest, TheMembersGoOnWithoutAHostThatIsDead) {
+TEST_F(SuccessionTest, MembersContinueWithoutADeadHost) {
   const auto a = Begin(0), b = Begin(1), c = Begin(2);
   ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
   Kill(*a);
@@ -62,7 +62,7 @@ TEST_F(SuccessionTest, TheMembersGoOnWithoutAHostThatIsDead) {
   Finish({c.get()}, 3);
 }
 
-TEST_F(SuccessionTest, OfTwoNodesTheOtherOneGoesOn) {
+TEST_F(SuccessionTest, SurvivorOfTwoNodesContinues) {
   const auto a = Start(0, "1:2", "", "20"), b = Start(1, "1:2", "", "20");
   ASSERT_TRUE(Met(*a, 1, 2) && Met(*b, 1, 2));
   Kill(*a);
@@ -70,9 +70,9 @@ TEST_F(SuccessionTest, OfTwoNodesTheOtherOneGoesOn) {
   Finish({b.get()}, 2);
 }
 
-/// It comes to its own stand-by service first, while another program has the endpoint's port. That service
-/// waits for one at the endpoint, which reads the file on this disk.
-TEST_F(SuccessionTest, ASurvivorOnTheEndpointsMachineHostsThereBesideItsStandby) {
+/// The survivor connects to its own stand-by service first, while another program has the endpoint's port.
+/// That service waits for one at the endpoint, which reads the file on this disk.
+TEST_F(SuccessionTest, SurvivorOnTheEndpointsMachineHostsNextToItsStandby) {
   const auto a = Start(0, "1:2", "", "20");
   ASSERT_TRUE(a->WaitForLine("hosting the rendezvous at ", kSoon)) << a->Text();
   const auto b = Start(0, "1:2", "", "20");
@@ -99,19 +99,19 @@ TEST_F(SuccessionTest, ASurvivorOnTheEndpointsMachineHostsThereBesideItsStandby)
   Finish({b.get()}, 2);
 }
 
-TEST_F(SuccessionTest, AHostMayLeaveWhileTheOthersStopTheirWorkersSlowly) {
+TEST_F(SuccessionTest, HostCanLeaveWhileTheOthersStopTheirWorkersSlowly) {
   RunSlowToStop();
   const auto a = Begin(0), b = Begin(1), c = Begin(2);
   ExpectOthersToGoOnWithout(*a, {b.get(), c.get()});
 }
 
-TEST_F(SuccessionTest, AHostThatStartsAgainFindsWhereItsJobIs) {
+TEST_F(SuccessionTest, RestartedHostFindsItsJob) {
   const auto a = Begin(0), b = Begin(1), c = Begin(2);
   ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
   Kill(*a);
   ASSERT_TRUE(Met(*b, 2, 2) && Met(*c, 2, 2)) << b->Text() << c->Text();
   const auto again = Begin(0);
-  ASSERT_TRUE(Met(*again, 3, 3) && Met(*b, 3, 3) && Met(*c, 3, 3)) << again->Text();
+  ASSERT_TRUE(Met(*again, 3, 3) && Met(*b, 3, 3) && Met(*c, 3, 3)) << again->Text() << b->Text() << c->Text();
   EXPECT_THAT(again->Text(), HasSubstr("the job is at " + network_->Address(1)));
   EXPECT_EQ(PidIn(*b, 3), PidIn(*b, 1));
   Finish({again.get(), b.get(), c.get()}, 3);
@@ -119,21 +119,21 @@ TEST_F(SuccessionTest, AHostThatStartsAgainFindsWhereItsJobIs) {
       << "the next run of the job would wait for nodes of this one";
 }
 
-/// The machine was replaced: nothing is written down there. Whoever has the job tells it.
-TEST_F(SuccessionTest, AHostThatRemembersNothingFindsItToo) {
+/// The machine was replaced, so no state is saved there. A node with the job reports it.
+TEST_F(SuccessionTest, RestartedHostWithoutStateFindsItsJob) {
   const auto a = Begin(0), b = Begin(1), c = Begin(2);
   ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
   Kill(*a);
   ASSERT_TRUE(Met(*b, 2, 2) && Met(*c, 2, 2)) << b->Text() << c->Text();
   ASSERT_THAT(WrittenDown(), Not(testing::IsEmpty()));
-  // These files alone: the logs of those that live lie in the same folder.
+  // Only these files: the logs of living nodes are in the same folder.
   for (const std::string& file : WrittenDown()) std::filesystem::remove(file);
   const auto again = Begin(0);
-  ASSERT_TRUE(Met(*again, 3, 3) && Met(*b, 3, 3) && Met(*c, 3, 3)) << again->Text();
+  ASSERT_TRUE(Met(*again, 3, 3) && Met(*b, 3, 3) && Met(*c, 3, 3)) << again->Text() << b->Text() << c->Text();
   Finish({again.get(), b.get(), c.get()}, 3);
 }
 
-TEST_F(SuccessionTest, AMemberThatDiesWithTheHostIsNotWaitedFor) {
+TEST_F(SuccessionTest, MemberThatDiesWithTheHostIsNotAwaited) {
   const auto a = Begin(0), b = Begin(1), c = Begin(2);
   ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
   Kill(*b);
@@ -144,21 +144,21 @@ TEST_F(SuccessionTest, AMemberThatDiesWithTheHostIsNotWaitedFor) {
   EXPECT_THAT(c->Text(), HasSubstr(": rank 0 of 1 ")) << c->Text();
 }
 
-TEST_F(SuccessionTest, AHostThatIsOnlySilentKeepsTheJob) {
+TEST_F(SuccessionTest, SilentHostKeepsTheJob) {
   const auto a = Begin(0), b = Begin(1), c = Begin(2);
   ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
   ASSERT_TRUE(network_->SetLink(0, false).ok());
   ASSERT_TRUE(b->WaitForLine("still cannot reach the rendezvous service", kSoon)) << b->Text();
   EXPECT_THAT(b->Text() + c->Text(), Not(HasSubstr("in generation 2")));
   ASSERT_TRUE(network_->SetLink(0, true).ok());
-  // By itself the host has gone on alone: generation 2.
+  // The host has continued alone: generation 2.
   const int last = Together({a.get(), b.get(), c.get()}, 3);
   ASSERT_GT(last, 2) << a->Text() << b->Text();
   EXPECT_EQ(PidIn(*b, last), PidIn(*b, 1));
   Finish({a.get(), b.get(), c.get()}, last);
 }
 
-TEST_F(SuccessionTest, AnOperatorsWordEndsTheWaitForASilentHost) {
+TEST_F(SuccessionTest, EvictionEndsTheWaitForASilentHost) {
   const auto a = Begin(0), b = Begin(1), c = Begin(2);
   ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
   ASSERT_TRUE(network_->SetLink(0, false).ok());
@@ -176,14 +176,15 @@ TEST_F(SuccessionTest, AnOperatorsWordEndsTheWaitForASilentHost) {
   EXPECT_EQ(PidIn(*b, 2), PidIn(*b, 1));
   EXPECT_EQ(PidIn(*c, 2), PidIn(*c, 1));
 
-  // It was alive all the time, and has gone on alone, as the operator had ruled out: one of both goes on.
+  // It was alive all the time and has continued alone, which the operator had ruled out: one of both
+  // continues.
   ASSERT_TRUE(network_->SetLink(0, true).ok());
   const int last = Together({a.get(), b.get(), c.get()}, 3);
   ASSERT_GT(last, 2) << a->Text() << b->Text();
   Finish({a.get(), b.get(), c.get()}, last);
 }
 
-TEST_F(SuccessionTest, AMajorityGoesOnWithoutASilentHostWhereItMay) {
+TEST_F(SuccessionTest, MajorityContinuesWithoutASilentHostIfAllowed) {
   const std::string majority = ",takeover=majority";
   const auto a = Begin(0, majority), b = Begin(1, majority), c = Begin(2, majority);
   ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
@@ -196,7 +197,7 @@ TEST_F(SuccessionTest, AMajorityGoesOnWithoutASilentHostWhereItMay) {
   Finish({a.get(), b.get(), c.get()}, 3);
 }
 
-TEST_F(SuccessionTest, AColdRestartIsAFirstStart) {
+TEST_F(SuccessionTest, ColdRestartEqualsAFirstStart) {
   {
     const auto a = Begin(0), b = Begin(1), c = Begin(2);
     ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
@@ -208,8 +209,8 @@ TEST_F(SuccessionTest, AColdRestartIsAFirstStart) {
       << a->Text();
 }
 
-/// A host that starts afresh and does not hear of its members may not begin: they may have gone on.
-TEST_F(SuccessionTest, AHostThatStartsAgainWaitsForMembersThatMayRun) {
+/// A freshly started host without its members may not start the job: they may have continued.
+TEST_F(SuccessionTest, RestartedHostWaitsForPossiblyRunningMembers) {
   const auto a = Begin(0), b = Begin(1), c = Begin(2);
   ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
   ASSERT_TRUE(network_->SetLink(0, false).ok());

@@ -1,4 +1,4 @@
-// What end-to-end tests read in event logs (--event_log).
+// Reads event logs (--event_log) for end-to-end tests.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace mtrun::e2e {
 
-/// The records of calls from outside; of several nodes that write there, those of `host`.
+/// Returns the records of external calls; if several nodes write to the file, those of `host`.
 inline std::vector<nlohmann::json> CallsIn(const std::string& path, const std::string& host = "") {
   std::vector<nlohmann::json> calls;
   const std::string text = support::ReadText(path);

@@ -1,5 +1,5 @@
 // Training from a server over a network, through a cache that is smaller than the set, while all of them
-// fail: the run is the undisturbed one.
+// fail: the run equals the undisturbed one.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -65,7 +65,7 @@ class FaultyDataTest : public ArrivingRuns {
     }
     return fetchers;
   }
-  /// Something has come through the link a moment ago.
+  /// Returns whether data has recently come through the link.
   bool SomethingComes() const {
     const int64_t before = link_.carried();
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -75,12 +75,12 @@ class FaultyDataTest : public ArrivingRuns {
   static constexpr int64_t kShardsInCache = 20;
   const int server_port_ = support::FreePort();
   const std::string cache_ = folder_.File("cache");
-  std::map<std::string, datasets::ShardEntry> entries_;  // by their place in the cache
+  std::map<std::string, datasets::ShardEntry> entries_;  // by path in the cache
   FaultyLink link_{"127.0.0.1", 0, server_port_};
   std::unique_ptr<Program> server_;
 };
 
-/// What may happen. Each strikes once where it is true, and only something that is at work: else false.
+/// The faults. Each returns whether it could strike something active; if so, it has struck once.
 class DataStorm : public FaultyDataTest {
  protected:
   struct Kind {
@@ -126,7 +126,7 @@ class DataStorm : public FaultyDataTest {
     return true;
   }
 
-  /// All fetchers are, so that nothing is renamed while the test writes to it.
+  /// Stops all fetchers, so that no file is renamed while the test writes to it.
   bool StopFetchers(const std::vector<pid_t>& fetchers) {
     for (const pid_t pid : fetchers) kill(pid, SIGSTOP);
     return std::all_of(fetchers.begin(), fetchers.end(), [](pid_t pid) {
@@ -140,7 +140,7 @@ class DataStorm : public FaultyDataTest {
       return false;
     });
   }
-  /// A shard on its way, while its fetcher is stopped, which then continues or dies.
+  /// Damages a partial shard while its fetcher is stopped; the fetcher then continues or dies.
   bool DamagePart(bool die) {
     const std::vector<pid_t> fetchers = Fetchers();
     if (fetchers.empty()) return false;
@@ -156,7 +156,7 @@ class DataStorm : public FaultyDataTest {
     return damaged;
   }
 
-  /// A shard that is whole and that nobody reads now: a descriptor under whose lock nobody begins to.
+  /// Returns a locked descriptor of a whole shard that is not being read; the lock prevents new readers.
   UniqueFd TakeIdleShard() {
     std::vector<datasets::CachedFile> files = datasets::CachedFiles(cache_);
     std::shuffle(files.begin(), files.end(), random_);
@@ -179,7 +179,7 @@ class DataStorm : public FaultyDataTest {
     const UniqueFd shard = TakeIdleShard();
     return shard.valid() && ftruncate(shard.get(), 50) == 0;
   }
-  /// Also one that is read: its readers keep it.
+  /// Removes a shard, even if it is being read: its readers keep it.
   bool RemoveShard() {
     std::vector<datasets::CachedFile> files = datasets::CachedFiles(cache_);
     std::erase_if(files, [](const auto& file) { return absl::StrContains(file.path, ".part."); });
@@ -200,8 +200,8 @@ class DataStorm : public FaultyDataTest {
             {"a shard cut", 4, [this] { return CutShard(); }},
             {"a shard removed", 6, [this] { return RemoveShard(); }}};
   }
-  /// In an order of its own, with a step of the run between two of them. What cannot strike now is tried
-  /// until it can.
+  /// Injects the faults in random order, with a step of the run between two. A fault that cannot strike now
+  /// is retried until it can.
   void Rage(std::vector<Kind>& kinds, Program& training) {
     std::vector<Kind*> plan;
     for (Kind& kind : kinds) plan.insert(plan.end(), static_cast<size_t>(kind.times), &kind);
@@ -224,7 +224,7 @@ class DataStorm : public FaultyDataTest {
   std::mt19937_64 random_ = Seeded();
 };
 
-/// Looks all the time how much a cache holds.
+/// Measures the cache's size continuously.
 class CacheWatch {
  public:
   CacheWatch(const std::string& cache, std::function<int64_t(const std::string&)> bytes_in)
@@ -241,13 +241,13 @@ class CacheWatch {
 
  private:
   std::atomic<bool> over_ = false;
-  int64_t most_ = 0;  // of the thread while it runs
+  int64_t most_ = 0;  // used only by the thread while it runs
   std::thread thread_;
 };
 
-TEST_F(DataStorm, LongAHundredFaultsLeaveTheRunAsItIs) {
-  constexpr int kEpochs = 120;  // 1080 steps of at least 0.1 s: some faults can strike at few moments alone
-  const auto training = TrainOverTheLink("run", kEpochs, {}, {{"MTRUN_PACE", "0.1"}});
+TEST_F(DataStorm, LongOneHundredFaultsDoNotChangeTheRun) {
+  constexpr int kEpochs = 120;  // 1080 steps of at least 0.2 s: some faults can strike only rarely
+  const auto training = TrainOverTheLink("run", kEpochs, {}, {{"MTRUN_PACE", "0.2"}});
   ASSERT_TRUE(training->WaitForLine("epoch 1/")) << training->Text();
   const std::set<pid_t> workers = Workers();
   CacheWatch watch(cache_, BytesIn);
@@ -260,14 +260,13 @@ TEST_F(DataStorm, LongAHundredFaultsLeaveTheRunAsItIs) {
   EXPECT_LE(watch.Most(), BytesOfCache(kShardsInCache));
   EXPECT_EQ(link_.changed(), 10);
   const std::string fetcher = support::ReadText(cache_ + "/" + datasets::FetcherFile("log"));
-  for (const char* seen :
-       {"has been written to since it was verified", "does not have the SHA-256 of the index"})
+  for (const char* seen : {"was modified after it was verified", "does not have the SHA-256 in the index"})
     EXPECT_THAT(fetcher, HasSubstr(seen));
   EXPECT_THAT(support::ReadText(folder_.File("run") + "/metrics.jsonl"), HasSubstr("{\"data_wait\":"));
   ExpectUndisturbed("run", kEpochs, order_);
 }
 
-TEST_F(FaultyDataTest, DiffusionTrainsFromAServerThatGoesAwayForAWhile) {
+TEST_F(FaultyDataTest, DiffusionTrainsThroughAServerOutage) {
   constexpr int kEpochs = 2;
   program_ = "diffusion";
   const std::vector<std::string> network = {
@@ -277,7 +276,8 @@ TEST_F(FaultyDataTest, DiffusionTrainsFromAServerThatGoesAwayForAWhile) {
   while (!SomethingComes()) ASSERT_FALSE(training->Wait(Seconds(0.005))) << training->Text();
   server_->Signal(SIGKILL);
   ASSERT_TRUE(server_->Wait());
-  ASSERT_TRUE(training->WaitForLine("the run waits for its data, nothing is lost: ")) << training->Text();
+  ASSERT_TRUE(training->WaitForLine("the run is waiting for its data, nothing is lost: "))
+      << training->Text();
   server_ = Serve();
   ASSERT_EQ(training->Wait(Seconds(120)), 0) << training->Text();
   ExpectUndisturbed("run", kEpochs, Words(order_, network));

@@ -1,4 +1,4 @@
-// Training between machines that others share: few ports are open, and the gradients cannot be read.
+// Training on shared machines: few ports are open, and the gradients cannot be read.
 #include <set>
 
 #include "tests/e2e/training.h"
@@ -13,7 +13,7 @@ using testing::Contains;
 using testing::Each;
 using testing::Ge;
 
-/// The ports that processes of that process's network namespace listen on.
+/// Returns the ports on which processes in the network namespace of `pid` listen.
 std::vector<int> ListeningPorts(pid_t pid) {
   std::vector<int> ports;
   for (const char* family : {"tcp", "tcp6"}) {
@@ -52,7 +52,7 @@ class GuardedTrainingTest : public TrainingRuns {
   std::unique_ptr<support::TwoNodes> nodes_;
 };
 
-TEST_F(GuardedTrainingTest, AJobListensInItsRangeAloneAndEncryptsWhatItSends) {
+TEST_F(GuardedTrainingTest, JobListensOnlyInItsRangeAndEncryptsItsTraffic) {
   constexpr int kEpochs = 8;
   const auto first = TrainOn(0, kEpochs), second = TrainOn(1, kEpochs);
   ASSERT_TRUE(first->WaitForLine("epoch 2/")) << first->Text() << second->Text();
@@ -61,7 +61,7 @@ TEST_F(GuardedTrainingTest, AJobListensInItsRangeAloneAndEncryptsWhatItSends) {
   EXPECT_THAT(here, Contains(29400));
   EXPECT_THAT(here, Each(AnyOf(29400, in_range)));
   EXPECT_THAT(there, Each(in_range));
-  // The presence port, and that of a service that may take over.
+  // The presence port, and the port of a service that can take over.
   EXPECT_THAT(there, testing::SizeIs(Ge(2)));
   EXPECT_EQ(first->Wait(), 0) << first->Text();
   EXPECT_EQ(second->Wait(), 0) << second->Text();

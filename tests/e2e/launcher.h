@@ -1,4 +1,4 @@
-// What the end-to-end tests of mtrun share: how to start it and how to read what its workers say.
+// Shared by the end-to-end tests of mtrun: how to start it and how to read its workers' output.
 #pragma once
 
 #include <cstdlib>
@@ -20,16 +20,16 @@ namespace mtrun::e2e {
 using support::Program;
 using support::Seconds;
 
-/// "at once", with room for a loaded machine and sanitizers.
+/// "At once", with a margin for a loaded machine and sanitizers.
 inline constexpr Seconds kSoon{30};
 
-/// One list behind the other.
+/// Returns the concatenation of two lists.
 inline std::vector<std::string> Words(std::vector<std::string> first, const std::vector<std::string>& more) {
   first.insert(first.end(), more.begin(), more.end());
   return first;
 }
 
-/// A mark that every process of the test carries; after the test nothing with it may be alive.
+/// Marks every process of the test; after the test no marked process may be alive.
 class LauncherTest : public testing::Test {
  protected:
   void TearDown() override { EXPECT_TRUE(mark_.WaitForNone(kSoon)) << "processes remain"; }
@@ -40,7 +40,7 @@ class LauncherTest : public testing::Test {
     return Words({Mtrun()}, args);
   }
 
-  /// Logs go to the test's folder; settings of the shell that runs the tests do not matter.
+  /// Logs go to the test's folder; settings of the surrounding shell have no effect.
   support::Overlay Environment() const {
     support::Overlay overlay = mark_.overlay();
     overlay["TMPDIR"] = overlay["XDG_STATE_HOME"] = folder_.path();
@@ -55,7 +55,7 @@ class LauncherTest : public testing::Test {
     return overlay;
   }
 
-  /// One agent of a job of `nnodes` that meets at `endpoint_`.
+  /// Starts one agent of a job of `nnodes` at `endpoint_`.
   std::unique_ptr<Program> Agent(const std::string& nnodes, const std::vector<std::string>& more,
                                  const support::Overlay& overlay = {}) const {
     const std::vector<std::string> args = Words(
@@ -66,28 +66,28 @@ class LauncherTest : public testing::Test {
     return std::make_unique<Program>(Command(args), environment);
   }
 
-  /// The folder of the only run under --log_dir `name` of the test's folder.
+  /// Returns the folder of the only run under --log_dir `name` of the test's folder.
   std::string RunFolder(const std::string& name) const {
     std::string run;
     for (const auto& entry : std::filesystem::directory_iterator(folder_.File(name))) run = entry.path();
     return run;
   }
 
-  /// A shell script in the test's folder.
+  /// Writes a shell script to the test's folder.
   std::string Script(const std::string& name, const std::string& text) const {
     const std::string path = folder_.File(name), whole = "#!/bin/sh\n" + text;
-    // A shell that is running it reads on in the file: it must not be written again.
+    // A shell that is running it continues to read the file, so it must not be rewritten.
     if (support::ReadText(path) != whole) support::WriteText(path, whole, true);
     return path;
   }
 
-  /// Says "rank R of W ..." and makes a folder of its name, which a second start could not.
+  /// Prints "rank R of W ..." and makes a folder of that name, which fails on a second start.
   std::string Touch() const {
     return Script("touch.sh", absl::StrCat("mkdir ", folder_.path(),
                                            "/ran_$RANK || exit 1\necho rank $RANK of "
                                            "$WORLD_SIZE port $MASTER_PORT\n"));
   }
-  /// "ran_R" of the ranks that ran.
+  /// Returns "ran_R" for each rank that ran.
   std::vector<std::string> Ran() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
@@ -97,7 +97,7 @@ class LauncherTest : public testing::Test {
     return names;
   }
 
-  /// The first child of a process: of mtrun's the guardian, of the guardian's the agent (see guardian.h).
+  /// Returns a process's first child: mtrun's is the guardian, the guardian's the agent (see guardian.h).
   static pid_t ChildOf(pid_t pid) {
     return std::atoi(support::ReadText(absl::StrCat("/proc/", pid, "/task/", pid, "/children")).c_str());
   }
@@ -109,7 +109,7 @@ class LauncherTest : public testing::Test {
   const std::string endpoint_ = absl::StrCat("127.0.0.1:", support::FreePort());
 };
 
-/// The lines of `lines` that hold `text`, from `text` on.
+/// Returns the lines that contain `text`, from `text` on.
 inline std::vector<std::string> From(const std::vector<std::string>& lines, const std::string& text) {
   std::vector<std::string> found;
   for (const std::string& line : lines) {

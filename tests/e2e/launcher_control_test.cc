@@ -1,4 +1,4 @@
-// Calls to a running job from outside: who asks, what the nodes do, and what is said of it.
+// External calls to a running job: the caller, the nodes' reactions, and the reports.
 #include <signal.h>
 
 #include "base/posix.h"
@@ -14,7 +14,7 @@ using testing::Not;
 
 class ControlTest : public LauncherTest {
  protected:
-  /// Two nodes with a worker each.
+  /// Starts two nodes with a worker each.
   void StartBoth(const std::string& nnodes, const std::vector<std::string>& worker) {
     for (int rank = 0; rank < 2; ++rank) {
       nodes_.push_back(Agent(
@@ -30,28 +30,28 @@ class ControlTest : public LauncherTest {
       ASSERT_TRUE(node->WaitForLine("in generation 1: rank", kSoon)) << node->Text();
   }
 
-  /// What `mtrun` prints, and its exit status.
+  /// Returns the output and exit status of `mtrun`.
   std::pair<std::string, int> Ask(const std::vector<std::string>& args) const {
     Program mtrun(Command(args), Environment());
     const int status = mtrun.Wait().value_or(-1);
     return {mtrun.Text(), status};
   }
-  /// The id of the node of that rank.
+  /// Returns the id of the node with that rank.
   std::string IdOf(size_t rank) const {
     const auto json = nlohmann::json::parse(Ask({"--status", endpoint_, "--json"}).first);
     return json["jobs"][0]["nodes"][rank]["node_id"];
   }
-  /// The records of calls in the event log of that node.
+  /// Returns the records of calls in the event log of that node.
   std::vector<nlohmann::json> CallsAt(int rank) const {
     return CallsIn(folder_.File(absl::StrCat("events", rank)));
   }
-  /// "@host (pid 4711, from 127.0.0.1:": who asks in these tests.
+  /// "@host (pid 4711, from 127.0.0.1:": the caller in these tests.
   static std::string Me() { return absl::StrCat("@", HostName(), " (pid "); }
 
   std::vector<std::unique_ptr<Program>> nodes_;
 };
 
-TEST_F(ControlTest, AnAnswerThatIsNotAllThereIsNoSuccess) {
+TEST_F(ControlTest, TruncatedOutputIsAFailure) {
   StartToys("2");
   for (const std::vector<std::string>& question : {std::vector<std::string>{"--help"},
                                                    {"--version"},
@@ -78,15 +78,15 @@ TEST_F(ControlTest, AnAnswerThatIsNotAllThereIsNoSuccess) {
   EXPECT_EQ(Ask({"--stop", endpoint_}).second, 0);
 }
 
-/// A console that takes nothing ends no job.
-TEST_F(ControlTest, AJobGoesOnWhereItsConsoleIsFull) {
+/// A blocked console does not end a job.
+TEST_F(ControlTest, JobContinuesIfItsConsoleIsFull) {
   Program mtrun(Words({"/bin/sh", "-c", "exec \"$@\" > /dev/full", "sh"},
                       Command({"--standalone", "--no_python", "/bin/sh", "-c", "echo said; exit 0"})),
                 Environment());
   EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
 }
 
-TEST_F(ControlTest, ADrainedNodeLeavesAndTheOthersGoOn) {
+TEST_F(ControlTest, DrainedNodeLeavesAndTheOthersContinue) {
   StartToys("1:2");
   const auto [unknown, unknown_status] = Ask({"--drain", "node9", endpoint_});
   EXPECT_EQ(unknown_status, 1);
@@ -122,7 +122,7 @@ TEST_F(ControlTest, ADrainedNodeLeavesAndTheOthersGoOn) {
   EXPECT_EQ(nodes_[0]->Wait(), 143) << nodes_[0]->Text();
 }
 
-TEST_F(ControlTest, ARanksLogIsReadFromElsewhereAndFollowed) {
+TEST_F(ControlTest, LogOfARankIsReadRemotelyAndFollowed) {
   const std::string more = folder_.File("more");
   StartBoth("2", {Script("run.sh", absl::StrCat("echo out of $RANK; echo err of $RANK >&2\n"
                                                 "while [ ! -e ",
@@ -146,7 +146,7 @@ TEST_F(ControlTest, ARanksLogIsReadFromElsewhereAndFollowed) {
   EXPECT_EQ(follow.Wait(), 0) << follow.Text();
 }
 
-TEST_F(ControlTest, AWatchedStatusIsPrintedAgainUntilTheJobEnds) {
+TEST_F(ControlTest, WatchedStatusIsPrintedAgainUntilTheJobEnds) {
   StartToys("1:2");
   Program watch(Command({"--status", endpoint_, "--watch"}), Environment());
   ASSERT_TRUE(watch.WaitForLine("generation 1 with 2 nodes", kSoon)) << watch.Text();
@@ -159,8 +159,8 @@ TEST_F(ControlTest, AWatchedStatusIsPrintedAgainUntilTheJobEnds) {
   EXPECT_EQ(nodes_[0]->Wait(), 143) << "nobody is left to do the job\n" << nodes_[0]->Text();
 }
 
-/// A service of its own that ends under a job, which holds and may find another one.
-TEST_F(ControlTest, AServiceThatGoesIsNotTheEndOfItsJob) {
+/// A stand-alone service ends during a job, which holds and can find another one.
+TEST_F(ControlTest, ServiceEndDoesNotEndItsJob) {
   const std::string port = endpoint_.substr(endpoint_.find(':') + 1);
   Program service({support::BinaryFolder() + "/mtrdzv", "--host", "127.0.0.1", "--port", port},
                   Environment());
@@ -181,7 +181,7 @@ TEST_F(ControlTest, AServiceThatGoesIsNotTheEndOfItsJob) {
   node->Wait();
 }
 
-TEST_F(ControlTest, TheServiceOfAListThatHasTheJobIsFoundAndWatched) {
+TEST_F(ControlTest, ServiceWithTheJobIsFoundInAList) {
   const std::string list = absl::StrCat("127.0.0.1:", support::FreePort(), ",", endpoint_);
   StartToys("1:2");
   const auto [status, asked] = Ask({"--status", list});
@@ -202,7 +202,7 @@ TEST_F(ControlTest, TheServiceOfAListThatHasTheJobIsFoundAndWatched) {
   EXPECT_EQ(CallsAt(0).size(), 2u) << "the stop";
 }
 
-TEST_F(ControlTest, AStoppedJobEndsOnAllNodes) {
+TEST_F(ControlTest, StoppedJobEndsOnAllNodes) {
   StartBoth("2", {Script("run.sh", "echo ready; exec sleep 1000\n")});
   for (const auto& node : nodes_) ASSERT_TRUE(node->WaitForLine("ready")) << node->Text();
   const auto [done, status] = Ask({"--stop", endpoint_, "--rdzv_id", "job"});
@@ -219,7 +219,7 @@ TEST_F(ControlTest, AStoppedJobEndsOnAllNodes) {
   }
 }
 
-TEST_F(ControlTest, AStopWithACheckpointLetsAllWorkersLeaveByThemselves) {
+TEST_F(ControlTest, StopWithACheckpointLetsAllWorkersLeaveByThemselves) {
   StartToys("2");
   const auto [done, status] = Ask({"--stop", endpoint_, "--checkpoint"});
   EXPECT_EQ(status, 0) << done;

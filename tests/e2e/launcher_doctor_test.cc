@@ -1,4 +1,4 @@
-// mtrun --doctor as a user sees it: beside services that answer, refuse, or are not there.
+// mtrun --doctor from a user's view: with services that answer, refuse, or do not exist.
 #include <sys/stat.h>
 
 #include "tests/e2e/cluster.h"
@@ -17,7 +17,7 @@ class DoctorTest : public LauncherTest {
       if (line.substr(6, subject.size() + 1) == subject + " ") return line;
     return "";
   }
-  /// Its exit status.
+  /// Returns its exit status.
   int Ask(const std::vector<std::string>& more, const support::Overlay& overlay = {}) {
     support::Overlay environment = Environment();
     for (const auto& [name, value] : overlay) environment[name] = value;
@@ -39,7 +39,7 @@ class DoctorTest : public LauncherTest {
   std::string text_;
 };
 
-TEST_F(DoctorTest, ALineForEachThing) {
+TEST_F(DoctorTest, EachSubjectHasALine) {
   Ask({});
   for (const char* subject : {"ports", "clock", "token", "name", "interfaces", "open files", "processes",
                               "locked memory", "shared memory", "logs and state", "GPUs"})
@@ -51,18 +51,18 @@ TEST_F(DoctorTest, ALineForEachThing) {
   EXPECT_THAT(Line("logs and state"), HasSubstr(folder_.File("mtrun has")));
 }
 
-TEST_F(DoctorTest, AServiceThatAnswers) {
+TEST_F(DoctorTest, ReportsAServiceThatAnswers) {
   const auto service = StartService();
   Ask({endpoint_});
   EXPECT_THAT(Line("endpoint"), AllOf(HasSubstr("ok"), HasSubstr(endpoint_ + " answers, round trip")));
   EXPECT_THAT(Line("service"),
-              AllOf(HasSubstr("ok"), HasSubstr("TLS, and the token fits"), HasSubstr("0 jobs")));
+              AllOf(HasSubstr("ok"), HasSubstr("TLS, and the token matches"), HasSubstr("0 jobs")));
   EXPECT_THAT(Line("its clock"), HasSubstr("ok"));
   EXPECT_THAT(Line("path MTU"), HasSubstr("packets of that size arrive"));
   EXPECT_THAT(Line("bandwidth"), AllOf(HasSubstr("at least "), HasSubstr("bit/s to the service")));
 }
 
-TEST_F(DoctorTest, AServiceThatRefuses) {
+TEST_F(DoctorTest, ReportsAServiceThatRefuses) {
   const auto service = StartService();
   EXPECT_EQ(Ask({endpoint_}, {{kTokenVariable, support::kOtherToken}}), 1);
   EXPECT_THAT(Line("service"), AllOf(HasSubstr("FAIL"), HasSubstr("has another token")));
@@ -75,7 +75,7 @@ TEST_F(DoctorTest, AServiceThatRefuses) {
   EXPECT_THAT(Line("token"), AllOf(HasSubstr("FAIL"), HasSubstr("make /proc/none/.mtrun: ")));
 }
 
-TEST_F(DoctorTest, NobodyThere) {
+TEST_F(DoctorTest, ReportsAnUnusedEndpoint) {
   Ask({endpoint_});
   EXPECT_THAT(Line("endpoint"), AllOf(HasSubstr("ok"), HasSubstr("an mtrun here would host it")));
   EXPECT_EQ(Line("service"), "");
@@ -83,7 +83,7 @@ TEST_F(DoctorTest, NobodyThere) {
   EXPECT_THAT(Line("endpoint"), AllOf(HasSubstr("FAIL"), HasSubstr("the name does not resolve")));
 }
 
-TEST_F(DoctorTest, WhatIsWrongHere) {
+TEST_F(DoctorTest, ReportsLocalProblems) {
   const std::string token = folder_.File("token");
   support::WriteText(token, support::kToken);
   chmod(token.c_str(), 0644);
@@ -93,7 +93,7 @@ TEST_F(DoctorTest, WhatIsWrongHere) {
   EXPECT_THAT(Line("log folder"), AllOf(HasSubstr("FAIL"), HasSubstr("/dev/null for no files")));
 }
 
-TEST_F(DoctorTest, LowLimitsEndNothing) {
+TEST_F(DoctorTest, LowLimitsDoNotStopIt) {
   Program mtrun({"sh", "-c", "ulimit -n 40; exec \"$0\" --doctor " + endpoint_, Mtrun()}, Environment());
   EXPECT_EQ(mtrun.Wait(), 1) << mtrun.Text();
   EXPECT_THAT(mtrun.Text(), HasSubstr("FAIL  open files      mtrun may open 40, each worker 40"));
@@ -110,7 +110,7 @@ class DoctorNetworkTest : public NetworkTest {
   }
 };
 
-TEST_F(DoctorNetworkTest, PacketsThatGetLostAreFound) {
+TEST_F(DoctorNetworkTest, LostPacketsAreDetected) {
   const auto service = StartService();
   EXPECT_THAT(PathMtuFrom(1), HasSubstr("ok    path MTU        1500 bytes, and packets of that size arrive"));
   Program larger(network_->On(1, {"ip", "link", "set", "eth0", "mtu", "9000"}));  // the switch has 1500

@@ -1,4 +1,4 @@
-// The service goes with the mtrun that hosts it: what becomes of the others, at the start and at the end.
+// The service ends with the mtrun that hosts it: the effect on the other nodes, at the start and at the end.
 #include <chrono>
 
 #include "absl/strings/str_split.h"
@@ -11,10 +11,10 @@ using testing::HasSubstr;
 using testing::Not;
 using Clock = std::chrono::steady_clock;
 
-/// Two jobs that meet at one endpoint of this machine.
+/// Two jobs that share one endpoint of this machine.
 class SharedEndpointTest : public LauncherTest {
  protected:
-  /// Says "ready" and waits until the file `name` of the test's folder is there.
+  /// Prints "ready" and waits until the file `name` exists in the test's folder.
   std::unique_ptr<Program> StartJob(const std::string& id, const std::string& name, int code) const {
     const std::string script =
         Script(id + ".sh", absl::StrCat("echo ready; while [ ! -e ", folder_.File(name),
@@ -26,7 +26,7 @@ class SharedEndpointTest : public LauncherTest {
   void Let(const std::string& name) const { support::WriteText(folder_.File(name), ""); }
 };
 
-TEST_F(SharedEndpointTest, TheOtherJobHostsWhenTheFirstOneHasEnded) {
+TEST_F(SharedEndpointTest, OtherJobHostsAfterTheFirstEnded) {
   const auto first = StartJob("first", "go1", 0);
   ASSERT_TRUE(first->WaitForLine("hosting the rendezvous at " + endpoint_) && first->WaitForLines("ready", 2))
       << first->Text();
@@ -40,14 +40,13 @@ TEST_F(SharedEndpointTest, TheOtherJobHostsWhenTheFirstOneHasEnded) {
   EXPECT_EQ(well->Wait(), 0) << well->Text();
   EXPECT_EQ(badly->Wait(), 3) << badly->Text();
   EXPECT_THAT(badly->Text(), HasSubstr("badly.sh FAILED"));
-  // By then the service at the endpoint is one of theirs, or each of them is at its own.
+  // By then the service at the endpoint belongs to one of the nodes, or each node uses its own.
   EXPECT_THAT(well->Text() + badly->Text(), AnyOf(HasSubstr("hosting the rendezvous at " + endpoint_),
                                                   HasSubstr("trying the services of other nodes")));
 }
 
-/// An mtrun that cannot have the endpoint tries for it twice a second: what was written down there is not its
-/// to read.
-TEST_F(SharedEndpointTest, WhoHostsReadsOnceWhatWasWrittenDown) {
+/// An mtrun that cannot bind the endpoint retries twice a second, without reading the membership saved there.
+TEST_F(SharedEndpointTest, OnlyTheHostReadsTheSavedMembership) {
   std::filesystem::create_directories(folder_.File("mtrun"));
   support::WriteText(folder_.File("mtrun") + "/0000000000000000.membership", "damaged");
   const auto first = StartJob("first", "go1", 0);
@@ -58,9 +57,9 @@ TEST_F(SharedEndpointTest, WhoHostsReadsOnceWhatWasWrittenDown) {
   EXPECT_EQ(second->Wait(), 0) << second->Text();
   Let("go1");
   EXPECT_EQ(first->Wait(), 0) << first->Text();
-  const std::vector<std::string> said = absl::StrSplit(first->Text(), "0.membership is passed over");
+  const std::vector<std::string> said = absl::StrSplit(first->Text(), "0.membership is ignored");
   EXPECT_EQ(said.size(), 2u) << first->Text();
-  EXPECT_THAT(second->Text(), Not(HasSubstr("is passed over")));
+  EXPECT_THAT(second->Text(), Not(HasSubstr("membership is ignored")));
 }
 
 class HostingTest : public NetworkTest {
@@ -69,9 +68,9 @@ class HostingTest : public NetworkTest {
     NetworkTest::SetUp();
     if (network_) list_ = {network_->Address(0) + ":29400", network_->Address(1) + ":29400"};
   }
-  /// A command for every worker instead of the toy.
+  /// Runs a command on every worker instead of the toy.
   void Run(const std::string& text) { toy_ = {Script("run.sh", text)}; }
-  /// Rank 0 fails as soon as the file "go" is there, rank 1 never ends.
+  /// Rank 0 fails as soon as the file "go" exists; rank 1 never ends.
   void RunUntilTheHostFails() {
     Run("echo ready; [ $RANK = 1 ] && exec sleep 1000\n"
         "while [ ! -e " +
@@ -81,15 +80,14 @@ class HostingTest : public NetworkTest {
   std::vector<std::string> list_;
 };
 
-/// Whoever hosts at the second one does not wait for an answer from the first. With a list a service waits 3
-/// s for others before it begins, whatever their order: the same list the other way round is what to compare
-/// with.
-TEST_F(HostingTest, AListWhoseFirstHostIsNotThereDelaysNoStart) {
+/// The host of the second endpoint does not wait for an answer from the first. With a list a service waits 3
+/// s for others before it starts, whatever their order: the same list in reverse order is the comparison.
+TEST_F(HostingTest, MissingFirstHostOfAListDelaysNoStart) {
   ASSERT_TRUE(network_->SetLink(0, false).ok());
   const auto time_to_start = [this](const std::vector<std::string>& list) {
     endpoints_ = list;
     const auto begin = Clock::now();
-    // By default the job does not begin while the other one may have it.
+    // By default the job does not start while the other service may have it.
     const auto mtrun = Start(1, "1:2", ",takeover=any");
     EXPECT_TRUE(mtrun->WaitForLine("in generation 1: rank", kSoon)) << mtrun->Text();
     const Seconds took = Clock::now() - begin;
@@ -101,7 +99,7 @@ TEST_F(HostingTest, AListWhoseFirstHostIsNotThereDelaysNoStart) {
   EXPECT_LT(other_first, own_first + Seconds(2)) << own_first.count();
 }
 
-TEST_F(HostingTest, TheSurvivorBeginsWhenTheFirstHostOfTheListDiesBeforeTheJob) {
+TEST_F(HostingTest, SurvivorStartsIfTheFirstHostOfTheListDiesEarly) {
   endpoints_ = list_;
   const auto first = Start(0, "2:3");
   ASSERT_TRUE(first->WaitForLine("hosting the rendezvous at " + list_[0], kSoon)) << first->Text();
@@ -111,7 +109,7 @@ TEST_F(HostingTest, TheSurvivorBeginsWhenTheFirstHostOfTheListDiesBeforeTheJob) 
   EXPECT_TRUE(Met(*second, 1, 2)) << second->Text() << third->Text();
 }
 
-TEST_F(HostingTest, ANodeWhoseWorkersAreDoneEndsWithoutAService) {
+TEST_F(HostingTest, NodeWithFinishedWorkersEndsWithoutAService) {
   Run("[ $RANK = 0 ] && exec sleep 1000; echo done; exit 0\n");
   const auto host = Start(0, "2", ",fence_timeout=2");
   const auto other = Start(1, "2", ",fence_timeout=2");
@@ -121,7 +119,7 @@ TEST_F(HostingTest, ANodeWhoseWorkersAreDoneEndsWithoutAService) {
   EXPECT_THAT(other->Text(), HasSubstr("this node's workers are done: it ends, without having heard"));
 }
 
-TEST_F(HostingTest, AHostWaitsForMembersThatWereCutOffWhileTheJobEnded) {
+TEST_F(HostingTest, HostWaitsForMembersDisconnectedWhileTheJobEnded) {
   RunUntilTheHostFails();
   const auto host = Start(0, "2");
   const auto other = Start(1, "2");
@@ -135,7 +133,7 @@ TEST_F(HostingTest, AHostWaitsForMembersThatWereCutOffWhileTheJobEnded) {
   EXPECT_EQ(host->Wait(), 9) << host->Text();
 }
 
-TEST_F(HostingTest, AHostDoesNotWaitForADeadMember) {
+TEST_F(HostingTest, HostDoesNotWaitForADeadMember) {
   RunUntilTheHostFails();
   const auto host = Start(0, "2");
   const auto other = Start(1, "2");

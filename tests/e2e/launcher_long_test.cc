@@ -4,7 +4,7 @@
 namespace mtrun::e2e {
 namespace {
 
-TEST_F(LauncherTest, TenThousandWorkersInARowLeaveNothingBehind) {
+TEST_F(LauncherTest, TenThousandSuccessiveWorkersLeaveNoProcess) {
   RestartAndLook(Mtrun(), Environment(), 1250, folder_);
 }
 

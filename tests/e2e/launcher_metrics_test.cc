@@ -1,4 +1,4 @@
-// Debian's Prometheus scrapes a job as docs/watch.md says.
+// Debian's Prometheus scrapes a job as documented in docs/watch.md.
 #include <unistd.h>
 
 #include "absl/strings/escaping.h"
@@ -24,7 +24,7 @@ class LongPrometheusTest : public LauncherTest {
     if (!HavePython()) GTEST_SKIP() << "no python3 here";
   }
 
-  /// The document's block of configuration, for this page and its password.
+  /// Returns the document's configuration block, for this page and its password.
   std::string Configuration() const {
     const std::string text = support::ReadText(support::TestFile("../docs/watch.md")), fence = "```yaml\n";
     const size_t begin = text.find(fence + "scrape_configs"), end = text.find("```", begin + fence.size());
@@ -38,7 +38,7 @@ class LongPrometheusTest : public LauncherTest {
                                 {"127.0.0.1:8080", absl::StrCat("127.0.0.1:", page_)}});
   }
 
-  /// With the text that is scraped.
+  /// Expects promtool to accept the scraped text.
   void ExpectPromtoolIsContent() const {
     const std::string password =
         absl::Base64Escape("me:" + page::PasswordOf(page::Role::kViewer, support::kToken));
@@ -52,7 +52,7 @@ class LongPrometheusTest : public LauncherTest {
     EXPECT_EQ(check.Wait(), 0) << check.Text();
   }
 
-  /// What Prometheus' HTTP interface answers; null while it does not.
+  /// Returns the answer of Prometheus' HTTP interface, or null without an answer.
   json Api(const std::string& what) const {
     const std::string answer =
         support::Ask(prometheus_, absl::StrCat("GET /api/v1/", what, " HTTP/1.0\r\nHost: localhost\r\n\r\n"));
@@ -60,14 +60,14 @@ class LongPrometheusTest : public LauncherTest {
     const json body = json::parse(parts.back(), nullptr, /*allow_exceptions=*/false);
     return body.is_object() && body.value("status", "") == "success" ? body["data"] : json();
   }
-  /// Waits until the query gives this value once; what it gives is in the message otherwise.
+  /// Waits until the query gives this value; otherwise the message contains its actual value.
   testing::AssertionResult Gives(const std::string& query, const std::string& value) const {
     json data;
     for (const TimePoint end = MonotonicNow() + FromSeconds(kSoon.count()); MonotonicNow() < end;) {
       data = Api("query?query=" + query);
       if (data.is_object() && data["result"].size() == 1 && data["result"][0]["value"][1] == value)
         return testing::AssertionSuccess();
-      usleep(100'000);  // another process's scrape is no event of ours
+      usleep(100'000);  // another process's scrape gives us no event
     }
     return testing::AssertionFailure() << query << ": " << data;
   }
@@ -96,7 +96,7 @@ TEST_F(LongPrometheusTest, ScrapesAJobAsDocumented) {
   EXPECT_EQ(targets[0]["lastError"], "");
   EXPECT_TRUE(Gives("mtrun_up", "1"));
   EXPECT_TRUE(Gives("mtrun_job_world_size{job=\"job\"}", "2"));
-  // Scraping is watching: the workers tell where their steps go.
+  // A scraper counts as a watcher: the workers report their step times.
   EXPECT_TRUE(Gives("count(mtrun_worker_data_wait_seconds{job=\"job\"}==0.004)", "2"));
   EXPECT_TRUE(Gives("changes(mtrun_job_step[20s])%3Ebool%201", "1")) << "values move";
   ExpectPromtoolIsContent();

@@ -44,7 +44,7 @@ TEST_F(NodesTest, TwoAgentsFormOneWorld) {
   EXPECT_TRUE(second->WaitForLine("hosted elsewhere", Seconds(0)));
 }
 
-TEST_F(NodesTest, AFailureIsPrintedByAllAndAllExitWithItsCode) {
+TEST_F(NodesTest, AllNodesPrintAFailureAndExitWithItsCode) {
   const std::string script =
       Script("run.sh", "echo ready; if [ $RANK = 3 ]; then echo the cause >&2; exit 9; fi; sleep 1000\n");
   const auto first = StartNode({"--node_rank", "0", script});
@@ -52,12 +52,12 @@ TEST_F(NodesTest, AFailureIsPrintedByAllAndAllExitWithItsCode) {
   EXPECT_EQ(first->Wait(), 9) << first->Text();
   EXPECT_EQ(second->Wait(), 9) << second->Text();
   for (Program* program : {first.get(), second.get()}) {
-    EXPECT_THAT(program->Text(), AllOf(HasSubstr("run.sh FAILED"), HasSubstr("3 (local rank 1)"),
-                                       HasSubstr("exit code 9"), HasSubstr("| the cause")));
+    EXPECT_THAT(program->Text(), AllOf(HasSubstr("run.sh FAILED"), HasSubstr("3 (local_rank: 1)"),
+                                       HasSubstr("exitcode  : 9 "), HasSubstr("| the cause")));
   }
 }
 
-TEST_F(NodesTest, AKilledAgentEndsAJobThatNeedsIt) {
+TEST_F(NodesTest, KilledAgentEndsAJobThatNeedsIt) {
   const std::string script = Script("run.sh", "echo ready; sleep 1000\n");
   const auto first = StartNode({"--node_rank", "0", script});
   ASSERT_TRUE(first->WaitForLine("hosting")) << first->Text();
@@ -65,7 +65,7 @@ TEST_F(NodesTest, AKilledAgentEndsAJobThatNeedsIt) {
   ASSERT_TRUE(first->WaitForLines("ready", 2) && second->WaitForLines("ready", 2))
       << first->Text() << second->Text();
   second->Signal(SIGKILL);
-  // The other one hears it at once, says so, and waits for a replacement.
+  // The other node is notified at once, reports it, and waits for a replacement.
   EXPECT_TRUE(first->WaitForLine("generation 1 ended", kSoon)) << first->Text();
   const auto third = StartNode({"--node_rank", "1", Script("run2.sh", "true\n")});
   EXPECT_TRUE(first->WaitForLine("generation 2 formed: 2 nodes", kSoon)) << first->Text();
@@ -75,7 +75,7 @@ TEST_F(NodesTest, AKilledAgentEndsAJobThatNeedsIt) {
   third->Wait();
 }
 
-TEST_F(NodesTest, OtherSettingsAreRefused) {
+TEST_F(NodesTest, NodeWithDifferentSettingsIsRefused) {
   const auto first = StartNode({"--max_restarts", "1", Script("run.sh", "true\n")});
   ASSERT_TRUE(first->WaitForLine("hosting")) << first->Text();
   const auto second = StartNode({"--max_restarts", "2", Script("run.sh", "true\n")});
@@ -85,10 +85,10 @@ TEST_F(NodesTest, OtherSettingsAreRefused) {
   EXPECT_EQ(first->Wait(), 143);
 }
 
-/// A program of the tests that speaks the worker channel.
+/// A test program that uses the worker channel.
 std::string ToyWorker() { return support::BinaryFolder() + "/../tests/toy_worker"; }
 
-TEST_F(NodesTest, WorkersShareKeysOverTheirAgents) {
+TEST_F(NodesTest, WorkersShareKeysThroughTheirAgents) {
   const auto first = StartNode({"--node_rank", "0", ToyWorker()});
   const auto second = StartNode({"--node_rank", "1", ToyWorker()});
   EXPECT_EQ(first->Wait(), 0) << first->Text();
@@ -101,7 +101,7 @@ TEST_F(NodesTest, WorkersShareKeysOverTheirAgents) {
   }
 }
 
-TEST_F(NodesTest, ANewGenerationHasNoOldKeys) {
+TEST_F(NodesTest, NewGenerationHasNoOldKeys) {
   const auto first = StartNode({"--node_rank", "0", "--max_restarts", "1", ToyWorker(), "fail_once"});
   const auto second = StartNode({"--node_rank", "1", "--max_restarts", "1", ToyWorker(), "fail_once"});
   EXPECT_EQ(first->Wait(), 0) << first->Text();
@@ -110,10 +110,10 @@ TEST_F(NodesTest, ANewGenerationHasNoOldKeys) {
   EXPECT_EQ(From(second->OutLines(), "all ranks of attempt 1: rank0=1 rank1=1 rank2=1 rank3=1").size(), 2u)
       << second->Text();
   EXPECT_THAT(second->Text(),
-              HasSubstr("killed by SIGKILL"));  // why the first generation went, on the other node too
+              HasSubstr("killed by SIGKILL"));  // reported on the other node too
 }
 
-TEST_F(NodesTest, AnIdCanBeUsedAgainAtOnce) {
+TEST_F(NodesTest, JobIdCanBeReusedAtOnce) {
   const std::string port = endpoint_.substr(endpoint_.rfind(':') + 1);
   Program service({support::BinaryFolder() + "/mtrdzv", "--host", "127.0.0.1", "--port", port},
                   Environment());
@@ -124,8 +124,8 @@ TEST_F(NodesTest, AnIdCanBeUsedAgainAtOnce) {
   }
 }
 
-/// Who gives a name to the job says that different programs are meant.
-TEST_F(NodesTest, AnotherProgramUnderTheDefaultIdIsRefusedByItsName) {
+/// A job that is given an id may have different programs.
+TEST_F(NodesTest, DifferentProgramUnderTheDefaultIdIsRefusedByName) {
   const std::string first_script = Script("first.sh", "echo ready\nsleep 1000\n");
   const std::string other_script = Script("other.sh", "true\n");
   const auto start = [&](const std::vector<std::string>& more) {
@@ -154,8 +154,8 @@ TEST_F(NodesTest, WorkersDoNotSeeTheToken) {
   EXPECT_THAT(mtrun->Text(), Not(HasSubstr(support::kToken)));
 }
 
-/// Who is alone needs none, and one that is made to ask with opens nothing.
-TEST_F(NodesTest, OnlyAJobThatOthersMayJoinMakesAToken) {
+/// A single node needs no token, and a token made for a request would not be accepted by any job.
+TEST_F(NodesTest, OnlyAJoinableJobMakesAToken) {
   const std::string home = folder_.File("home");
   std::filesystem::create_directories(home);
   const auto run = [&](const std::vector<std::string>& args) {
@@ -184,10 +184,10 @@ TEST_F(NodesTest, OnlyAJobThatOthersMayJoinMakesAToken) {
   EXPECT_TRUE(std::filesystem::exists(home + "/.mtrun/token")) << "it would be seen\n" << job_text;
 }
 
-/// Loopback is shared by all users of a machine; the token is its owner's.
-TEST_F(NodesTest, AnotherUserOfThisMachineIsNotLetIn) {
+/// Loopback is shared by all users of a machine; the token belongs to its owner.
+TEST_F(NodesTest, OtherUserOfThisMachineIsRefused) {
   if (getuid() != 0) GTEST_SKIP() << "needs root";
-  // Others may not reach the folder that it was built in.
+  // Other users cannot access the folder in which it was built.
   const std::string copy = folder_.File("mtrun_copy");
   std::filesystem::copy_file(Mtrun(), copy);
   const auto as = [&](const std::string& user, std::vector<std::string> args) {
@@ -220,8 +220,8 @@ TEST_F(NodesTest, AnotherUserOfThisMachineIsNotLetIn) {
   EXPECT_EQ(owner->Wait(), 128 + SIGTERM) << owner->Text();
 }
 
-TEST_F(NodesTest, TheEarliestFailureIsTheCauseOnEveryNode) {
-  // Rank 1 fails first, but its agent is frozen and tells of it after that of rank 0.
+TEST_F(NodesTest, EarliestFailureIsTheCauseOnEveryNode) {
+  // Rank 1 fails first, but its agent is frozen and reports it after the failure of rank 0.
   const std::string script = Script(
       "run.sh",
       absl::StrCat("await() { while [ ! -e ", folder_.path(), "/$1 ]; do sleep 0.02; done; }\n",
@@ -236,15 +236,16 @@ TEST_F(NodesTest, TheEarliestFailureIsTheCauseOnEveryNode) {
   const pid_t agent = std::stoi(line->substr(line->find("agent ") + 6));
   kill(agent, SIGSTOP);
   support::WriteText(folder_.File("stopped"), "");
-  EXPECT_TRUE(first->WaitForLine("exit code 4")) << first->Text();  // the report is out
+  EXPECT_TRUE(first->WaitForLine("exit code 4")) << first->Text();  // the report is printed
   kill(agent, SIGCONT);
   for (Program* node : {first.get(), second.get()}) {
     EXPECT_EQ(node->Wait(), 3) << node->Text();
-    EXPECT_THAT(node->Text(), AllOf(HasSubstr("rank        : 1 (local rank 0)"), HasSubstr("| the cause")));
+    EXPECT_THAT(node->Text(),
+                AllOf(HasSubstr("rank      : 1 (local_rank: 0)"), HasSubstr("traceback : the cause")));
   }
 }
 
-/// What `mtrun --status` says about `endpoint`, and its exit status.
+/// Returns the output and exit status of `mtrun --status` for `endpoint`.
 std::pair<std::string, int> Ask(const std::vector<std::string>& command,
                                 const support::Overlay& environment) {
   Program mtrun(command, environment);
@@ -252,7 +253,7 @@ std::pair<std::string, int> Ask(const std::vector<std::string>& command,
   return {mtrun.Text(), status};
 }
 
-TEST_F(NodesTest, StatusTellsWhoIsThere) {
+TEST_F(NodesTest, StatusListsTheNodes) {
   const auto ask = [&](const std::vector<std::string>& more = {}) {
     return Ask(Command(Words({"--status", endpoint_}, more)), Environment());
   };
@@ -264,7 +265,7 @@ TEST_F(NodesTest, StatusTellsWhoIsThere) {
   const auto first = StartNode({"--node_rank=0", "--max_restarts=3", script});
   ASSERT_TRUE(first->WaitForLine("hosting")) << first->Text();
   std::pair<std::string, int> alone;
-  do alone = ask();  // until the agent has met its own service and offered its workers
+  do alone = ask();  // the agent must first register with its own service
   while (alone.second == 0 && alone.first.find(", 1 node waits") == std::string::npos &&
          !first->Wait(Seconds(0)));
   EXPECT_THAT(alone.first, AllOf(HasSubstr("job job: forming for "),
@@ -287,7 +288,7 @@ TEST_F(NodesTest, StatusTellsWhoIsThere) {
   EXPECT_EQ(second->Wait(), 0) << second->Text();
 }
 
-TEST_F(NodesTest, StatusOnlyAsks) {
+TEST_F(NodesTest, StatusTakesNoProgram) {
   const auto [program, program_status] = Ask(Command({"--status", endpoint_, "true"}), Environment());
   EXPECT_EQ(program_status, 2);
   EXPECT_THAT(program, HasSubstr("--status only asks"));
@@ -296,7 +297,7 @@ TEST_F(NodesTest, StatusOnlyAsks) {
   EXPECT_THAT(json, HasSubstr("--json goes with --status"));
 }
 
-TEST_F(NodesTest, AnEvictionNeedsAServiceAndAMember) {
+TEST_F(NodesTest, EvictionNeedsAServiceAndAMember) {
   const auto evict = [&](const std::vector<std::string>& words) {
     return Ask(Command(Words({"--evict"}, words)), Environment());
   };
@@ -340,10 +341,10 @@ class NamespacesTest : public LauncherTest {
   std::unique_ptr<support::TwoNodes> nodes_;
 };
 
-TEST_F(NamespacesTest, WorkersMeetAtTheMasterOverTcp) {
+TEST_F(NamespacesTest, WorkersConnectToTheMasterOverTcp) {
   if (!HavePython()) GTEST_SKIP() << "there is no python3";
   const std::string script = support::TestFile("support/toys/meet.py");
-  // The one that does not host comes first: it says that it waits, and goes on once there is a service.
+  // The node that does not host comes first: it reports that it waits, and continues once there is a service.
   const auto second = StartNode(1, {"--store=rank0", script});
   ASSERT_TRUE(second->WaitForLine("hosted elsewhere")) << second->Text();
   const auto first = StartNode(0, {"--store=rank0", script});
@@ -354,7 +355,7 @@ TEST_F(NamespacesTest, WorkersMeetAtTheMasterOverTcp) {
   EXPECT_EQ(From(second->OutLines(), "SENT").size(), 2u) << second->Text();
 }
 
-TEST_F(NamespacesTest, AKilledWorkerIsPrintedOnTheOtherNodeToo) {
+TEST_F(NamespacesTest, KilledWorkerIsReportedOnTheOtherNodeToo) {
   const std::string script =
       Script("run.sh", "echo ready; if [ $RANK = 3 ]; then kill -9 $$; fi; sleep 1000\n");
   const auto first = StartNode(0, {"--node_rank", "0", script});
@@ -363,11 +364,11 @@ TEST_F(NamespacesTest, AKilledWorkerIsPrintedOnTheOtherNodeToo) {
   EXPECT_EQ(second->Wait(), 137) << second->Text();
   for (Program* program : {first.get(), second.get()}) {
     EXPECT_THAT(program->Text(), AllOf(HasSubstr("run.sh FAILED"), HasSubstr("SIGKILL"), HasSubstr("node1"),
-                                       HasSubstr("3 (local rank 1)")));
+                                       HasSubstr("3 (local_rank: 1)")));
   }
 }
 
-TEST_F(NamespacesTest, AnotherSecretIsNotLetIn) {
+TEST_F(NamespacesTest, NodeWithAnotherTokenIsRefused) {
   const std::vector<std::string> job = {"--rdzv_conf", "join_timeout=60", "true"};
   const auto first = StartNode(0, job);
   ASSERT_TRUE(first->WaitForLine("hosting")) << first->Text();
@@ -379,7 +380,7 @@ TEST_F(NamespacesTest, AnotherSecretIsNotLetIn) {
   EXPECT_EQ(first->Wait(), 143) << first->Text();
 }
 
-TEST_F(NamespacesTest, APodWithoutTokenIsToldWhatItsManifestLacks) {
+TEST_F(NamespacesTest, PodWithoutATokenGetsTheMissingManifestLines) {
   const support::Overlay overlay = {{kTokenVariable, std::nullopt},
                                     {"HOME", folder_.path()},
                                     {"KUBERNETES_SERVICE_HOST", "10.96.0.1"},

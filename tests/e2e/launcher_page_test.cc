@@ -33,7 +33,7 @@ class PageTest : public LauncherTest {
     return support::Ask(
         port_, absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: localhost\r\n", Basic(Role::kViewer), "\r\n"));
   }
-  /// Asks until the answer is as wanted.
+  /// Polls until the answer matches.
   testing::AssertionResult Shows(const std::string& path,
                                  const testing::Matcher<const std::string&>& wanted) const {
     std::string answer;
@@ -44,7 +44,7 @@ class PageTest : public LauncherTest {
     }
     return testing::AssertionFailure() << answer;
   }
-  /// Asks until `text` is in the answer.
+  /// Polls until `text` is in the answer.
   testing::AssertionResult Shows(const std::string& path, const char* text) const {
     return Shows(path, HasSubstr(text));
   }
@@ -52,7 +52,7 @@ class PageTest : public LauncherTest {
   const int port_ = support::FreePort();
 };
 
-TEST_F(PageTest, OneNodeAloneHasAPageToo) {
+TEST_F(PageTest, SingleNodeHasAPage) {
   if (!HavePython()) GTEST_SKIP() << "no python3 here";
   Program mtrun(Command(Words({"--standalone", "--nproc_per_node", "2", "--http",
                                absl::StrCat("127.0.0.1:", port_), "--log_dir", folder_.File("logs")},
@@ -80,13 +80,13 @@ TEST_F(PageTest, OneNodeAloneHasAPageToo) {
   EXPECT_EQ(mtrun.Wait(), 143) << mtrun.Text();
 }
 
-TEST_F(PageTest, WorkersByThePythonPackageTellWhereTheirStepsGo) {
+TEST_F(PageTest, PythonPackageWorkersReportTheirStepTimes) {
   if (!HavePython()) GTEST_SKIP() << "no python3 here";
   Program mtrun(Command({"--standalone", "--nproc_per_node", "3", "--http", absl::StrCat("127.0.0.1:", port_),
                          "--no_python", "python3", support::TestFile("support/toys/joined.py")}),
                 Environment());
   ASSERT_TRUE(mtrun.WaitForLine("the page is at http://127.0.0.1:", kSoon)) << mtrun.Text();
-  // Rank 1 has waited for nobody, so it is the slowest.
+  // Rank 1 has waited for no other rank, so it is the slowest.
   EXPECT_TRUE(
       Shows("/api/state", ContainsRegex(R"("stragglers":.."node":"[^"]*","own_step_s":[0-9.]*,"rank":1,)")))
       << mtrun.Text();
@@ -96,7 +96,7 @@ TEST_F(PageTest, WorkersByThePythonPackageTellWhereTheirStepsGo) {
   EXPECT_EQ(mtrun.Wait(), 143) << mtrun.Text();
 }
 
-TEST_F(PageTest, AnEndedJobIsStillShownByItsService) {
+TEST_F(PageTest, EndedJobIsStillShownByItsService) {
   Program service({support::BinaryFolder() + "/mtrdzv", "--endpoint", endpoint_, "--http",
                    absl::StrCat("127.0.0.1:", port_)},
                   Environment());
@@ -110,7 +110,7 @@ TEST_F(PageTest, AnEndedJobIsStillShownByItsService) {
   EXPECT_EQ(service.Wait(), 0) << service.Text();
 }
 
-TEST_F(PageTest, AJobThatAllNodesHaveLeftIsStillShownToo) {
+TEST_F(PageTest, JobThatAllNodesLeftIsStillShown) {
   Program service({support::BinaryFolder() + "/mtrdzv", "--endpoint", endpoint_, "--http",
                    absl::StrCat("127.0.0.1:", port_)},
                   Environment());
@@ -125,7 +125,7 @@ TEST_F(PageTest, AJobThatAllNodesHaveLeftIsStillShownToo) {
   EXPECT_EQ(service.Wait(), 0) << service.Text();
 }
 
-TEST_F(PageTest, PasswordsAreShownByACommand) {
+TEST_F(PageTest, CommandPrintsThePasswords) {
   Program mtrun(Command({"--http_passwords"}), Environment());
   EXPECT_EQ(mtrun.Wait(), 0);
   EXPECT_THAT(mtrun.Text(), AllOf(HasSubstr(PasswordOf(Role::kViewer, support::kToken)),
@@ -145,7 +145,7 @@ class LongPageTest : public NetworkTest {
   std::string Page() const { return network_->Address(0) + ":8443"; }
 };
 
-TEST_F(LongPageTest, ABrowserSeesAJobWhileItsNodesAreKilled) {
+TEST_F(LongPageTest, BrowserShowsAJobWhileItsNodesAreKilled) {
   const std::vector<std::string> worker = Words({"--max_restarts", "3"}, SteppingWorker());
   toy_ = Words({"--http", Page()}, worker);
   auto first = Start(0, "1:3", "", "20");
@@ -168,7 +168,7 @@ TEST_F(LongPageTest, ABrowserSeesAJobWhileItsNodesAreKilled) {
   support::KeepPictures(folder_.path());
 }
 
-TEST_F(LongPageTest, AnOperatorEvictsANodeThatIsCutOffAndStopsTheJob) {
+TEST_F(LongPageTest, OperatorEvictsADisconnectedNodeAndStopsTheJob) {
   toy_ = SteppingWorker();
   Program service(network_->On(0, {support::BinaryFolder() + "/mtrdzv", "--insecure", "--host",
                                    network_->Address(0), "--port", "29400", "--http", Page()}),

@@ -1,5 +1,5 @@
-// The presence port of a real mtrun: it answers while the guardian runs, and the kernel refuses there only
-// when no process of the node is left. A peer of the test's own learns of it from the assignment.
+// The presence port of a real mtrun: it answers while the guardian runs, and the kernel refuses connections
+// only when no process of the node is left. The test's own peer learns of it from the assignment.
 #include <signal.h>
 
 #include <chrono>
@@ -17,7 +17,7 @@ using testing::IsEmpty;
 class PresenceTest : public LauncherTest {
  protected:
   void SetUp() override {
-    // A worker that ignores SIGTERM, and a child of it that no signal to the worker's group reaches.
+    // A worker that ignores SIGTERM, and its child that no signal to the worker's group reaches.
     const std::string script =
         Script("run.sh", "trap '' TERM\nsetsid sleep 1000 &\necho ready\nsleep 1000\nsleep 1000\n");
     mtrun_ = Agent("2", {"--nproc_per_node", "1", script});
@@ -42,7 +42,7 @@ class PresenceTest : public LauncherTest {
     return support::HearAt(node_.presence_port, patience);
   }
 
-  /// At the first refusal nothing is left but the front, which is no process of the job.
+  /// At the first refusal only the front is left, which is not a process of the job.
   void ExpectRefusalAfterTheLast() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (Hear() != "refused") ASSERT_LT(std::chrono::steady_clock::now(), end);
@@ -58,7 +58,7 @@ class PresenceTest : public LauncherTest {
   pid_t guardian_ = -1, agent_ = -1;
 };
 
-TEST_F(PresenceTest, AnswersWithTheIdOfItsOffer) {
+TEST_F(PresenceTest, AnswersWithTheIdFromItsOffer) {
   ASSERT_NE(node_.presence_id, 0u);
   const std::string greeting = PresenceGreeting(node_.presence_id);
   EXPECT_EQ(Hear(kSoon), greeting);
@@ -68,23 +68,23 @@ TEST_F(PresenceTest, AnswersWithTheIdOfItsOffer) {
   ExpectRefusalAfterTheLast();
 }
 
-TEST_F(PresenceTest, RefusesAfterTheLastWhenTheAgentIsKilled) {
+TEST_F(PresenceTest, RefusesAfterTheLastProcessIfTheAgentIsKilled) {
   kill(agent_, SIGKILL);
   ExpectRefusalAfterTheLast();
 }
 
-TEST_F(PresenceTest, RefusesAfterTheLastWhenTheGuardianIsKilled) {
+TEST_F(PresenceTest, RefusesAfterTheLastProcessIfTheGuardianIsKilled) {
   kill(guardian_, SIGKILL);
   ExpectRefusalAfterTheLast();
 }
 
-TEST_F(PresenceTest, RefusesAfterTheLastWhenTheFrontIsKilled) {
+TEST_F(PresenceTest, RefusesAfterTheLastProcessIfTheFrontIsKilled) {
   mtrun_->Signal(SIGKILL);
   ExpectRefusalAfterTheLast();
 }
 
 TEST_F(PresenceTest, IsSilentWhileAWorkerOutlivesGuardianAndAgent) {
-  // Both at once, and nobody who kills what they leave.
+  // Both at once, with no process left to kill their children.
   for (const pid_t pid : {mtrun_->pid(), guardian_, agent_}) kill(pid, SIGSTOP);
   for (const pid_t pid : {guardian_, agent_}) kill(pid, SIGKILL);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(Hear(), "silent");
@@ -93,7 +93,7 @@ TEST_F(PresenceTest, IsSilentWhileAWorkerOutlivesGuardianAndAgent) {
   ExpectRefusalAfterTheLast();
 }
 
-TEST_F(LauncherTest, ANodeAloneHasNoPresencePort) {
+TEST_F(LauncherTest, SingleNodeHasNoPresencePort) {
   const std::string script = Script("run.sh", "readlink /proc/$$/fd/*\necho ready\n");
   Program mtrun(Command({"--standalone", script}), Environment());
   EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();

@@ -1,4 +1,4 @@
-// Many workers at once, many one after the other: nothing may remain.
+// Many workers at once, and many in succession: no process may remain.
 #include <signal.h>
 
 #include "tests/e2e/restart_often.h"
@@ -15,8 +15,8 @@ TEST_F(LauncherTest, SixtyFourWorkersStartAndStopCleanly) {
   EXPECT_TRUE(mark_.WaitForNone(kSoon));
 }
 
-/// The usual limit of open files; workers have it as they would without mtrun.
-TEST_F(LauncherTest, MoreWorkersThanAFewOpenFilesAllow) {
+/// The usual limit of open files; workers get the same limit as without mtrun.
+TEST_F(LauncherTest, ManyWorkersStartUnderALowFileLimit) {
   const std::string script = Script("run.sh", "echo up with $(ulimit -n)\n");
   const std::string few = "ulimit -Sn 1024 && exec \"$0\" \"$@\"";
   Program mtrun(Words({"/bin/sh", "-c", few}, Command({"--standalone", "--nproc_per_node=256", script})),
@@ -25,7 +25,7 @@ TEST_F(LauncherTest, MoreWorkersThanAFewOpenFilesAllow) {
   EXPECT_TRUE(mtrun.WaitForLines("up with 1024", 256)) << mtrun.Text();
 }
 
-TEST_F(LauncherTest, AHundredRestartsLeaveNothingBehind) {
+TEST_F(LauncherTest, OneHundredRestartsLeaveNoProcess) {
   RestartAndLook(Mtrun(), Environment(), 100, folder_);
 }
 

@@ -1,5 +1,5 @@
-// mtrun under a real Slurm: what it takes from its variables, signals, limits, lost nodes and requeues, and a
-// token by PMI2. tools/test --full; tools/setup --test-tools installs Slurm.
+// mtrun under a real Slurm: settings from its variables, signals, limits, lost nodes and requeues, and a
+// token shared by PMI2. tools/test --full; tools/setup --test-tools installs Slurm.
 #include <csignal>
 
 #include "tests/e2e/slurm.h"
@@ -13,11 +13,11 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::UnorderedElementsAre;
 
-/// Workers of two nodes each say once who they are.
+/// Each worker of two nodes prints its rank once.
 constexpr char kSaysWhoItIs[] = "echo rank $RANK of $WORLD_SIZE on $(hostname)\n";
 constexpr char kStays[] = "echo ready on $(hostname)\nsleep 1000\n";
 
-TEST_F(SlurmTest, SrunNeedsNoFlag) {
+TEST_F(SlurmTest, SrunNeedsNoFlags) {
   const auto srun = Start({"srun", "-N2", "mtrun", "--nproc_per_node", "2", Script("run.sh", kSaysWhoItIs)});
   EXPECT_EQ(srun->Wait(), 0) << srun->Text();
   std::vector<std::string> ranks;
@@ -31,7 +31,7 @@ TEST_F(SlurmTest, SrunNeedsNoFlag) {
     EXPECT_THAT(srun->Text(), HasSubstr(derived));
 }
 
-TEST_F(SlurmTest, AFlagWins) {
+TEST_F(SlurmTest, FlagOverridesTheStep) {
   const auto srun =
       Start({"srun", "-N2", "mtrun", "--rdzv_id", "mine", "--nnodes", "1:2", "--rdzv_conf",
              "last_call_timeout=60", Script("run.sh", "echo run $TORCHELASTIC_RUN_ID of $WORLD_SIZE\n")});
@@ -40,14 +40,14 @@ TEST_F(SlurmTest, AFlagWins) {
                                   Not(HasSubstr("--nnodes 2 (")), HasSubstr("--node_rank 1 (SLURM_PROCID)")));
 }
 
-/// This cluster has no GPUs to give away: the variables are as a step with some has them.
-TEST_F(SlurmTest, AStepsGpusAndProcessorsGiveTheWorkersOfANode) {
+/// This cluster has no GPUs to allocate: the test sets the variables of a step with GPUs.
+TEST_F(SlurmTest, GpusAndProcessorsOfAStepGiveTheWorkers) {
   const std::string run = Script("run.sh", kSaysWhoItIs);
   const auto gpus = Start({"srun", "-N2", "sh", "-c", "SLURM_GPUS_ON_NODE=2 exec mtrun \"$@\"", "sh", run});
   EXPECT_EQ(gpus->Wait(), 0) << gpus->Text();
   EXPECT_THAT(gpus->Text(),
               AllOf(HasSubstr("--nproc_per_node 2 (SLURM_GPUS_ON_NODE)"), HasSubstr("rank 3 of 4 on node2")));
-  // Slurm's own share of a node (CPUs=2), and a smaller one, of whatever this machine has.
+  // The node's CPU count in Slurm (CPUs=2), and a smaller one, if the machine has as many.
   const std::string counts = Script("cpus.sh", "echo $WORLD_SIZE workers, $SLURM_CPUS_ON_NODE processors\n");
   support::Overlay without_gpus = Submitter();
   without_gpus["CUDA_VISIBLE_DEVICES"] = "";
@@ -62,7 +62,7 @@ TEST_F(SlurmTest, AStepsGpusAndProcessorsGiveTheWorkersOfANode) {
 }
 
 /// Two steps of one allocation, at the same time.
-TEST_F(SlurmTest, StepsOfABatchScriptDoNotMeet) {
+TEST_F(SlurmTest, StepsOfABatchScriptAreSeparateJobs) {
   const std::string run = Script("run.sh", "echo step $TORCHELASTIC_RUN_ID rank $RANK of $WORLD_SIZE\n");
   const std::string step = absl::StrCat("srun --overlap mtrun ", run, " &\n");
   const std::string id = Submit({"-N2", "--wait"}, Script("job.sh", step + step + "wait\n"));
@@ -71,13 +71,39 @@ TEST_F(SlurmTest, StepsOfABatchScriptDoNotMeet) {
       EXPECT_THAT(Output(), HasSubstr(absl::StrCat("step slurm-", id, ".", number, " rank ", rank, " of 2")));
 }
 
-TEST_F(SlurmTest, SeveralTasksANodeAreRefused) {
+/// srun exports the worker's environment to the new step, in which no mtrun is above the new ones.
+TEST_F(SlurmTest, StepThatAWorkerStartsIsAJobOfItsOwn) {
+  const std::string run = Script("run.sh", kSaysWhoItIs),
+                    worker = Script("worker.sh", absl::StrCat("exec srun -N2 mtrun ", run, "\n"));
+  Submit({"-N2", "--wait"}, Script("job.sh", absl::StrCat("exec mtrun ", worker, "\n")));
+  for (const char* who : {"rank 0 of 2 on node1", "rank 1 of 2 on node2"})
+    EXPECT_THAT(Output(), HasSubstr(who));
+}
+
+/// Job control gives mtrun a process group of its own, as an interactive shell does; the shells of the other
+/// tasks read nothing and end. `script` is the terminal.
+TEST_F(SlurmTest, ShellOfAStepIsOneNodeAndItsScriptIsNot) {
+  const std::string run = Script("run.sh", kSaysWhoItIs);
+  const auto in_step = [&](const std::string& shell) {
+    return Start(
+        {"script", "-qec", absl::StrCat("srun -N2 --pty sh -c '", shell, "mtrun ", run, "'"), "/dev/null"});
+  };
+  const auto shell = in_step("[ $SLURM_PROCID = 0 ] || exit 0; set -m; ");
+  EXPECT_EQ(shell->Wait(), 0) << shell->Text();
+  EXPECT_THAT(shell->Text(),
+              AllOf(HasSubstr("--nnodes 1 (a shell of srun --pty"), HasSubstr("rank 0 of 1 on node1")));
+  const auto script = in_step("");
+  EXPECT_EQ(script->Wait(), 0) << script->Text();
+  EXPECT_THAT(script->Text(), HasSubstr("rank 0 of 2 on node1"));
+}
+
+TEST_F(SlurmTest, SeveralTasksPerNodeAreRefused) {
   const auto srun = Start({"srun", "-N1", "-n2", "mtrun", Script("run.sh", kSaysWhoItIs)});
   EXPECT_EQ(srun->Wait(), 2) << srun->Text();
   EXPECT_THAT(srun->Text(), HasSubstr("srun --ntasks-per-node=1 mtrun --nproc_per_node 2"));
 }
 
-TEST_F(SlurmTest, AFailureIsSrunsStatus) {
+TEST_F(SlurmTest, FailureIsSrunsExitStatus) {
   const auto srun = Start({"srun", "-N2", "mtrun",
                            Script("run.sh", "[ $RANK = 1 ] && echo the cause >&2 && exit 7\nsleep 1000\n")});
   EXPECT_EQ(srun->Wait(), 7) << srun->Text();
@@ -94,11 +120,11 @@ TEST_F(SlurmTest, ScancelLeavesNoProcess) {
   EXPECT_THAT(Output(), HasSubstr("received SIGTERM"));
 }
 
-/// Of workers that are no cooperative ones mtrun's status is the signal's.
-/// Slurm signals all of a step, but a node may hear that another one leaves before its own signal: its
-/// workers get SIGTERM then. It signals the workers' children, too, one process after the other: a worker
-/// goes on where its sleep has ended before its own turn.
-TEST_F(SlurmTest, BeforeItsTimeIsOverAJobIsStoppedAndQueuedAgainAndContinues) {
+/// For workers that are not cooperative mtrun's status is the signal's. Slurm signals all nodes of a step,
+/// but a node may learn that another one leaves before it gets its own signal: its workers then get SIGTERM.
+/// Slurm signals the workers' children, too, one process after the other: a worker continues if its sleep has
+/// ended before its own turn.
+TEST_F(SlurmTest, JobIsStoppedBeforeItsTimeLimitRequeuedAndContinued) {
   const std::string saved = folder_.File("saved"),
                     run = Script(
                         "run.sh",
@@ -118,12 +144,12 @@ TEST_F(SlurmTest, BeforeItsTimeIsOverAJobIsStoppedAndQueuedAgainAndContinues) {
                               HasSubstr(absl::StrCat("continues slurm-", id, ".0-requeued-1"))));
 }
 
-/// Slurm kills what runs there; also where that is the rendezvous.
+/// Slurm kills the processes there, including the rendezvous if it is on that node.
 class SlurmDownTest : public SlurmTest, public testing::WithParamInterface<int> {};
 
-TEST_P(SlurmDownTest, WithoutANodeThatIsSetDownTheOthersContinue) {
+TEST_P(SlurmDownTest, OtherNodesContinueWithoutADownNode) {
   const int lost = GetParam(), left = 3 - lost;
-  // Slurm may end the step before the last lines are through: the survivor leaves a file.
+  // Slurm may end the step before the last lines arrive, so the survivor leaves a file.
   const std::string finished = folder_.File("finished"),
                     run = Script("run.sh",
                                  absl::StrCat(kSaysWhoItIs, "[ $WORLD_SIZE = 1 ] || exec sleep 1000\n",
@@ -139,7 +165,7 @@ TEST_P(SlurmDownTest, WithoutANodeThatIsSetDownTheOthersContinue) {
 
 INSTANTIATE_TEST_SUITE_P(Node, SlurmDownTest, testing::Values(1, 2));
 
-TEST_F(SlurmTest, ARequeueBeginsAnotherJob) {
+TEST_F(SlurmTest, RequeueStartsANewJob) {
   const std::string run =
       Script("run.sh", "echo run $TORCHELASTIC_RUN_ID\n[ \"$SLURM_RESTART_COUNT\" = 1 ] || sleep 1000\n");
   const std::string id =
@@ -150,18 +176,18 @@ TEST_F(SlurmTest, ARequeueBeginsAnotherJob) {
   EXPECT_THAT(Output(), HasSubstr(absl::StrCat("run slurm-", id, ".0-requeued-1")));
 }
 
-TEST_F(SlurmTest, Pmi2BringsTheTokenWhereNoFileDoes) {
+TEST_F(SlurmTest, Pmi2SharesTheTokenIfThereIsNoFile) {
   const std::string run =
       Script("run.sh", "env | grep -E '^(PMI_|MTRUN_TOKEN)'\necho rank $RANK of $WORLD_SIZE\n");
   const auto srun = Start({"srun", "--mpi=pmi2", "-N2", "mtrun", run}, WithoutToken());
   EXPECT_EQ(srun->Wait(), 0) << srun->Text();
-  EXPECT_TRUE(srun->WaitForLines("by Slurm's key-value space", 2)) << srun->Text();
+  EXPECT_TRUE(srun->WaitForLines("over Slurm's key-value space", 2)) << srun->Text();
   EXPECT_THAT(srun->Text(),
               AllOf(HasSubstr("rank 1 of 2"), Not(HasSubstr("PMI_RANK")), Not(HasSubstr("mtrun1-"))));
   EXPECT_FALSE(std::filesystem::exists(folder_.File(".mtrun/token")));
 }
 
-TEST_F(SlurmTest, ASharedHomesTokenComesBeforePmi2) {
+TEST_F(SlurmTest, SharedHomesTokenPrecedesPmi2) {
   const auto first = Start({"srun", "-N2", "mtrun", Script("run.sh", kSaysWhoItIs)}, WithoutToken());
   EXPECT_EQ(first->Wait(), 0) << first->Text();
   EXPECT_TRUE(std::filesystem::exists(folder_.File(".mtrun/token")));

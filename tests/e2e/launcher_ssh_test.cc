@@ -1,4 +1,4 @@
-// mtrun --hosts: jobs on other machines by real ssh and sshd, each host in a network namespace.
+// mtrun --hosts: jobs on other machines over real ssh and sshd, each host in a network namespace.
 #include <signal.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::UnorderedElementsAre;
 
-/// The ssh processes that are children of `mtrun`.
+/// Returns the ssh processes that are children of `mtrun`.
 std::vector<pid_t> SshsOf(const Program& mtrun) {
   const std::string all =
       support::ReadText(absl::StrCat("/proc/", mtrun.pid(), "/task/", mtrun.pid(), "/children"));
@@ -48,7 +48,7 @@ TEST_F(SshTest, TwoHostsRunOneJob) {
       << mtrun->Text();
 }
 
-TEST_F(SshTest, AHostfileNamesHostsAndTheirWorkers) {
+TEST_F(SshTest, HostfileNamesHostsAndTheirWorkers) {
   const auto one = Sshd(1), two = Sshd(2);
   support::WriteText(folder_.File("hosts"), "# who takes part\none slots=2\n\ntwo  # one worker\n");
   const std::string script = Script("run.sh", "echo rank $RANK of $WORLD_SIZE on $(hostname)\n");
@@ -63,8 +63,8 @@ TEST_F(SshTest, AHostfileNamesHostsAndTheirWorkers) {
   EXPECT_THAT(wrong->Text(), AllOf(HasSubstr("--hostfile"), HasSubstr("2"), HasSubstr("slots=many")));
 }
 
-/// "two" lets only "one" in; the configuration says to go through it.
-TEST_F(SshTest, AHostBehindAJumpHostTakesPart) {
+/// "two" admits only "one"; the configuration routes through it.
+TEST_F(SshTest, HostBehindAJumpHostJoins) {
   const auto one = Sshd(1), two = Sshd(2, absl::StrCat("AllowUsers root@", network_->Address(1)));
   const std::string script = Script("run.sh", "echo rank $RANK of $WORLD_SIZE on $(hostname)\n");
   const auto direct = Start({"--hosts", "two,one", script});
@@ -78,8 +78,8 @@ TEST_F(SshTest, AHostBehindAJumpHostTakesPart) {
               UnorderedElementsAre("two: rank 0 of 2 on node2", "one: rank 1 of 2 on node1"));
 }
 
-/// Command lines and environments are seen by others, on either machine.
-TEST_F(SshTest, TheTokenIsOnNoCommandLine) {
+/// Other users can see command lines and environments on either machine.
+TEST_F(SshTest, TokenIsNotOnAnyCommandLine) {
   const auto one = Sshd(1), two = Sshd(2);
   const auto mtrun = Start({"--hosts", "one,two", Script("run.sh", "echo ready; sleep 1000\n")});
   ASSERT_TRUE(mtrun->WaitForLines("ready", 2)) << mtrun->Text();
@@ -97,7 +97,7 @@ TEST_F(SshTest, TheTokenIsOnNoCommandLine) {
   EXPECT_EQ(mtrun->Wait(), 128 + SIGTERM) << mtrun->Text();
 }
 
-TEST_F(SshTest, AnUnreachableHostIsNamedAndNothingStarts) {
+TEST_F(SshTest, UnreachableHostIsNamedAndNothingStarts) {
   const auto one = Sshd(1);
   const auto mtrun = Start({"--hosts", "one,two", Touch()});
   EXPECT_EQ(mtrun->Wait(), 1) << mtrun->Text();
@@ -106,7 +106,7 @@ TEST_F(SshTest, AnUnreachableHostIsNamedAndNothingStarts) {
   EXPECT_THAT(Ran(), testing::IsEmpty());
 }
 
-TEST_F(SshTest, AboveTheLeastAnUnreachableHostIsTriedAgain) {
+TEST_F(SshTest, UnreachableHostAboveTheMinimumIsRetried) {
   const auto one = Sshd(1);
   const auto mtrun =
       Start({"--hosts", "two,one", "--nnodes", "1:2",
@@ -114,7 +114,7 @@ TEST_F(SshTest, AboveTheLeastAnUnreachableHostIsTriedAgain) {
   ASSERT_TRUE(mtrun->WaitForLine("one: node1 of 1", kSoon)) << mtrun->Text();
   EXPECT_TRUE(mtrun->WaitForLine("two cannot be reached", Seconds(0))) << mtrun->Text();
   const auto two = Sshd(2);
-  EXPECT_TRUE(mtrun->WaitForLine("two is there now", kSoon)) << mtrun->Text();
+  EXPECT_TRUE(mtrun->WaitForLine("two is connected now", kSoon)) << mtrun->Text();
   EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
   EXPECT_THAT(From(mtrun->OutLines(), " of 2"), testing::SizeIs(2)) << mtrun->Text();
 }
@@ -123,13 +123,13 @@ TEST_F(SshTest, CtrlCEndsAllProcesses) {
   const auto one = Sshd(1), two = Sshd(2);
   const auto mtrun = Start({"--hosts", "one:2,two:2", Script("run.sh", "echo ready; sleep 1000\n")});
   ASSERT_TRUE(mtrun->WaitForLines("ready", 4)) << mtrun->Text();
-  // As a terminal does, to the whole group.
+  // Like a terminal, to the whole group.
   kill(-mtrun->pid(), SIGINT);
   EXPECT_EQ(mtrun->Wait(), 128 + SIGINT) << mtrun->Text();
   EXPECT_TRUE(mark_.WaitForNone(Seconds(5)));
 }
 
-TEST_F(SshTest, ALostConnectionEndsItsHostAndAJobThatNeedsIt) {
+TEST_F(SshTest, LostConnectionEndsItsHostAndAJobThatNeedsIt) {
   const auto one = Sshd(1), two = Sshd(2);
   const auto mtrun = Start({"--hosts", "one,two", Script("run.sh", "echo ready; sleep 1000\n")});
   ASSERT_TRUE(mtrun->WaitForLines("ready", 2)) << mtrun->Text();
@@ -141,8 +141,8 @@ TEST_F(SshTest, ALostConnectionEndsItsHostAndAJobThatNeedsIt) {
   EXPECT_TRUE(mark_.WaitForNone(kSoon));
 }
 
-/// Neither end is told: ssh asks (ServerAliveInterval), and the host's mtrun misses what it hears every 5 s.
-TEST_F(SshTest, LongACutNetworkEndsItsHostAndAJobThatNeedsIt) {
+/// Neither end is notified: ssh probes (ServerAliveInterval), and the host's mtrun misses its 5 s heartbeat.
+TEST_F(SshTest, LongCutNetworkEndsItsHostAndAJobThatNeedsIt) {
   const auto one = Sshd(1), two = Sshd(2);
   const auto mtrun = Start({"--hosts", "one,two", Script("run.sh", "echo ready; sleep 1000\n")});
   ASSERT_TRUE(mtrun->WaitForLines("ready", 2)) << mtrun->Text();
@@ -150,7 +150,7 @@ TEST_F(SshTest, LongACutNetworkEndsItsHostAndAJobThatNeedsIt) {
   EXPECT_EQ(mtrun->Wait(), 1) << mtrun->Text();
   EXPECT_THAT(mtrun->Text(), AllOf(HasSubstr("the connection to two is lost"), HasSubstr("not responding")));
   EXPECT_TRUE(mark_.WaitForNone(support::kPatience)) << "a host that nobody reaches stops by itself";
-  // Its sshd would go on sending for a quarter of an hour.
+  // Its sshd would keep sending for a quarter of an hour.
   if (const pid_t session = ChildOf(two->pid()); session > 0) kill(session, SIGKILL);
 }
 
@@ -162,7 +162,7 @@ TEST_F(SshTest, NothingOutlivesAKilledMtrun) {
   EXPECT_TRUE(mark_.WaitForNone(kSoon));
 }
 
-TEST_F(SshTest, AFailureHasItsBoxAndItsStatus) {
+TEST_F(SshTest, FailureHasItsBoxAndStatus) {
   const auto one = Sshd(1), two = Sshd(2);
   const auto mtrun =
       Start({"--hosts", "one,two",
@@ -171,7 +171,7 @@ TEST_F(SshTest, AFailureHasItsBoxAndItsStatus) {
   EXPECT_THAT(mtrun->Text(), AllOf(HasSubstr("run.sh FAILED"), HasSubstr("two: the cause")));
 }
 
-TEST_F(SshTest, WhoWouldAskIsNamed) {
+TEST_F(SshTest, HostThatAsksForAPasswordIsNamed) {
   const auto one = Sshd(1, "PubkeyAuthentication no\nPasswordAuthentication yes"), two = Sshd(2);
   const auto asks = Start({"--hosts", "one", "x"});
   EXPECT_EQ(asks->Wait(), 1) << asks->Text();
@@ -179,10 +179,10 @@ TEST_F(SshTest, WhoWouldAskIsNamed) {
   support::WriteText(folder_.File("known"), "");
   const auto unknown = Start({"--hosts", "two", "x"});
   EXPECT_EQ(unknown->Wait(), 1) << unknown->Text();
-  EXPECT_THAT(unknown->Text(), HasSubstr("two cannot be reached: its host key is not known here"));
+  EXPECT_THAT(unknown->Text(), HasSubstr("two cannot be reached: its host key is unknown or has changed"));
 }
 
-TEST_F(SshTest, WhatAHostDoesNotHaveIsNamed) {
+TEST_F(SshTest, MissingProgramOrFolderOnAHostIsNamed) {
   const auto one = Sshd(1);
   const auto mtrun = Start({"--hosts", "one", "--ssh_mtrun", "/nowhere/mtrun", "x"});
   EXPECT_EQ(mtrun->Wait(), 1) << mtrun->Text();
@@ -192,7 +192,7 @@ TEST_F(SshTest, WhatAHostDoesNotHaveIsNamed) {
   EXPECT_THAT(folder->Text(), HasSubstr("/nowhere"));
 }
 
-TEST_F(SshTest, StandardInputIsNotPassedOn) {
+TEST_F(SshTest, StandardInputIsNotForwarded) {
   const auto one = Sshd(1), two = Sshd(2);
   const std::string run = Script("run.sh", "while read -r line; do echo got $line; done; echo end\n");
   const std::vector<std::string> typed = {"sh", "-c", "echo typed | \"$@\"", "sh"};
@@ -203,10 +203,10 @@ TEST_F(SshTest, StandardInputIsNotPassedOn) {
   EXPECT_THAT(mtrun.OutLines(), UnorderedElementsAre("one: end", "two: end"));
 }
 
-/// As a process does that a job has left on its host; here without an sshd, so that it is on this one. The
+/// Simulates a process that a job has left on its host, here without an sshd, so it is on this host. The
 /// console takes less than is written, from the job's own output on, so that there is always something to
-/// read; the more where the pipe is a large one.
-TEST_F(LauncherTest, WhoWritesOnAfterTheEndOfAJobOverSshHoldsUpNobody) {
+/// read; even more if the pipe is large.
+TEST_F(LauncherTest, OutputAfterTheEndOfAnSshJobDelaysNothing) {
   const std::string slowly =
       "{ \"$@\"; echo it ended with $? >&2; } | "
       "while [ $(head -c 65536 | wc -c) -gt 0 ]; do sleep 0.01; done";
@@ -224,9 +224,9 @@ TEST_F(LauncherTest, WhoWritesOnAfterTheEndOfAJobOverSshHoldsUpNobody) {
   }
 }
 
-/// As an ssh does that passes the end on while its standard error is still full: no console is too slow for
-/// what comes behind the end.
-TEST_F(LauncherTest, WhatAnSshHoldsBehindTheEndOfItsJobComesToASlowConsole) {
+/// Simulates an ssh that forwards the end while its standard error is still full: output after the end must
+/// reach even a slow console.
+TEST_F(LauncherTest, OutputHeldBySshAfterTheEndReachesASlowConsole) {
   const std::string slow = folder_.File("slow.py");
   support::WriteText(slow,
                      "import os, time\n"
@@ -247,8 +247,24 @@ TEST_F(LauncherTest, WhatAnSshHoldsBehindTheEndOfItsJobComesToASlowConsole) {
   EXPECT_THAT(mtrun.Text(), AllOf(HasSubstr("LAST"), HasSubstr("it ended with 7")));
 }
 
-/// A lone host's output is what the program wrote.
-TEST_F(SshTest, ALoneHostsOutputPassesUnchanged) {
+/// A bar of one worker passes two mtruns by the rules of the second, those of several workers by both.
+TEST_F(SshTest, UnfinishedLinesAppearInAPipe) {
+  const auto one = Sshd(1), two = Sshd(2);
+  const std::string go = folder_.File("go");
+  const auto mtrun =
+      Start({"--hosts", "one,two:2",
+             Script("bar.sh", absl::StrCat("printf '\\r rank '$RANK\nwhile [ ! -e ", go,
+                                           " ]; do sleep 0.05; done\nprintf '\\r end '$RANK\n"))});
+  EXPECT_TRUE(mtrun->WaitForLine("one:  rank 0")) << mtrun->Text();
+  EXPECT_TRUE(mtrun->WaitForLine("two: [default0]: rank 1")) << mtrun->Text();
+  EXPECT_TRUE(mtrun->WaitForLine("two: [default1]: rank 2")) << mtrun->Text();
+  support::WriteText(go, "");
+  EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
+  EXPECT_THAT(From(mtrun->OutLines(), " end"), testing::SizeIs(3)) << mtrun->Text();
+}
+
+/// A single host's output equals the program's.
+TEST_F(SshTest, OutputOfASingleHostIsUnchanged) {
   const auto one = Sshd(1);
   const auto mtrun = Start({"--hosts", "one", Script("run.sh", "printf 'a\\nb'\n")});
   EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();

@@ -1,4 +1,4 @@
-// mtrun as a user starts it: environment, output, command lines that are wrong.
+// mtrun from a user's view: environment, output, wrong command lines.
 #include <signal.h>
 
 #include <filesystem>
@@ -21,7 +21,7 @@ using testing::Not;
 using testing::StartsWith;
 using testing::UnorderedElementsAre;
 
-/// What environment.py printed, by rank.
+/// Returns the output of environment.py, by rank.
 std::map<std::string, nlohmann::json> Environments(Program& program) {
   std::map<std::string, nlohmann::json> by_rank;
   for (const std::string& line : From(program.OutLines(), "ENV ")) {
@@ -36,7 +36,7 @@ TEST_F(LauncherTest, PythonScriptsGetTheEnvironmentOfTorchrun) {
   const std::string script = support::TestFile("support/toys/environment.py");
   support::Overlay overlay = Environment();
   overlay["SENTINEL"] = "from the parent";
-  overlay["WORLD_SIZE"] = "77";  // Kubernetes' own must not get through
+  overlay["WORLD_SIZE"] = "77";  // Kubernetes' own must not be passed on
   Program mtrun(Command({"--standalone", "--nproc_per_node", "4", "--max-restarts", "3", "python3", script,
                          "--x", "${local_rank}"}),
                 overlay);
@@ -76,7 +76,7 @@ TEST_F(LauncherTest, PythonScriptsGetTheEnvironmentOfTorchrun) {
   EXPECT_TRUE(mtrun.WaitForLine("generation 1 formed: 1 node, world size 4", Seconds(0)));
 }
 
-TEST_F(LauncherTest, PyFilesNeedNoPythonInFront) {
+TEST_F(LauncherTest, PyFilesNeedNoInterpreter) {
   if (!HavePython()) GTEST_SKIP() << "there is no python3";
   support::Overlay overlay = Environment();
   overlay["PET_NPROC_PER_NODE"] = "2";
@@ -88,7 +88,7 @@ TEST_F(LauncherTest, PyFilesNeedNoPythonInFront) {
   EXPECT_EQ(said["1"]["env"]["TORCHELASTIC_RUN_ID"], "a job");
 }
 
-TEST_F(LauncherTest, ShellScriptsDoToo) {
+TEST_F(LauncherTest, ShellScriptsGetTheEnvironmentOfTorchrun) {
   const std::string script = Script("run.sh", "echo rank $RANK of $WORLD_SIZE, local $LOCAL_RANK, \"$1\"\n");
   Program mtrun(Command({"--standalone", "--nproc-per-node=4", script, "two words"}), Environment());
   ASSERT_EQ(mtrun.Wait(), 0) << mtrun.Text();
@@ -129,7 +129,7 @@ TEST_F(LauncherTest, TrainersRunUnderTheirName) {
   EXPECT_THAT(mtrun.OutLines(), UnorderedElementsAre("[toy0]:rank 0" + rest, "[toy1]:rank 1" + rest));
 }
 
-TEST_F(LauncherTest, AMissingTrainerListsTheOthers) {
+TEST_F(LauncherTest, MissingTrainerListsTheOthers) {
   std::filesystem::create_directory(folder_.File("trainers"));
   Script("trainers/toyA", "true\n");
   support::Overlay overlay = Environment();
@@ -144,7 +144,7 @@ struct WrongCase {
   std::string said;
 };
 
-TEST_F(LauncherTest, WrongCommandLinesSaySoAndStartNothing) {
+TEST_F(LauncherTest, WrongCommandLinesFailAndStartNothing) {
   const std::vector<WrongCase> cases = {
       {{"--standalone", "no-such-program", "x"}, "\"no-such-program\" does not exist"},
       {{"--standalone", "no_such.py"}, "\"no_such.py\" does not exist"},
@@ -163,7 +163,7 @@ TEST_F(LauncherTest, WrongCommandLinesSaySoAndStartNothing) {
   }
 }
 
-TEST_F(LauncherTest, UnknownKeysOfTheFileAreNamedWithTheirLine) {
+TEST_F(LauncherTest, UnknownKeysInTheFileAreReportedWithTheirLine) {
   support::WriteText(folder_.File("run.yaml"), "mtrun:\n  standalone: true\n  nproc_per_nod: 2\n");
   Program mtrun(Command({"--config", folder_.File("run.yaml"), "true"}), Environment());
   EXPECT_EQ(mtrun.Wait(), 2);
@@ -181,7 +181,7 @@ TEST_F(LauncherTest, HelpAndVersion) {
                                        " \\(commit ([0-9a-f]{8}|unknown), gRPC 1\\.[0-9.]+\\)")));
 }
 
-TEST_F(LauncherTest, APortInUseIsSaid) {
+TEST_F(LauncherTest, PortInUseIsReported) {
   Program holder(
       Command({"--nnodes", "1:2", "--rdzv_endpoint", "127.0.0.1:" + std::to_string(support::FreePort()),
                "--rdzv_conf", "is_host=true,last_call_timeout=600", "true"}),
@@ -198,9 +198,9 @@ TEST_F(LauncherTest, APortInUseIsSaid) {
   EXPECT_EQ(holder.Wait(), 143);
 }
 
-/// Two jobs of one machine with the same one. The workers of trainers start before there is a generation, and
-/// must hear of it: nobody waits for the time that they have to end.
-TEST_F(LauncherTest, AMasterPortInUseEndsTrainersToo) {
+/// Two jobs of one machine with the same port. The workers of trainers start before there is a generation and
+/// must be notified: mtrun does not wait for their shutdown timeout.
+TEST_F(LauncherTest, MasterPortInUseEndsTrainersToo) {
   std::filesystem::create_directory(folder_.File("trainers"));
   Script("trainers/toy", "exec sleep 1000\n");
   support::Overlay overlay = Environment();
@@ -219,9 +219,8 @@ TEST_F(LauncherTest, AMasterPortInUseEndsTrainersToo) {
   EXPECT_EQ(holder.Wait(), 143);
 }
 
-/// Nobody guards mtrun yet while a trainer that comes with it looks at its settings, on a disk that does not
-/// answer for example.
-TEST_F(LauncherTest, ACheckOfSettingsDiesWithMtrun) {
+/// No guardian exists yet while a trainer checks its settings, for example on a disk that does not respond.
+TEST_F(LauncherTest, SettingsCheckDiesWithMtrun) {
   std::filesystem::create_directory(folder_.File("trainers"));
   Script("trainers/trainer", "echo $1; exec sleep 1000\n");
   std::filesystem::create_symlink("trainer", folder_.File("trainers/toy"));
@@ -236,7 +235,7 @@ TEST_F(LauncherTest, ACheckOfSettingsDiesWithMtrun) {
   }
 }
 
-TEST_F(LauncherTest, AnUnreachableEndpointIsSaidWhileItRetries) {
+TEST_F(LauncherTest, UnreachableEndpointIsReportedDuringRetries) {
   const std::string endpoint = "127.0.0.1:" + std::to_string(support::FreePort());
   Program mtrun(Command({"--nnodes", "2", "--rdzv_endpoint", endpoint, "--rdzv_conf",
                          "is_host=false,join_timeout=8", "true"}),
@@ -248,8 +247,8 @@ TEST_F(LauncherTest, AnUnreachableEndpointIsSaidWhileItRetries) {
               AllOf(HasSubstr("no rendezvous service answered at " + endpoint), HasSubstr("join_timeout")));
 }
 
-/// A wheel holds one program for both.
-TEST_F(LauncherTest, MtrunIsTheServiceByThatName) {
+/// A wheel contains one program for both.
+TEST_F(LauncherTest, LinkNamedMtrdzvRunsTheService) {
   const std::string link = folder_.File("mtrdzv");
   std::filesystem::create_symlink(support::BinaryFolder() + "/mtrun", link);
   Program version({link, "--version"}, Environment());

@@ -1,6 +1,5 @@
-// Another user at the ports of a job, who has no token: he opens idle connections, wants to join or to end
-// the job, keeps its probes out, and listens where its workers are to meet. Nothing of that is seen of the
-// job.
+// Another user without a token attacks the ports of a job: the user opens idle connections, tries to join or
+// end the job, blocks its probes, and listens where its workers will connect. None of this affects the job.
 #include <signal.h>
 #include <unistd.h>
 
@@ -27,7 +26,7 @@ class StrangersTest : public LauncherTest {
       GTEST_SKIP() << "no python3 here that another user may run";
     std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
   }
-  /// Machines of their own; without them there is one, which is this.
+  /// Makes separate machines; without a network, this machine is the only one.
   void MakeNetwork() {
     auto network = support::Network::Make(2);
     if (!network.ok()) GTEST_SKIP() << network.status().message();
@@ -49,7 +48,7 @@ class StrangersTest : public LauncherTest {
                                      environment);
   }
 
-  /// The other user's programs, who may not be able to read the sources: on node `node`.
+  /// Returns the command of the other user's program on `node`; that user may be unable to read the sources.
   std::vector<std::string> Toy(int node, const std::string& name,
                                const std::vector<std::string>& args) const {
     const std::string text = support::ReadText(support::TestFile("support/toys/" + name));
@@ -60,20 +59,20 @@ class StrangersTest : public LauncherTest {
   std::unique_ptr<support::Network> network_;
 };
 
-/// He is on the other machine where there are two.
+/// If there are two machines, the other user is on the other one.
 class StrangersAnywhereTest : public StrangersTest, public testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {
     StrangersTest::SetUp();
     if (!IsSkipped() && GetParam()) MakeNetwork();
   }
-  /// Connections that say nothing, of which `at_once` are let in.
+  /// Opens silent connections, of which `at_once` are accepted.
   std::unique_ptr<Program> Idle(int port, int at_once, int count) const {
     return std::make_unique<Program>(
         Toy(1, "strangers.py",
             {Host(), absl::StrCat(port), absl::StrCat(at_once), absl::StrCat("silent=", count)}));
   }
-  /// mtrun as he has it, with a token that he makes.
+  /// Runs the other user's mtrun, with a token that it creates.
   std::pair<std::string, int> HisMtrun(const std::vector<std::string>& args) const {
     const std::string copy = folder_.File("mtrun_copy"), home = folder_.File("home");
     std::filesystem::copy_file(Mtrun(), copy, std::filesystem::copy_options::skip_existing);
@@ -92,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(Of, StrangersAnywhereTest, testing::Bool(), [](const au
   return std::string(of.param ? "AnotherMachine" : "ThisMachine");
 });
 
-TEST_P(StrangersAnywhereTest, IdleConnectionsKeepNoWorkerFromStartingAgain) {
+TEST_P(StrangersAnywhereTest, IdleConnectionsDoNotPreventAWorkerRestart) {
   const auto job =
       Job({"--max_restarts", "1",
            Script("run.sh", "echo attempt $TORCHELASTIC_RESTART_COUNT, pid $$\nexec sleep 1000\n")});
@@ -100,14 +99,14 @@ TEST_P(StrangersAnywhereTest, IdleConnectionsKeepNoWorkerFromStartingAgain) {
   ASSERT_TRUE(line) << job->Text();
   const auto idle = Idle(port_, kFiles / 4, 900);
   ASSERT_TRUE(idle->WaitForLine("crowded:")) << idle->Text() << job->Text();
-  EXPECT_TRUE(job->WaitForLine("too many are open from there")) << job->Text();
+  EXPECT_TRUE(job->WaitForLine("too many connections from there")) << job->Text();
   kill(std::stoi(line->substr(line->find("pid ") + 4)), SIGKILL);
   EXPECT_TRUE(job->WaitForLine("attempt 1, pid ", kSoon)) << job->Text();
   job->Signal(SIGTERM);
   EXPECT_EQ(job->Wait(), 128 + SIGTERM) << job->Text();
 }
 
-TEST_P(StrangersAnywhereTest, WhoHasAnotherTokenNeitherJoinsNorStopsIt) {
+TEST_P(StrangersAnywhereTest, ClientWithAnotherTokenNeitherJoinsNorStopsTheJob) {
   const std::string go = folder_.File("go");
   const std::vector<std::string> room = {"--nnodes", "1:2", "--rdzv_conf", "last_call_timeout=0.1"};
   const auto job = Job(Words(
@@ -134,7 +133,7 @@ TEST_P(StrangersAnywhereTest, WhoHasAnotherTokenNeitherJoinsNorStopsIt) {
   EXPECT_THAT(job->Text(), Not(HasSubstr("generation 2")));
 }
 
-TEST_P(StrangersAnywhereTest, IdleConnectionsKeepNoProbeFromTheHealthPort) {
+TEST_P(StrangersAnywhereTest, IdleConnectionsDoNotBlockHealthProbes) {
   const auto job =
       Job({Script("run.sh", "echo ready\nexec sleep 1000\n")}, {{"TORCHELASTIC_HEALTH_CHECK_PORT", "0"}});
   const auto line = job->WaitForLine("the health endpoint answers on port ");
@@ -158,9 +157,9 @@ TEST_P(StrangersAnywhereTest, IdleConnectionsKeepNoProbeFromTheHealthPort) {
   EXPECT_EQ(job->Wait(), 128 + SIGTERM) << job->Text();
 }
 
-/// Where its port is bound and nobody listened yet, another user of the machine could. Range and port are the
-/// machine's, so it is one of its own.
-TEST_F(StrangersTest, WhoListensOnAllFreePortsDoesNotGetTheOneOfTheWorkers) {
+/// While the port was bound and not yet listened on, another user of the machine could take it. Port range
+/// and port are settings of the machine, so the test uses a separate one.
+TEST_F(StrangersTest, ListenerOnAllFreePortsDoesNotGetTheWorkersPort) {
   MakeNetwork();
   if (IsSkipped()) return;
   const std::vector<std::string> args = {"--nnodes", "2", "--port_range", "31000-31019",

@@ -1,4 +1,4 @@
-// Training whose nodes lose their services: nothing is committed twice, nothing is lost.
+// Training whose nodes lose their services: no step is committed twice, and no step is lost.
 #include <signal.h>
 
 #include "tests/e2e/training.h"
@@ -10,7 +10,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-/// Nodes in namespaces, which share one run folder.
+/// Nodes in namespaces that share a run folder.
 class LeasedTrainingTest : public TrainingRuns {
  protected:
   void SetUp() override {
@@ -33,7 +33,7 @@ class LeasedTrainingTest : public TrainingRuns {
               Command(Words(Words({"--insecure"}, job),
                             Trainer("run", epochs, {"--checkpoint_steps", "10", "--log_every", "10"}))));
   }
-  /// One at a time, at the service of its own on node 0.
+  /// One node at a time, at the stand-alone service on node 0.
   std::unique_ptr<Program> TrainOn(int node, int epochs) const {
     return TrainOn(node, epochs,
                    {"--nnodes", "1:1", "--nproc_per_node", "2", "--rdzv_endpoint",
@@ -43,7 +43,7 @@ class LeasedTrainingTest : public TrainingRuns {
   std::unique_ptr<support::Network> network_;
 };
 
-TEST_F(LeasedTrainingTest, AMemberThatIsCutOffAndTheSpareThatTakesOverNeverCommitTheSameSteps) {
+TEST_F(LeasedTrainingTest, DisconnectedMemberAndItsReplacementNeverCommitTheSameSteps) {
   constexpr int kEpochs = 60;
   const auto service = StartService();
   ASSERT_TRUE(service->WaitForLine("serving")) << service->Text();
@@ -63,7 +63,7 @@ TEST_F(LeasedTrainingTest, AMemberThatIsCutOffAndTheSpareThatTakesOverNeverCommi
   ExpectExactlyOnce({"run"}, {"--no_late"});
 }
 
-TEST_F(LeasedTrainingTest, AServiceThatIsAwayForLongerThanALeasePausesTheRunAndNothingElse) {
+TEST_F(LeasedTrainingTest, ServiceOutageBeyondALeaseOnlyPausesTheRun) {
   constexpr int kEpochs = 40;
   auto service = StartService();
   ASSERT_TRUE(service->WaitForLine("serving")) << service->Text();
@@ -80,8 +80,8 @@ TEST_F(LeasedTrainingTest, AServiceThatIsAwayForLongerThanALeasePausesTheRunAndN
   ExpectUndisturbed("run", kEpochs);
 }
 
-/// The service is on node 0. The node that leaves holds its last step, and its grace is 30 s.
-TEST_F(LeasedTrainingTest, ANodeThatIsToldToGoWhileItIsCutOffStopsNoOtherNode) {
+/// The service is on node 0. The leaving node holds its last step, and its grace is 30 s.
+TEST_F(LeasedTrainingTest, NodeDrainedWhileDisconnectedStopsNoOtherNode) {
   constexpr int kEpochs = 60;
   const auto service = StartService();
   ASSERT_TRUE(service->WaitForLine("serving")) << service->Text();
@@ -105,9 +105,9 @@ TEST_F(LeasedTrainingTest, ANodeThatIsToldToGoWhileItIsCutOffStopsNoOtherNode) {
   ExpectExactlyOnce({"run"}, {"--no_late"});
 }
 
-/// Nodes 0 and 1 host the services of a list. What starts there afresh cannot know whether the third node has
-/// gone on with others, and begins nothing without it.
-TEST_F(LeasedTrainingTest, LongBothHostsOfAListStartAgainWhileTheThirdNodeIsCutOff) {
+/// Nodes 0 and 1 host the services of a list. A restarted service cannot know whether the third node has
+/// continued with others, and starts nothing without it.
+TEST_F(LeasedTrainingTest, LongBothHostsOfAListRestartWhileTheThirdNodeIsDisconnected) {
   constexpr int kEpochs = 16;
   const std::string list = network_->Address(0) + ":29400," + network_->Address(1) + ":29400";
   const auto start = [&](int node) {

@@ -1,4 +1,4 @@
-// Nodes that are told to go, whatever their workers wait for.
+// Nodes that are drained, whatever their workers wait for.
 #include <signal.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class LeavingTest : public TrainingRuns {
  protected:
   const int port_ = support::FreePort();
 
-  /// The trainer as a command of its own.
+  /// Returns the trainer's command without mtrun.
   std::vector<std::string> ByHand(const std::string& run, int epochs = 1,
                                   const std::vector<std::string>& more = {}) const {
     std::vector<std::string> words = Trainer(run, epochs, more);
@@ -33,8 +33,8 @@ class LeavingTest : public TrainingRuns {
     return words;
   }
 
-  /// From then on one waits for the others in the group that it joins. `sockets`: of it, mtrun's one for the
-  /// node's presence included.
+  /// Waits until a worker waits for the others in the group that it joins. `sockets`: listening ones,
+  /// including mtrun's presence port.
   bool WaitUntilAWorkerListens(int sockets) const {
     const auto deadline = std::chrono::steady_clock::now() + support::kPatience;
     while (std::ranges::none_of(Workers(),
@@ -46,11 +46,11 @@ class LeavingTest : public TrainingRuns {
   }
 };
 
-/// Two nodes with one run folder, whose disk is full. The one that is told to go leaves at once, whether it
-/// writes the run's files or waits for the one that does, and the other continues when there is room.
+/// Two nodes with one run folder, whose disk is full. The drained node leaves at once, whether it writes the
+/// run's files or waits for the writer, and the other continues when there is space.
 class LeavingAFullDiskTest : public LeavingTest, public testing::WithParamInterface<bool> {};
 
-TEST_P(LeavingAFullDiskTest, CostsTheOthersNothing) {
+TEST_P(LeavingAFullDiskTest, DoesNotDisturbTheOtherNodes) {
   constexpr int kEpochs = 40;
   const auto disk = support::SmallDisk::Make(folder_.File("disk"), 4 << 20);
   if (!disk.ok()) GTEST_SKIP() << disk.status().message();
@@ -67,7 +67,7 @@ TEST_P(LeavingAFullDiskTest, CostsTheOthersNothing) {
   const auto writer = start(0), other = start(1);
   ASSERT_TRUE(writer->WaitForLine("epoch 2/")) << writer->Text() << other->Text();
   (*disk)->Fill();
-  ASSERT_TRUE(writer->WaitForLine("the run waits for room")) << writer->Text();
+  ASSERT_TRUE(writer->WaitForLine("the run is paused until there is free disk space")) << writer->Text();
   Program& leaves = GetParam() ? *writer : *other;
   Program& stays = GetParam() ? *other : *writer;
   leaves.Signal(SIGTERM);
@@ -80,7 +80,7 @@ TEST_P(LeavingAFullDiskTest, CostsTheOthersNothing) {
 INSTANTIATE_TEST_SUITE_P(Node, LeavingAFullDiskTest, testing::Bool(),
                          [](const auto& writes) { return writes.param ? "ThatWrites" : "ThatDoesNotWrite"; });
 
-TEST_F(LeavingTest, WhoWaitsForALostServiceDoesNotStandStill) {
+TEST_F(LeavingTest, WorkerWaitingForALostServiceIsNotHung) {
   const std::vector<std::string> meeting = {"--nnodes", "1:2", "--rdzv_endpoint", endpoint_};
   const auto host = Train(Words(meeting, {"--node_rank", "0"}), "run", 100000);
   ASSERT_TRUE(host->WaitForLine("epoch 1/100000")) << host->Text();
@@ -91,7 +91,7 @@ TEST_F(LeavingTest, WhoWaitsForALostServiceDoesNotStandStill) {
   ASSERT_TRUE(host->WaitForLine("continuing with 2 workers")) << host->Text();
   host->Signal(SIGKILL);
   ASSERT_TRUE(other->WaitForLine("lost the rendezvous service")) << other->Text();
-  // One line in five seconds without a service.
+  // One line every five seconds without a service.
   ASSERT_TRUE(other->WaitForLines("still cannot reach the rendezvous service", 3)) << other->Text();
   EXPECT_THAT(other->Text(), Not(HasSubstr(": no progress for ")));
   other->Signal(SIGTERM);
@@ -99,8 +99,8 @@ TEST_F(LeavingTest, WhoWaitsForALostServiceDoesNotStandStill) {
   EXPECT_THAT(other->Text(), HasSubstr("the same command continues from"));
 }
 
-/// The other node's worker never connects, and nobody tells that the generation is over.
-TEST_F(LeavingTest, WhoStillConnectsWhileTheServiceIsLostCanLeave) {
+/// The other node's worker never connects, and no service reports that the generation is over.
+TEST_F(LeavingTest, ConnectingWorkerCanLeaveWhileTheServiceIsLost) {
   const std::string script = Script("train.sh", absl::StrCat("[ $STAY ] && echo here && sleep 1000\nexec ",
                                                              absl::StrJoin(ByHand("run"), " "), "\n"));
   const std::vector<std::string> meeting = {"--nnodes", "2", "--rdzv_endpoint", endpoint_};
@@ -119,7 +119,7 @@ TEST_F(LeavingTest, WhoStillConnectsWhileTheServiceIsLostCanLeave) {
               AllOf(HasSubstr("this worker had not begun to train"), Not(HasSubstr("have not left within"))));
 }
 
-TEST_F(LeavingTest, WhoWaitsForWorkersThatNobodyStartsCanLeave) {
+TEST_F(LeavingTest, WorkerWaitingForMissingWorkersCanLeave) {
   support::Overlay environment = Environment();
   for (const auto& [name, value] :
        support::Overlay{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}})
@@ -132,9 +132,8 @@ TEST_F(LeavingTest, WhoWaitsForWorkersThatNobodyStartsCanLeave) {
   EXPECT_THAT(alone.Text(), HasSubstr("received SIGTERM: this worker had not begun to train"));
 }
 
-/// Signals reach them one after the other: in some step only one of them votes to leave, or only one of them
-/// is told at all.
-TEST_F(LeavingTest, WorkersOfAnotherLauncherStopTogetherAndSaveWhicheverIsToldFirst) {
+/// Signals arrive one after the other: in some step only one worker votes to leave, or only one is signalled.
+TEST_F(LeavingTest, OtherLaunchersWorkersStopTogetherWhicheverIsSignalledFirst) {
   const std::string first = "rank=0 step=12 at=allreduce do=leave",
                     second = "rank=1 step=12 at=allreduce do=leave",
                     first_later = "rank=0 step=13 at=allreduce do=leave";
@@ -158,7 +157,7 @@ TEST_F(LeavingTest, WorkersOfAnotherLauncherStopTogetherAndSaveWhicheverIsToldFi
           std::make_unique<Program>(ByHand(run, 100000, {"--checkpoint_epochs", "0"}), environment));
     }
     for (size_t rank = 0; rank < workers.size(); ++rank) {
-      const char* const why = c.told[rank] ? "received SIGTERM" : "another worker was told to go";
+      const char* const why = c.told[rank] ? "received SIGTERM" : "another worker was asked to leave";
       EXPECT_EQ(workers[rank]->Wait(), 143) << workers[rank]->Text();
       EXPECT_THAT(workers[rank]->Text(),
                   HasSubstr(absl::StrCat(why, ": stopped at step 14 of 900000; the same command continues")));
@@ -168,7 +167,7 @@ TEST_F(LeavingTest, WorkersOfAnotherLauncherStopTogetherAndSaveWhicheverIsToldFi
   }
 }
 
-TEST_F(LeavingTest, APreemptFileLetsTheNodeGo) {
+TEST_F(LeavingTest, PreemptFileDrainsTheNode) {
   const std::string file = folder_.File("preempt");
   const auto training =
       Train({"--standalone", "--nproc_per_node", "2", "--preempt_file", file}, "run", 100000);
@@ -179,14 +178,14 @@ TEST_F(LeavingTest, APreemptFileLetsTheNodeGo) {
               AllOf(HasSubstr("has appeared"), HasSubstr("the same command continues from")));
   const auto again = Train({"--standalone", "--preempt_file", file}, "run", 100000);
   EXPECT_EQ(again->Wait(), 1);
-  EXPECT_THAT(again->Text(), HasSubstr("is there already: this node is to go. Remove it"));
+  EXPECT_THAT(again->Text(), HasSubstr("exists already, so this node would leave at once; remove it"));
 }
 
-/// An epoch has two steps, and its evaluation takes longer than workers have to leave.
+/// An epoch has two steps, and its evaluation takes longer than the workers' shutdown timeout.
 class LeavingAnEvaluationTest : public LeavingTest {
  protected:
   static inline const std::vector<std::string> kGrace = {"--shutdown_timeout", "12"};
-  static inline const support::Overlay kSlow = {{"MTRUN_PACE", "1"}};  // seconds a step, and a batch of 250
+  static inline const support::Overlay kSlow = {{"MTRUN_PACE", "1"}};  // s per step, and per batch of 250
 
   void SetUp() override {
     data_ = trainers::testing::WritePackedSet(folder_.path(), "data", {.train = 24, .test = 40 * 250},
@@ -200,7 +199,7 @@ class LeavingAnEvaluationTest : public LeavingTest {
   /// From then on the first epoch is evaluated; a vote to leave would come with the next step.
   static bool WaitUntilItEvaluates(Program& node) { return node.WaitForLine("step 2/4").has_value(); }
 
-  /// By the steps behind which they are.
+  /// Returns test losses by the number of steps before them.
   std::map<int64_t, double> TestLosses(const std::string& run) const {
     std::map<int64_t, double> losses;
     for (const absl::string_view line :
@@ -212,7 +211,7 @@ class LeavingAnEvaluationTest : public LeavingTest {
   }
 };
 
-TEST_F(LeavingAnEvaluationTest, ItIsGivenUpAndTheResumedRunEvaluatesFirst) {
+TEST_F(LeavingAnEvaluationTest, EvaluationIsAbandonedAndTheResumedRunEvaluatesFirst) {
   const std::vector<std::string> two = {"--standalone", "--nproc_per_node", "2"};
   const auto stopped = TwoEpochs(Words(two, kGrace), "run", kSlow);
   ASSERT_TRUE(WaitUntilItEvaluates(*stopped)) << stopped->Text();
@@ -233,7 +232,7 @@ TEST_F(LeavingAnEvaluationTest, ItIsGivenUpAndTheResumedRunEvaluatesFirst) {
   ExpectExactlyOnce({"run"});
 }
 
-TEST_F(LeavingAnEvaluationTest, WhoStaysRegroupsAndEvaluatesAgain) {
+TEST_F(LeavingAnEvaluationTest, RemainingNodeRegroupsAndEvaluatesAgain) {
   const std::vector<std::string> meeting = {"--nnodes", "1:2",         "--rdzv_endpoint",
                                             endpoint_,  "--rdzv_conf", "last_call_timeout=60"};
   const auto stays = TwoEpochs(Words(meeting, {"--node_rank", "0"}), "run");

@@ -1,8 +1,8 @@
-// What the rows of the liveness table share: jobs whose workers take real steps (tools/chaos.d/toy.py), the
+// Shared by the rows of the liveness table: jobs whose workers take real steps (tools/chaos.d/toy.py), the
 // faults, and the time from a fault to the next step.
 //
-// Each worker keeps a record of its own. When a test ends tools/chaos reads them all: a rank is one worker's,
-// no two generations take steps at the same time, every start belongs to one generation.
+// Each worker writes its own record. When a test ends tools/chaos checks all records: a rank belongs to one
+// worker, no two generations take steps at the same time, and every start belongs to one generation.
 #pragma once
 
 #include <signal.h>
@@ -32,14 +32,14 @@ class LivenessTest : public NetworkTest, public TimedRows {
   // Bounds in seconds. S is fence_timeout; rows that do not wait for it leave it at 30 s.
   static constexpr double kProven = 0.5;  // a member is proven dead, or has survivors
   static constexpr double kSilent = 2;    // a silent member has survivors
-  static constexpr double kMajority = 3;  // a silent host; most of the members have another service
-  static constexpr int kFence = 2;        // S, where a row waits for it
+  static constexpr double kMajority = 3;  // a silent host; most members have another service
+  static constexpr int kFence = 2;        // S, if a row waits for it
   static constexpr double kFenced = kFence + 3;
 
   /// A line of a worker's record. Times are seconds of the monotonic clock.
   struct Record {
     double at = 0;
-    std::string kind;  // "enter": is in a generation; "commit": its generation has taken a step
+    std::string kind;  // "enter": joined a generation; "commit": its generation took a step
     std::string host;
     pid_t pid = -1;
     int generation = 0, world = 0;
@@ -56,8 +56,7 @@ class LivenessTest : public NetworkTest, public TimedRows {
     NetworkTest::TearDown();
   }
 
-  /// `once` brings a job up, does it harm and reports how soon it has gone on; each try in a cluster of its
-  /// own.
+  /// Runs a row: `once` starts a job in a new cluster, injects a fault and reports the time to its next step.
   void Row(const std::function<void()>& once) {
     Tries(once, [this] {
       EndTry();
@@ -70,16 +69,16 @@ class LivenessTest : public NetworkTest, public TimedRows {
 
   // ---- the job
 
-  /// How all nodes are started. `fence`: fence_timeout in seconds, 0: its default, 30 s.
+  /// Sets how all nodes are started. `fence`: fence_timeout in seconds, 0: its default, 30 s.
   void SetJob(const std::string& nodes, int fence, const std::string& kind = "cooperative",
               const std::string& conf = "") {
     spec_ = nodes;
     conf_ = absl::StrCat(fence > 0 ? absl::StrCat(",fence_timeout=", fence) : "", conf);
     kind_ = kind;
   }
-  /// A service of its own on node 0.
+  /// Starts a stand-alone service on node 0.
   void Serve() { service_ = StartService(); }
-  /// No service of its own: the mtruns of these nodes host one each.
+  /// Lets the mtruns of these nodes host the services.
   void HostAt(const std::vector<int>& nodes) {
     endpoints_.clear();
     for (const int node : nodes) endpoints_.push_back(network_->Address(node) + ":29400");
@@ -102,7 +101,7 @@ class LivenessTest : public NetworkTest, public TimedRows {
             kind_};
     mtrun_[node] = Start(node, spec_, conf_, "20");
   }
-  /// Members, which then run together, and spares.
+  /// Starts the members, which then run together, and the spares.
   void Form(const std::vector<int>& members, const std::vector<int>& spares = {}) {
     for (const int node : members) Run(node);
     const auto step = WaitForStep(0, 1);
@@ -114,7 +113,7 @@ class LivenessTest : public NetworkTest, public TimedRows {
   void WaitToBeSpare(int node) {
     EXPECT_TRUE(mtrun_[node]->WaitForLine("spare: ", kSoon)) << node << ":\n" << mtrun_[node]->Text();
   }
-  /// Seconds until these nodes, which start now, have taken a step.
+  /// Starts these nodes; returns the seconds until they have taken a step.
   double TimeToStart(const std::vector<int>& nodes) {
     const double begin = Now();
     for (const int node : nodes) Run(node);
@@ -122,7 +121,7 @@ class LivenessTest : public NetworkTest, public TimedRows {
     EXPECT_TRUE(step) << Texts();
     return step ? step->at - begin : kSoon.count();
   }
-  /// The work is done: everything must end by itself, with 0.
+  /// Ends the work: every node must exit by itself, with 0.
   void ExpectToEnd(const std::vector<int>& nodes) {
     support::WriteText(folder_.File("done-0"), "");
     for (const int node : nodes) EXPECT_EQ(mtrun_[node]->Wait(), 0) << mtrun_[node]->Text();
@@ -131,20 +130,20 @@ class LivenessTest : public NetworkTest, public TimedRows {
   // ---- faults
 
   void KillWorker(int node) const { kill(*WorkersOf(node, 1).begin(), SIGKILL); }
-  /// Its guardian ends the workers, and the host refuses connections.
+  /// The guardian ends the workers, and the host refuses connections.
   void KillAgent(int node) { kill(AgentOf(*mtrun_[node]), SIGKILL); }
   void KillService() {
     service_->Signal(SIGKILL);
     EXPECT_TRUE(service_->Wait().has_value());
   }
-  /// Nodes and service; the test goes on when nothing of them is left.
+  /// Kills nodes and service; returns when no process is left.
   void KillAll() {
     for (const auto& [node, mtrun] : mtrun_) mtrun->Signal(SIGKILL);
     if (service_) KillService();
     mtrun_.clear();
     EXPECT_TRUE(mark_.WaitForNone(kSoon));
   }
-  /// Nobody hears of the end of its processes.
+  /// Ends the node's processes without any notification.
   void LosePower(int node) {
     ASSERT_TRUE(network_->SetLink(node, false).ok());
     const auto space = [](pid_t pid) {
@@ -162,7 +161,7 @@ class LivenessTest : public NetworkTest, public TimedRows {
     }
   }
 
-  // ---- what the workers wrote down
+  // ---- the workers' records
 
   static double Now() { return Seconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -179,7 +178,7 @@ class LivenessTest : public NetworkTest, public TimedRows {
     }
     return found;
   }
-  /// The first step behind `since` that generation `least` or a later one took.
+  /// Waits for the first step after `since` by generation `least` or a later one.
   std::optional<Record> WaitForStep(double since, int least) const {
     for (const double end = Now() + kSoon.count(); Now() < end;) {
       std::optional<Record> first;
@@ -187,19 +186,18 @@ class LivenessTest : public NetworkTest, public TimedRows {
         if (step.at > since && step.generation >= least && (!first || step.at < first->at)) first = step;
       }
       if (first) return first;
-      std::this_thread::sleep_for(
-          std::chrono::milliseconds(5));  // another process's file is no event of ours
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // another process's file gives us no event
     }
     return std::nullopt;
   }
-  /// Nothing happens until then.
+  /// Sleeps until then.
   static void Rest(double until) { std::this_thread::sleep_for(Seconds(until - Now())); }
-  /// When the last step was taken; `since` where there was none after it.
+  /// Returns the time of the last step, or `since` if there was none after it.
   double LastStep(double since) const {
     for (const Record& step : Records("commit")) since = std::max(since, step.at);
     return since;
   }
-  /// The longest time between two steps since then.
+  /// Returns the longest time between two steps after `since`.
   double LongestPause(double since) const {
     std::set<double> times = {since};
     for (const Record& step : Records("commit")) {
@@ -229,7 +227,7 @@ class LivenessTest : public NetworkTest, public TimedRows {
 
   // ---- the row
 
-  /// The time from `fault` to the first step of generation `next`, which so many nodes take.
+  /// Expects the first step of generation `next`, taken by `nodes` nodes, within `bound` seconds of `fault`.
   void ExpectToGoOn(const std::string& row, double fault, double bound, int nodes, int next = 2) {
     const auto step = WaitForStep(fault, next);
     ASSERT_TRUE(step) << row << "\n" << Texts();
@@ -248,7 +246,7 @@ class LivenessTest : public NetworkTest, public TimedRows {
     if (network_) ExpectPropertiesHeld();
   }
   void ExpectPropertiesHeld() {
-    // What ended a generation is the test's own subject.
+    // The test itself checks the reasons for which generations end.
     support::WriteText(folder_.File("faults.json"),
                        R"({"wall_minus_monotonic": 0, "over": {},)"
                        R"( "faults": [{"node": 0, "from": 0, "to": 1e18, "anybody": true}]})");

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Drives the live page of a job in a headless Chromium, and asks it things that it must refuse. For
-launcher_page_test.cc, which starts the job; each check prints a line, a failure ends it.
+"""Drives the live page of a job in a headless Chromium, and sends requests that it must refuse. For launcher_page_test.cc,
+which starts the job. Each check prints a line; a failure ends the driver.
 
 usage: page_driver.py URL VIEWER OPERATOR KILLED_PID PICTURES_FOLDER
-Exit 77: what it needs is not here, and the last line says what."""
+Exit 77: a requirement is missing; the last line names it."""
 import base64
 import http.client
 import json
@@ -23,7 +23,7 @@ where = urllib.parse.urlsplit(url)
 
 
 def request(method, path, body=None, headers=None, host=None):
-    """Status, headers and body of an answer, asked without a browser."""
+    """Returns status, headers and body of an answer, without a browser."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     kinds = {"https": http.client.HTTPSConnection, "http": http.client.HTTPConnection}
@@ -120,13 +120,13 @@ def watched():
 
 
 def process_of(rank):
-    """As the page says."""
+    """Returns the pid that the page shows."""
     rows = browser.run("return [...document.querySelectorAll('#workers tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
     return next((int(row[9]) for row in rows if row[0] == str(rank)), None)
 
 
 def worker_killed():
-    """Its node lives on, and starts another one."""
+    """Kills a worker; its node lives on and starts another one."""
     before, generation = process_of(1), tile("Generation")
     check("no restart is counted yet", tile("Restarts").startswith("0 of "))
     os.kill(before, signal.SIGKILL)
@@ -185,7 +185,7 @@ with Browser() as browser:
     lost()
     drained()
     browser.asks_nobody_else(url)
-    wrong = browser.errors(known=["/login"])  # the refused log-in is a line of the browser's own
+    wrong = browser.errors(known=["/login"])  # the browser itself logs the refused log-in
     check(f"no error in the console: {wrong}", not wrong)
     stopped()
 print("all is well")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""An operator at the live page of a service whose job runs on a node that is cut off: the page's Evict, and then its Stop. For
-launcher_page_test.cc, which cuts the node off when it reads the first line here, and joins it again at the second; a failure
-ends it.
+"""Acts as an operator at the live page of a service whose job runs on a disconnected node: the page's Evict, then its Stop.
+For launcher_page_test.cc, which disconnects the node at this driver's first line and reconnects it at the second. A failure
+ends the driver.
 
 usage: page_evict_driver.py URL OPERATOR
-Exit 77: what it needs is not here, and the last line says what."""
+Exit 77: a requirement is missing; the last line names it."""
 import os
 import sys
 
@@ -16,7 +16,7 @@ url, operator = sys.argv[1:]
 
 
 def nodes():
-    """State by host."""
+    """Returns the nodes' states by host."""
     return dict(zip(browser.text("#nodes td:nth-child(2)"), browser.text("#nodes .state")))
 
 

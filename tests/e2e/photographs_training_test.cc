@@ -1,4 +1,4 @@
-// resnet18 learns from nothing to tell photographs apart by parts of them of all sizes. tools/test --full.
+// resnet18 learns from scratch to classify photographs by crops of all sizes. tools/test --full.
 #include <iostream>
 
 #include "tests/datasets/files.h"
@@ -29,7 +29,7 @@ class PhotographsTrainingTest : public TrainingRuns {
     ASSERT_EQ(import.Wait(), 0) << import.Text();
   }
 
-  /// Of steps first to last, counted from 1.
+  /// Returns the mean loss of steps `first` to `last`, counted from 1.
   double MeanLoss(int64_t first, int64_t last) const {
     double sum = 0;
     const auto losses = Losses("run");
@@ -38,8 +38,8 @@ class PhotographsTrainingTest : public TrainingRuns {
   }
 };
 
-/// Guessing has ln(10) = 2.30.
-TEST_F(PhotographsTrainingTest, ResNet18FromScratchLearnsThem) {
+/// The loss of guessing is ln(10) = 2.30.
+TEST_F(PhotographsTrainingTest, ResNet18LearnsThemFromScratch) {
   Program training({support::BinaryFolder() + "/resnet18",
                     "--data",
                     data_,

@@ -1,5 +1,5 @@
 // The Python package's example over PyTorch and Gloo: workers and nodes are killed, leave and join, and the
-// run goes on in place. tools/test --full; tools/setup --peers installs what it imports.
+// run continues in place. tools/test --full; tools/setup --peers installs its imports.
 #include <signal.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace {
 using testing::EndsWith;
 using testing::HasSubstr;
 
-constexpr Seconds kSlow{120};  // a start of Python with PyTorch, on a loaded machine
+constexpr Seconds kSlow{120};  // a start of Python with PyTorch on a loaded machine
 
 class PythonPackage : public LauncherTest {
  protected:
@@ -32,14 +32,14 @@ class PythonPackage : public LauncherTest {
     overlay["PYTHONDONTWRITEBYTECODE"] = "1";
     return overlay;
   }
-  /// Arguments of the example: 16 steps an epoch.
+  /// Returns the example's arguments: 16 steps per epoch.
   std::vector<std::string> Example(const std::string& run, const std::vector<std::string>& more) const {
     return Words({"--float64", "--size", "250", "--global_batch", "16", "--batch_size", "2", "--folder",
                   folder_.File(run)},
                  more);
   }
 
-  /// The example, alone or under mtrun with these arguments.
+  /// Runs the example, alone or under mtrun with these arguments.
   std::unique_ptr<Program> Train(const std::vector<std::string>& mtrun, const std::string& run,
                                  const std::vector<std::string>& more = {}) {
     const std::vector<std::string> example =
@@ -87,7 +87,7 @@ class PythonPackage : public LauncherTest {
   }
 };
 
-TEST_F(PythonPackage, KilledWorkersAreReplacedAndTheSurvivorsGoOnInPlace) {
+TEST_F(PythonPackage, KilledWorkersAreReplacedAndTheSurvivorsContinueInPlace) {
   const auto mtrun = Train({"--standalone", "--nproc_per_node", "3", "--max_restarts", "5"}, "run",
                            {"--epochs", "6", "--step_seconds", "0.1"});
   const auto first = PidsIn(*mtrun, 1, 3);
@@ -105,7 +105,7 @@ TEST_F(PythonPackage, KilledWorkersAreReplacedAndTheSurvivorsGoOnInPlace) {
   ExpectExactlyOnce("run");
 }
 
-TEST_F(PythonPackage, AsATrainerTheOthersDoNotWaitForAFreshWorkersStart) {
+TEST_F(PythonPackage, TrainersDoNotWaitForAFreshWorkersStart) {
   support::Overlay overlay = PythonEnvironment();
   overlay["MTRUN_TRAINER_PATH"] = support::TestFile("../python/examples");
   const std::string peers = std::filesystem::path(PeersPython()).parent_path();
@@ -116,7 +116,7 @@ TEST_F(PythonPackage, AsATrainerTheOthersDoNotWaitForAFreshWorkersStart) {
   const auto first = PidsIn(mtrun, 1, 3);
   ASSERT_TRUE(mtrun.WaitForLine("step 3 ", kSlow)) << mtrun.Text();
   kill(first.at(1), SIGKILL);
-  ASSERT_TRUE(mtrun.WaitForLine("with 2 workers", kSlow)) << mtrun.Text();  // goes on without it
+  ASSERT_TRUE(mtrun.WaitForLine("with 2 workers", kSlow)) << mtrun.Text();  // continues without it
   const auto third = PidsIn(mtrun, 3, 3);                                   // and it joins
   EXPECT_EQ(third.at(0), first.at(0));
   ASSERT_EQ(mtrun.Wait(kSlow), 0) << mtrun.Text();
@@ -124,24 +124,24 @@ TEST_F(PythonPackage, AsATrainerTheOthersDoNotWaitForAFreshWorkersStart) {
   ExpectExactlyOnce("run");
 }
 
-// While one connects the other leaves, dies or falls silent: told by an agent that the test plays.
-TEST_F(PythonPackage, AGroupThatDoesNotComeToBeIsLeftAtOnce) {
+// While one connects the other leaves, dies or falls silent, as reported by an agent that the test plays.
+TEST_F(PythonPackage, IncompleteGroupIsLeftAtOnce) {
   for (const char* file : {"python/regroup_with_torch.py", "python/late_sums_with_torch.py"}) {
     Program test({PeersPython(), support::TestFile(file)}, PythonEnvironment());
     EXPECT_EQ(test.Wait(kSlow), 0) << test.Text();
   }
 }
 
-// What a Replica keeps of what it has trained, whatever it is told and whenever.
-TEST_F(PythonPackage, AReplicaLosesNothing) {
+// A Replica keeps its training state if it is stopped at any time.
+TEST_F(PythonPackage, ReplicaLosesNoTrainingState) {
   for (const char* file : {"python/replica_with_torch.py", "python/replica_sums_with_torch.py"}) {
     Program test({PeersPython(), support::TestFile(file)}, PythonEnvironment());
     EXPECT_EQ(test.Wait(3 * kSlow), 0) << test.Text();
   }
 }
 
-// A worker that was frozen while others went on, and nodes with disks of different age.
-TEST_F(PythonPackage, AReplicaNeverGoesBack) {
+// A worker that was frozen while others continued, and nodes with disks of different age.
+TEST_F(PythonPackage, ReplicaNeverRewinds) {
   Program test({PeersPython(), support::TestFile("python/branches_with_torch.py")}, PythonEnvironment());
   EXPECT_EQ(test.Wait(3 * kSlow), 0) << test.Text();
 }
@@ -162,7 +162,7 @@ TEST_F(PythonPackage, NodesJoinLeaveAndDie) {
   ASSERT_TRUE(first->WaitForLine("with 2 workers", kSlow)) << first->Text();
   third.reset();  // killed
   EXPECT_EQ(first->Wait(kSlow), 0) << first->Text();
-  // Nodes came, left and died: the first one's worker is one process from the first step to the last.
+  // Nodes joined, left and died: the first one's worker is one process from the first step to the last.
   const auto generations = From(first->OutLines(), "generation ");
   EXPECT_GE(generations.size(), 4u) << first->Text();
   for (const std::string& line : generations) EXPECT_THAT(line, EndsWith(absl::StrCat(" is pid ", survivor)));
@@ -170,7 +170,7 @@ TEST_F(PythonPackage, NodesJoinLeaveAndDie) {
   ExpectExactlyOnce("run");
 }
 
-TEST_F(PythonPackage, AStopSavesAndTheSameCommandContinues) {
+TEST_F(PythonPackage, StopSavesAndTheSameCommandContinues) {
   const std::vector<std::string> args = {"--standalone", "--nproc_per_node", "2"};
   const auto stopped = Train(args, "run", {"--epochs", "4", "--step_seconds", "0.1"});
   ASSERT_TRUE(stopped->WaitForLine("step 5 ", kSlow)) << stopped->Text();

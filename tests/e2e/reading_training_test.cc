@@ -1,5 +1,5 @@
-// Training from JPEG files that are cut, coloured and mixed a few shards at a time: the run is a function of
-// its settings, whoever reads on however many threads, and whoever dies.
+// Training from JPEG files that are cropped, coloured and mixed a few shards at a time: the run is a function
+// of its settings, for any number of threads and any worker deaths.
 #include "base/posix.h"
 #include "tests/e2e/training.h"
 #include "tests/trainers/support/encoded_set.h"
@@ -23,7 +23,7 @@ class ReadingTrainingTest : public TrainingRuns {
   const std::vector<std::string> many_threads_ = {"--read_threads", "3", "--read_ahead", "5"};
 };
 
-TEST_F(ReadingTrainingTest, StreamsOfRandomPartsAreTheSameForAnyWorkersThreadsAndDeaths) {
+TEST_F(ReadingTrainingTest, RandomCropStreamsAreTheSameForAnyWorkersThreadsAndFailures) {
   const auto training =
       Train({"--standalone", "--nproc_per_node", "3"}, "faulty", 3, Words(streamed_, many_threads_),
             {{"MTRUN_FAULTS", "rank=1 step=11 at=backward do=kill"}});
@@ -35,18 +35,18 @@ TEST_F(ReadingTrainingTest, StreamsOfRandomPartsAreTheSameForAnyWorkersThreadsAn
 
   const auto other = TrainHere(1, "faulty", 4, Words(streamed_, {"--shuffle", "true"}));
   EXPECT_EQ(other->Wait(), 2) << other->Text();
-  EXPECT_THAT(other->Text(), HasSubstr("shuffle is 1, the checkpoint has 2"));
+  EXPECT_THAT(other->Text(), HasSubstr("shuffle is 1, but the checkpoint has 2"));
 }
 
-/// What earlier releases did, image for image, but ahead.
-TEST_F(ReadingTrainingTest, WithoutMoreOptionsAheadIsTheSameAsAtOnce) {
+/// The images equal those of earlier releases, but are read ahead.
+TEST_F(ReadingTrainingTest, ReadAheadEqualsSynchronousReadingByDefault) {
   const std::vector<std::string> plain = {"--image_size", "32", "--decode", "exact"};
   const auto training = TrainHere(2, "ahead", 1, Words({"--image_size", "32"}, many_threads_));
   ASSERT_EQ(training->Wait(), 0) << training->Text();
   ExpectUndisturbed("ahead", 1, Words(plain, {"--read_threads", "1", "--read_ahead", "0"}));
 }
 
-TEST_F(ReadingTrainingTest, ADamagedImageIsNamedAndNothingElse) {
+TEST_F(ReadingTrainingTest, OnlyADamagedImageIsReported) {
   const std::string shard = folder_.File("data") + "/train/shard_00003.safetensors";
   std::string bytes = support::ReadText(shard);
   bytes.replace(bytes.size() / 2, 64, std::string(64, '\0'));

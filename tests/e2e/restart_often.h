@@ -1,4 +1,4 @@
-// A run whose workers fail again and again, and what its agent holds on to meanwhile.
+// A run whose workers fail repeatedly, and the resources that its agent holds.
 #pragma once
 
 #include <filesystem>
@@ -30,8 +30,9 @@ inline Holdings HoldingsOf(const Program& mtrun) {
   return {Entries(agent + "/task"), Entries(agent + "/fd")};
 }
 
-/// Generations of eight workers that fail at once; in the second and in the last one they wait to be looked
-/// at.
+/// Runs generations of eight workers that are killed; those of the second and of the last wait to be
+/// inspected. Killed, because failures of their own would make mtrun pause ever longer between the
+/// generations.
 inline void RestartAndLook(const std::string& mtrun_path, support::Overlay overlay, int attempts,
                            const support::TemporaryFolder& folder) {
   const std::string temporary = folder.File("tmp");
@@ -42,7 +43,7 @@ inline void RestartAndLook(const std::string& mtrun_path, support::Overlay overl
       absl::StrCat("#!/bin/sh\nn=$TORCHELASTIC_RESTART_COUNT\n"
                    "look() { echo attempt $n is up; while [ ! -e ",
                    folder.path(), "/$1 ]; do sleep 0.05; done; }\n",
-                   "[ $n = 1 ] && look go1\n[ $n = ", attempts, " ] && look go2 && exit 0\nexit 1\n"),
+                   "[ $n = 1 ] && look go1\n[ $n = ", attempts, " ] && look go2 && exit 0\nkill -KILL $$\n"),
       true);
   Program mtrun({mtrun_path, "--standalone", "--nproc_per_node=8", absl::StrCat("--max_restarts=", attempts),
                  "--log_dir=/dev/null", folder.File("run.sh")},
@@ -54,7 +55,7 @@ inline void RestartAndLook(const std::string& mtrun_path, support::Overlay overl
   ASSERT_TRUE(mtrun.WaitForLines(absl::StrCat("attempt ", attempts, " is up"), 8, Seconds(800)))
       << mtrun.Text().substr(0, 3000);
   const Holdings after = HoldingsOf(mtrun);
-  // gRPC's pool of threads breathes a little; what leaks grows with the attempts.
+  // gRPC's thread pool varies a little; a leak grows with the attempts.
   EXPECT_LT(after.threads, before.threads + 16);
   EXPECT_LT(after.descriptors, before.descriptors + 16);
   EXPECT_EQ(Entries(temporary), files);

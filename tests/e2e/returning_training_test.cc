@@ -1,4 +1,4 @@
-// Training runs whose nodes return with an old state, in memory or on a disk: the run never goes back.
+// Training runs whose nodes return with an old state, in memory or on a disk: the run never rewinds.
 #include <signal.h>
 
 #include <functional>
@@ -14,7 +14,7 @@
 namespace mtrun::e2e {
 namespace {
 
-/// `pid` and all that descends from it.
+/// Returns `pid` and all its descendants.
 std::vector<pid_t> TreeOf(pid_t pid) {
   std::vector<pid_t> tree = {pid};
   const std::string children = support::ReadText(absl::StrCat("/proc/", pid, "/task/", pid, "/children"));
@@ -36,7 +36,7 @@ class ReturningTrainingTest : public TrainingRuns {
     EXPECT_TRUE(service->WaitForLine("serving")) << service->Text();
     return service;
   }
-  /// A node with one worker. `run`: its run folder.
+  /// Starts a node with one worker. `run`: its run folder.
   std::unique_ptr<Program> Start(const std::string& run) {
     return Train({"--nnodes", "1:2", "--nproc_per_node", "1", "--insecure", "--rdzv_endpoint",
                   absl::StrCat("127.0.0.1:", port_), "--rdzv_conf", "fence_timeout=3,last_call_timeout=0.5"},
@@ -55,17 +55,17 @@ class ReturningTrainingTest : public TrainingRuns {
   bool HasCheckpoint(const std::string& run, int step) const {
     return std::filesystem::exists(absl::StrCat(folder_.File(run), "/step_", step, "/DONE"));
   }
-  /// To which step a worker's state was discarded for; -1: it was not.
+  /// Returns the step for which a worker's state was discarded, or -1.
   static int DiscardedFor(const std::string& text) {
     std::smatch found;
-    static const std::regex line("is discarded: the run has gone further without it, to step ([0-9]+)");
+    static const std::regex line(": the run has continued without it, to step ([0-9]+)");
     return std::regex_search(text, found, line) ? std::stoi(found[1]) : -1;
   }
 
   const int port_ = support::FreePort();
 };
 
-TEST_F(ReturningTrainingTest, AFrozenNodeContinuesFromTheCheckpointOfThoseThatDied) {
+TEST_F(ReturningTrainingTest, FrozenNodeContinuesFromTheCheckpointOfDeadNodes) {
   const auto service = StartService();
   const auto frozen = Start("run");
   const auto other = Start("run");
@@ -80,7 +80,7 @@ TEST_F(ReturningTrainingTest, AFrozenNodeContinuesFromTheCheckpointOfThoseThatDi
   ExpectUndisturbed("run", kEpochs);
 }
 
-TEST_F(ReturningTrainingTest, WithFoldersOfTheirOwnTheNodeThatReturnsBringsItsCheckpoint) {
+TEST_F(ReturningTrainingTest, ReturningNodeBringsTheCheckpointOfItsOwnFolder) {
   const auto service = StartService();
   const auto frozen = Start("a"), other = Start("b");
   ASSERT_TRUE(WaitFor([&] { return HasCheckpoint("a", 40) && HasCheckpoint("b", 40); })) << frozen->Text();
@@ -96,7 +96,7 @@ TEST_F(ReturningTrainingTest, WithFoldersOfTheirOwnTheNodeThatReturnsBringsItsCh
   ExpectExactlyOnce({"a", "b"});
 }
 
-TEST_F(ReturningTrainingTest, AColdStartWithTheOlderDiskIsBroughtForwardByTheNewerOne) {
+TEST_F(ReturningTrainingTest, ColdStartFromAnOlderDiskAdoptsANewerOne) {
   {
     const auto service = StartService();
     const auto older = Start("older"), newer = Start("newer");

@@ -1,6 +1,5 @@
 // The mission's run: resnet18 on two nodes, with accumulation and synchronised batch norm, in the streamed
-// order from a third node's server, which dies in the middle of a transfer and is away for 5 s, and a worker
-// with it.
+// order from a third node's server. The server dies during a transfer, with a worker, and is away for 5 s.
 #include <signal.h>
 
 #include <thread>
@@ -33,14 +32,14 @@ class ServedStreamsTest : public ArrivingRuns {
     EXPECT_TRUE(server->WaitForLine("use one with")) << server->Text();
     return server;
   }
-  /// What the others reach the server by: transfers last long enough to be seen.
+  /// The link to the server: slow enough for transfers to be observed.
   std::unique_ptr<Program> Link() const {
     return std::make_unique<Program>(network_->On(kServer, {support::BinaryFolder() + "/../tests/slow_link",
                                                             ServerAddress(), "8443", "8442"}),
                                      Environment());
   }
   std::string CacheOf(int node) const { return folder_.File(absl::StrCat("cache", node)); }
-  /// Two workers, six micro-batches a step on four of them.
+  /// Starts two workers, with six micro-batches per step over four workers.
   std::unique_ptr<Program> TrainOn(int node, const std::vector<std::string>& more) {
     support::Overlay environment = Environment();
     environment["MTRUN_PACE"] = "0.2";
@@ -52,7 +51,7 @@ class ServedStreamsTest : public ArrivingRuns {
                                          Trainer("run", kEpochs, Words(served, more))))),
         environment);
   }
-  /// The name of a shard that has come to a part, "" for none.
+  /// Returns the name of a partially received shard, or "".
   std::string Arriving() const {
     for (const int node : {0, 1}) {
       for (const datasets::CachedFile& file : datasets::CachedFiles(CacheOf(node))) {
@@ -83,9 +82,9 @@ class ServedStreamsTest : public ArrivingRuns {
     server = Serve();
     EXPECT_EQ(first->Wait(Seconds(300)), 0) << first->Text();
     EXPECT_EQ(second->Wait(), 0) << second->Text();
-    EXPECT_NE((first->Text() + second->Text()).find("the run waits for its data, nothing is lost: "),
+    EXPECT_NE((first->Text() + second->Text()).find("the run is waiting for its data, nothing is lost: "),
               std::string::npos);
-    // The transfer that the death broke goes on where it was.
+    // The transfer interrupted by the death is resumed.
     EXPECT_FALSE(From(server->ErrLines(), " 206 ").empty()) << shard << "\n" << server->Text();
   }
 
@@ -93,12 +92,12 @@ class ServedStreamsTest : public ArrivingRuns {
   std::unique_ptr<support::Network> network_;
 };
 
-TEST_F(ServedStreamsTest, LongAServerThatDiesInTheMiddleOfATransferChangesNoLoss) {
+TEST_F(ServedStreamsTest, LongServerDeathDuringATransferChangesNoLoss) {
   ADeathInTheMiddle(recipe_);
   ExpectUndisturbed("run", kEpochs, recipe_);
 }
 
-TEST_F(ServedStreamsTest, LongAServerThatDiesInTheMiddleOfATransferCostsNoSampleInBfloat16) {
+TEST_F(ServedStreamsTest, LongServerDeathDuringATransferLosesNoSampleInBfloat16) {
   precision_.clear();
   ADeathInTheMiddle(Words(recipe_, {"--amp", "bf16"}));
   ExpectExactlyOnce({"run"});

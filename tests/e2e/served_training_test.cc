@@ -1,4 +1,4 @@
-// Two nodes train on a set that a third one serves: what dies there costs waiting, never the run.
+// Two nodes train on a set served by a third: deaths cause waiting and never change the run.
 #include <signal.h>
 
 #include <filesystem>
@@ -39,12 +39,12 @@ class ServedTrainingTest : public TrainingRuns {
                                          Trainer("run", epochs, Words(served, more))))),
         environment);
   }
-  /// How often shards were sent.
+  /// Returns how often shards were sent.
   static int ShardsSent(Program& server) {
     int sent = 0;
     for (const std::string& line : server.ErrLines()) {
       const bool shard = line.find("/shard_") != std::string::npos;
-      sent += shard && line.find("broken off") == std::string::npos ? 1 : 0;
+      sent += shard && line.find("(incomplete)") == std::string::npos ? 1 : 0;
     }
     return sent;
   }
@@ -52,7 +52,7 @@ class ServedTrainingTest : public TrainingRuns {
   void TwoNodesThatLoseAWorkerAndTheServer(int epochs, const std::vector<std::string>& more) {
     const auto first = TrainOn(0, epochs, more), second = TrainOn(1, epochs, more);
     for (Program* node : {first.get(), second.get()})
-      ASSERT_TRUE(node->WaitForLine("the run waits for its data")) << node->Text();
+      ASSERT_TRUE(node->WaitForLine("the run is waiting for its data")) << node->Text();
     auto server = Serve();
     ASSERT_TRUE(first->WaitForLine("epoch 2/", Seconds(300))) << first->Text();
     EXPECT_EQ(ShardsSent(*server), 4) << server->Text();  // two splits on two nodes, once each
@@ -72,23 +72,23 @@ class ServedTrainingTest : public TrainingRuns {
   std::unique_ptr<support::Network> network_;
 };
 
-TEST_F(ServedTrainingTest, TwoNodesTrainFromAThirdWhileAWorkerAndTheServerDie) {
+TEST_F(ServedTrainingTest, TwoNodesTrainFromAThirdDespiteWorkerAndServerDeaths) {
   constexpr int kEpochs = 20;
   TwoNodesThatLoseAWorkerAndTheServer(kEpochs, {});
   ExpectUndisturbed("run", kEpochs);
 }
 
-TEST_F(ServedTrainingTest, ADataSetThatIsNotThereEndsTheRunWithItsName) {
+TEST_F(ServedTrainingTest, MissingDataSetEndsTheRunWithItsName) {
   const auto server = Serve();
   Program trainer(network_->On(0, {support::BinaryFolder() + "/cnnA", "--data",
                                    "https://" + network_->Address(kServer) + ":8443/nothing", "--cache",
                                    folder_.File("cache"), "--model_folder", folder_.File("run")}),
                   Environment());
   EXPECT_EQ(trainer.Wait(), 2);
-  EXPECT_THAT(trainer.Text(), HasSubstr("/nothing/index.json is not there"));
+  EXPECT_THAT(trainer.Text(), HasSubstr("/nothing/index.json does not exist"));
 }
 
-// The mission's run, as far as processors compute it: resnet18 on two nodes.
+// The mission's run, as far as processors can compute it: resnet18 on two nodes.
 TEST_F(ServedTrainingTest, LongResnet18OnTwoNodesFromAThird) {
   constexpr int kEpochs = 3;
   program_ = "resnet18";

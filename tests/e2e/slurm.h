@@ -1,5 +1,5 @@
-// What the end-to-end tests with Slurm share: a cluster of their own, of Debian's slurmctld, slurmd and
-// munged, each node in a network namespace, with key, configuration and state in the test's folder.
+// Shared by the end-to-end tests with Slurm: a separate cluster of Debian's slurmctld, slurmd and munged,
+// each node in a network namespace, with key, configuration and state in the test's folder.
 #pragma once
 
 #include <unistd.h>
@@ -17,11 +17,11 @@
 
 namespace mtrun::e2e {
 
-/// Node 0 has the controller, and whoever submits jobs; nodes 1 and 2 compute. All see one file system.
+/// Node 0 runs the controller and submits jobs; nodes 1 and 2 compute. All share a file system.
 class SlurmTest : public LauncherTest {
  protected:
   static constexpr int kNodes = 3;
-  // What Slurm does within a minute it does "up to 30 s later", besides.
+  // Slurm's actions within a minute can come "up to 30 s later".
   static constexpr Seconds kMinutes{150};
 
   void SetUp() override {
@@ -64,7 +64,7 @@ class SlurmTest : public LauncherTest {
         absl::StrCat(
             "ClusterName=test\nSlurmctldHost=node0(", network_->Address(0),
             ")\nSlurmUser=root\nSlurmdUser=root\n",
-            // A requeued job waits until the credentials of its last run are out of date.
+            // A requeued job waits until the credentials of its last run have expired.
             "AuthInfo=socket=", folder_.File("munge"), ",cred_expire=5\nStateSaveLocation=",
             folder_.File("state"), "\nSlurmdSpoolDir=", folder_.File("spool-%n"), "\nSlurmctldPidFile=",
             folder_.File("controller.pid"), "\nSlurmdPidFile=", folder_.File("slurmd-%n.pid"),
@@ -76,7 +76,7 @@ class SlurmTest : public LauncherTest {
             "] CPUs=2 State=UNKNOWN\nPartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE\n"));
   }
 
-  /// `argv` on that node, which knows the others by their names.
+  /// Returns `argv` as a command on that node, which resolves the others' names.
   std::vector<std::string> On(int node, const std::vector<std::string>& argv) const {
     return network_->On(
         node,
@@ -85,15 +85,15 @@ class SlurmTest : public LauncherTest {
               argv));
   }
 
-  /// What it starts carries the mark of the daemons: Slurm's own processes end with them. They do so with the
-  /// test, too, however that ends.
+  /// Starts a daemon. Its children carry the daemons' mark: Slurm's own processes end with the daemons, and
+  /// also with the test, however it ends.
   std::unique_ptr<Program> Daemon(const std::vector<std::string>& argv) const {
     support::Overlay overlay = daemons_.overlay();
     overlay["SLURM_CONF"] = folder_.File("slurm.conf");
     return std::make_unique<Program>(Words({"setpriv", "--pdeathsig", "KILL"}, argv), overlay);
   }
 
-  /// Of who submits a job, which Slurm gives to its tasks: home is shared, and mtrun in the PATH.
+  /// Returns the submitter's environment, which Slurm gives to tasks: a shared home, and mtrun in the PATH.
   support::Overlay Submitter() const {
     support::Overlay overlay = Environment();
     overlay["SLURM_CONF"] = folder_.File("slurm.conf");
@@ -114,14 +114,14 @@ class SlurmTest : public LauncherTest {
   std::unique_ptr<Program> Start(const std::vector<std::string>& command) const {
     return Start(command, Submitter());
   }
-  /// What a command of Slurm's says.
+  /// Returns the output of a Slurm command.
   std::string Ask(const std::vector<std::string>& command) const {
     const auto program = Start(command);
     EXPECT_EQ(program->Wait(), 0) << program->Text();
     return program->Text();
   }
 
-  /// Submits a script of the test's folder with output in "job.out"; its number.
+  /// Submits a script of the test's folder with output in "job.out"; returns the job's number.
   std::string Submit(const std::vector<std::string>& options, const std::string& script) const {
     const std::string id = Ask(Words(
         Words({"sbatch", "--parsable", "--output", folder_.File("job.out"), "--open-mode=append"}, options),
@@ -129,7 +129,7 @@ class SlurmTest : public LauncherTest {
     return std::string(absl::StripAsciiWhitespace(id));
   }
   std::string Output() const { return support::ReadText(folder_.File("job.out")); }
-  /// Waits until the job's output has the text.
+  /// Waits until the job's output contains the text.
   bool WaitForOutput(const std::string& text, Seconds patience = support::kPatience) const {
     Program tail({"tail", "-F", "-n", "+1", folder_.File("job.out")});
     return tail.WaitForLine(text, patience).has_value();

@@ -1,4 +1,4 @@
-// The batch script that mtrun ships, under a real Slurm and with the real trainer. tools/test --full.
+// The shipped batch script under a real Slurm and with the real trainer. tools/test --full.
 #include "tests/e2e/slurm.h"
 #include "tests/trainers/support/packed_set.h"
 
@@ -8,14 +8,14 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST_F(SlurmTest, TheShippedBatchScriptSavesIsQueuedAgainAndContinues) {
+TEST_F(SlurmTest, ShippedBatchScriptSavesIsRequeuedAndContinues) {
   std::filesystem::create_directory(folder_.File("data"));
   trainers::testing::WritePackedSet(folder_.File("data"), "cifar10", {.train = 20000, .test = 40},
                                     trainers::testing::LearnablePixel);
-  // Eight processors a node are more than this machine may have.
+  // The machine may have fewer than eight processors per node.
   const std::string id = Submit({"--cpus-per-task=1"}, support::TestFile("../configs/slurm/trainer.sbatch"));
   ASSERT_TRUE(WaitForOutput("epoch 2/10")) << Output();
-  Ask({"scancel", "--signal=USR1", id});  // as --signal does before the time limit
+  Ask({"scancel", "--signal=USR1", id});  // like --signal before the time limit
   ASSERT_TRUE(WaitForOutput("Exited with exit code 85")) << Output();
   ASSERT_TRUE(WaitForOutput("the job has ended: all 2 nodes finished", kMinutes)) << Output();
   EXPECT_THAT(Output(), AllOf(HasSubstr("received SIGUSR1: stopped at step"),

@@ -1,4 +1,4 @@
-// mtrun --hosts with a trainer, by real ssh and sshd. tools/test --full.
+// mtrun --hosts with a trainer, using real ssh and sshd. tools/test --full.
 #include <csignal>
 
 #include "tests/e2e/sshd.h"
@@ -10,7 +10,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST_F(SshTest, ATrainerOnTwoHostsIsStoppedAndContinuesOnOne) {
+TEST_F(SshTest, TrainerStoppedOnTwoHostsContinuesOnOne) {
   const auto one = Sshd(1), two = Sshd(2);
   const std::string data = trainers::testing::WritePackedSet(
       folder_.path(), "data", {.train = 4000, .test = 40}, trainers::testing::LearnablePixel);

@@ -1,5 +1,5 @@
-// What the end-to-end tests over ssh share: an sshd of its own on each host of a test's network, with keys,
-// configuration and environment in the test's folder, and an mtrun beside them that starts jobs there.
+// Shared by the end-to-end tests over ssh: a separate sshd on each host of a test's network, with keys,
+// configuration and environment in the test's folder, and an mtrun next to them that starts jobs there.
 #pragma once
 
 #include <unistd.h>
@@ -16,7 +16,7 @@
 
 namespace mtrun::e2e {
 
-/// Hosts "one" and "two" are nodes 1 and 2 under names of ssh's configuration; node 0 is no host of its own.
+/// Hosts "one" and "two" are nodes 1 and 2 under names of ssh's configuration; node 0 is not a host.
 class SshTest : public LauncherTest {
  protected:
   static constexpr char kSshd[] = "/usr/sbin/sshd";
@@ -34,7 +34,7 @@ class SshTest : public LauncherTest {
     WriteClientConfig();
   }
 
-  /// ssh's configuration of whoever starts jobs: only here do the names lead anywhere.
+  /// Writes the client's ssh configuration: the names are defined only there.
   void WriteClientConfig() const {
     std::string known, config;
     const std::string key = support::ReadText(folder_.File("host_key.pub"));
@@ -49,7 +49,7 @@ class SshTest : public LauncherTest {
     support::WriteText(folder_.File("client"), config);
   }
 
-  /// An sshd on that node. What it starts carries the test's mark; it does not itself.
+  /// Starts an sshd on that node. Its children carry the test's mark; it does not.
   std::unique_ptr<Program> Sshd(int node, const std::string& more = "") const {
     const std::string config = folder_.File(absl::StrCat("sshd", node));
     const std::string keys = support::ReadText(folder_.File("user_key.pub"));
@@ -60,7 +60,7 @@ class SshTest : public LauncherTest {
                              "\nPidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin yes\nSetEnv ",
                              support::Mark::kVariable, "=", mark_.value(), " XDG_STATE_HOME=", folder_.path(),
                              " TMPDIR=", folder_.path(), Sanitizers(), "\n"));
-    // Its folder for privilege separation is a fixed one, which may be missing here.
+    // Its folder for privilege separation has a fixed path, which may not exist here.
     const std::string script =
         absl::StrCat("mount -t tmpfs none /run && mkdir /run/sshd && exec ", kSshd, " -D -e -f ", config);
     auto sshd = std::make_unique<Program>(network_->On(node, {"unshare", "--mount", "sh", "-c", script}));
@@ -68,13 +68,13 @@ class SshTest : public LauncherTest {
     return sshd;
   }
 
-  /// mtrun on node 0, which is none of the hosts.
+  /// Starts mtrun on node 0, which is not one of the hosts.
   std::unique_ptr<Program> Start(const std::vector<std::string>& args) const {
     const std::vector<std::string> ssh = {Mtrun(), "--ssh", "ssh -F " + folder_.File("client")};
     return std::make_unique<Program>(network_->On(0, Words(ssh, args)), Environment(), folder_.path());
   }
 
-  /// What a sanitizer of this test is told, so that programs behind an sshd hear it too.
+  /// Returns the sanitizer settings of this test, for programs started by an sshd.
   static std::string Sanitizers() {
     std::string settings;
     for (const char* name : {"TSAN_OPTIONS", "LSAN_OPTIONS"}) {

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs a real job in a tmux of WIDTH columns, looks at the screen while it hangs, regroups, ends and is watched by --top, and
-checks that nothing wraps, that tables align and that the words are there. Then one of three nodes, each on a terminal of its
-own, of which one is killed and one is told to go. For terminal_test.cc; each check prints a line, a
-failure ends it with the screen.
+"""Runs a real job in a tmux of WIDTH columns, reads the screen while the job hangs, regroups, ends and is watched by --top,
+and checks that nothing wraps, that tables align and that the expected words appear. Then runs a job of three nodes, each on
+its own terminal, of which one is killed and one is drained. For terminal_test.cc. Each check prints a line; a failure ends
+the driver with the screen.
 
 usage: terminal_driver.py WIDTH BIN_FOLDER ARCHIVE FOLDER
-ARCHIVE: of images, for mtdata. FOLDER gets data, run and the screens as text. Exit 77: there is no tmux here."""
+ARCHIVE: of images, for mtdata. FOLDER gets data, run and the screens as text. Exit 77: tmux is missing."""
 import os
 import re
 import shutil
@@ -30,7 +30,7 @@ def tmux(*args):
 
 
 def screen(window, history=False, joined=False):
-    """Its lines, without blanks at their ends; `history`: with what has scrolled out of it; `joined`: wrapped ones are one."""
+    """Returns its lines without trailing blanks; `history`: including scrolled ones; `joined`: wrapped lines are joined."""
     more = ["-S", "-"] if history else []
     return [line.rstrip() for line in tmux("capture-pane", "-p", "-t", window, *more, *["-J"] * joined).splitlines()]
 
@@ -40,7 +40,7 @@ def fail(what, lines):
 
 
 def wait(what, window, pattern, history=False, broken=False):
-    """Until a line, joined with what was wrapped of it, matches; returns the match. `broken`: the program may have broken it."""
+    """Waits until a line, joined if wrapped, matches; returns the match. `broken`: the program may have wrapped it."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         lines = screen(window, history, joined=True)
@@ -66,7 +66,7 @@ def keep(name, lines):
 
 
 def look(name, window, history=False):
-    """The screen, which must be as wide as the terminal at most."""
+    """Returns the screen; fails if it is wider than the terminal."""
     lines = screen(window, history)
     keep(name, lines)
     wrapped = [line for line in screen(window, history, joined=True) if len(line) > width]
@@ -79,7 +79,7 @@ def is_progress(line):
 
 
 def hangs():
-    """Rank 1 has stopped itself in its step: the line stays where it is."""
+    """Rank 1 has stopped itself in its step: the progress line stays."""
     pid = int(wait("the worker stops", "run", r"fault fired: rank=1 .*pid=(\d+)")[1])
     wait("it is named", "run", r"no progress for [345]\.\d s since step")
     lines = [line for line in look("progress", "run") if line]
@@ -126,7 +126,7 @@ def ends():
 
 
 def child_of(pid):
-    """The first one: of mtrun the guardian, of that one the agent."""
+    """Returns the first child: the guardian of mtrun, the agent of the guardian."""
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
         return int(children.read().split()[0])
 
@@ -137,9 +137,9 @@ def free_endpoint():
 
 
 def nodes():
-    """Three nodes of one worker: those that stay say on their terminals what became of the others."""
+    """Three nodes of one worker: the remaining ones report the others' ends on their terminals."""
     endpoint = free_endpoint()
-    # Time enough to see that a node is dead before it is lost, and less than after which its peers say that they broke.
+    # Enough to prove a node dead before it is lost, and less than the time after which its peers report broken sums.
     command = [f"{binaries}/mtrun", "--nnodes", "1:3", "--nproc_per_node", "1", "--rdzv_endpoint", endpoint, "--rdzv_id", "nodes",
                "--rdzv_conf", "last_call_timeout=60,reconnect_grace=0.8", "--trainer", "cnnA", "--data", "data",
                "--model_folder", "nodes", "--epochs", "1000", "--batch_size", "4", "--global_batch", "24", "--threads", "1",
@@ -147,7 +147,7 @@ def nodes():
     mtruns = {}
     for window in ("one", "two", "three"):
         tmux("new-window", "-d", "-c", folder, "-n", window, f"{' '.join(command)}; echo exit $?; exec cat")
-        if window == "one":  # it hosts the job, and stays
+        if window == "one":  # it hosts the job and stays
             wait("the job is hosted", window, r"hosting the rendezvous at", history=True, broken=True)
     for window in ("one", "two", "three"):
         wait(f"{window} is in", window, r"world size 3\b", history=True, broken=True)

@@ -1,4 +1,4 @@
-// What a person sees of a job on terminals of two widths, in tmux.
+// The display of a job on terminals of two widths, in tmux.
 #include <cstdlib>
 #include <filesystem>
 
@@ -31,7 +31,7 @@ class TerminalTest : public LauncherTest {
 
 TEST_F(TerminalTest, LongEightyColumnsAreEnough) { Look(80); }
 
-TEST_F(TerminalTest, LongAHundredAndSixtyColumnsAreUsed) { Look(160); }
+TEST_F(TerminalTest, LongOneHundredAndSixtyColumnsAreUsed) { Look(160); }
 
 }  // namespace
 }  // namespace mtrun::e2e

@@ -1,6 +1,5 @@
-// Rows of a table in docs/figures.md that says how soon a job does what after which fault: each test prints
-// its time and asserts its bound. A machine that has other things to do may be late for once: of some tries
-// the best counts.
+// Rows of a table in docs/figures.md that gives the time from a fault to a job's reaction: each test prints
+// its time and asserts its bound. A busy machine can be late occasionally: the best of several tries counts.
 #pragma once
 
 #include <functional>
@@ -18,17 +17,17 @@ namespace mtrun::e2e {
 class TimedRows {
  protected:
   static constexpr int kTries = 3;
-  static constexpr double kLatest = 3;  // beyond its bound: not even a loaded machine makes a row so late
+  static constexpr double kLatest = 3;  // above the bound: even a loaded machine is never so late
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   static constexpr double kRoom = kLatest;  // the programs are instrumented, too
 #else
-  static constexpr double kRoom = 0.5;  // for what else runs on the machine; silence alone would cost 1.5 s
+  static constexpr double kRoom = 0.5;  // for other load on the machine; silence alone would take 1.5 s
 #endif
 
-  /// `table`: what its lines begin with.
+  /// `table`: the start of its lines.
   explicit TimedRows(std::string table) : table_(std::move(table)) {}
 
-  /// `once` does harm to a job and reports how soon what is meant came; `clear` goes before another try.
+  /// Runs `once`, which injects a fault and reports the time of the reaction, and `clear` before another try.
   void Tries(const std::function<void()>& once, const std::function<void()>& clear) {
     for (int tries = 1;; ++tries) {
       late_.clear();
@@ -40,8 +39,7 @@ class TimedRows {
     EXPECT_EQ(late_, "") << "in each of " << kTries << " tries";
   }
 
-  /// Within `once`: prints the time and keeps it with the test's result; it must lie within its bound, in
-  /// seconds.
+  /// Called in `once`: prints and records the time, which must be within its bound, in seconds.
   void Report(const std::string& row, double seconds, double bound) {
     const std::string text = absl::StrFormat("%-62s %5.2f s (bound %.2g s)", row, seconds, bound);
     std::cout << "[" << table_ << "] " << text << std::endl;
@@ -52,7 +50,7 @@ class TimedRows {
 
  private:
   const std::string table_;
-  std::string late_;  // what was not within its bound in this try
+  std::string late_;  // rows above their bounds in this try
 };
 
 }  // namespace mtrun::e2e

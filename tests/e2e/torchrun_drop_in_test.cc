@@ -1,5 +1,5 @@
-// What people's command lines rely on and torchrun's own tests do not check: what counts as a Python program,
-// values that may be empty or unknown, defaults, the order of nodes on one host.
+// Properties that command lines rely on and torchrun's own tests do not check: which files count as Python
+// programs, values that can be empty or unknown, defaults, the order of nodes on one host.
 #include <filesystem>
 
 #include "tests/e2e/either.h"
@@ -21,7 +21,7 @@ class DropIn : public EitherTest {
     if (!HavePython()) GTEST_SKIP() << "there is no python3";
   }
 
-  /// A Python program that nothing but a Python can run. The `-u` of both launchers shows in write_through.
+  /// Writes a program that only Python can run. The `-u` of both launchers shows in write_through.
   std::string PythonProgram(const std::string& name, bool executable) const {
     const std::string path = folder_.File(name);
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
@@ -33,13 +33,13 @@ class DropIn : public EitherTest {
 };
 MT_UNDER_EITHER(DropIn);
 
-TEST_P(DropIn, AnExecutablePythonScriptRunsUnderThePythonOfTheLauncher) {
+TEST_P(DropIn, ExecutablePythonScriptRunsUnderTheLaunchersPython) {
   const auto run = Start({"--standalone", PythonProgram("train", true), "--lr", "1"});
   EXPECT_EQ(run->Wait(), 0) << run->Text();
   EXPECT_THAT(From(run->OutLines(), "ran"), ElementsAre("ran ['--lr', '1'] True")) << run->Text();
 }
 
-TEST_P(DropIn, AFolderAndAZipArchiveWithAMainRunUnderPython) {
+TEST_P(DropIn, FolderAndZipArchiveWithAMainRunUnderPython) {
   PythonProgram("app/__main__.py", false);
   const std::string folder = folder_.File("app");
   ASSERT_EQ(Program({"python3", "-m", "zipapp", folder, "-o", folder_.File("app.zip")}).Wait(), 0);
@@ -50,7 +50,7 @@ TEST_P(DropIn, AFolderAndAZipArchiveWithAMainRunUnderPython) {
   }
 }
 
-TEST_P(DropIn, TheLocalRankIsPutIntoArgumentsWithAndWithoutBraces) {
+TEST_P(DropIn, LocalRankIsSubstitutedWithAndWithoutBraces) {
   const std::string script = Script("args.sh", "echo \"args $*\"\n");
   const auto run = Start({"--standalone", "--nproc_per_node=2", "--no_python", script, "--rank=$local_rank",
                           "${local_rank}", "$local_ranks"});
@@ -59,7 +59,7 @@ TEST_P(DropIn, TheLocalRankIsPutIntoArgumentsWithAndWithoutBraces) {
               UnorderedElementsAre("args --rank=0 0 $local_ranks", "args --rank=1 1 $local_ranks"));
 }
 
-TEST_P(DropIn, AnEmptyRunIdIsNoneAndAnUnknownKeyOfTheRendezvousIsNoError) {
+TEST_P(DropIn, EmptyRunIdIsNoneAndUnknownRendezvousKeyIsIgnored) {
   const std::string script = Script("id.sh", "echo id \"<$TORCHELASTIC_RUN_ID>\"\n");
   const auto run = Start({"--rdzv_backend=c10d", "--rdzv_endpoint=localhost:0",
                           "--rdzv_id=", "--rdzv_conf=no_such_key=1", "--no_python", script});
@@ -70,6 +70,23 @@ TEST_P(DropIn, AnEmptyRunIdIsNoneAndAnUnknownKeyOfTheRendezvousIsNoError) {
   EXPECT_THAT(From(run->ErrLines(), "unknown key \"no_such_key\""), SizeIs(torchrun() ? 0 : 1));
 }
 
+/// torchrun's documented line for several jobs on a machine. Each worker waits for that of the other job.
+TEST_P(DropIn, JobsAtPortZeroAreSeparate) {
+  const auto start = [&](const std::string& own, const std::string& other, int code) {
+    const std::string script =
+        Script(own + ".sh",
+               absl::StrCat("touch ", folder_.File(own), "\nwhile [ ! -e ", folder_.File(other),
+                            " ]; do sleep 0.02; done\n", "echo ran $RANK of $WORLD_SIZE; exit ", code, "\n"));
+    return Start(
+        {"--rdzv_backend=c10d", "--rdzv_endpoint=localhost:0", "--nproc_per_node=1", "--no_python", script});
+  };
+  const auto first = start("first", "second", 3), second = start("second", "first", 0);
+  EXPECT_EQ(second->Wait(), 0) << second->Text();
+  EXPECT_EQ(first->Wait(), Failed(3)) << first->Text();
+  for (Program* job : {first.get(), second.get()})
+    EXPECT_THAT(From(job->OutLines(), "ran "), ElementsAre("ran 0 of 1")) << job->Text();
+}
+
 TEST_P(DropIn, NodesOfOneHostAreOrderedByTheirLocalAddressThenByArrival) {
   const std::string script = Script("node.sh", "echo node $GROUP_RANK\n");
   const auto node = [&](const std::string& address) {
@@ -77,7 +94,7 @@ TEST_P(DropIn, NodesOfOneHostAreOrderedByTheirLocalAddressThenByArrival) {
   };
   std::vector<std::unique_ptr<Program>> nodes;
   nodes.push_back(node("127.0.0.3"));
-  if (!torchrun()) {  // torchrun goes by process ids where addresses are alike
+  if (!torchrun()) {  // torchrun orders by process id if addresses are equal
     ASSERT_TRUE(nodes[0]->WaitForLine("waiting for 3 more")) << nodes[0]->Text();
   }
   for (const char* address : {"127.0.0.3", "127.0.0.2", "127.0.0.1"}) nodes.push_back(node(address));
@@ -88,8 +105,8 @@ TEST_P(DropIn, NodesOfOneHostAreOrderedByTheirLocalAddressThenByArrival) {
   }
 }
 
-TEST_P(DropIn, ALongNameOfTheTemporaryFolderIsNoObstacle) {
-  // Longer than the name of a socket may be (108 bytes).
+TEST_P(DropIn, OverlongTemporaryFolderNameIsHandled) {
+  // Longer than a socket's name can be (108 bytes).
   const std::string folder = folder_.File(std::string(120, 't'));
   std::filesystem::create_directory(folder);
   const auto run =
@@ -99,7 +116,7 @@ TEST_P(DropIn, ALongNameOfTheTemporaryFolderIsNoObstacle) {
   EXPECT_THAT(Ran(), UnorderedElementsAre("ran_0", "ran_1"));
 }
 
-/// In a network of its own: the port of the defaults is the same for all who test here.
+/// In a separate network: all test runs use the same default port.
 class Defaults : public EitherTest {
  protected:
   void SetUp() override {
@@ -121,7 +138,7 @@ class Defaults : public EitherTest {
 };
 MT_UNDER_EITHER(Defaults);
 
-TEST_P(Defaults, TwoNodesWithoutAnEndpointMeetOnThisMachine) {
+TEST_P(Defaults, TwoNodesWithoutAnEndpointFormAJobOnThisMachine) {
   const std::string script = Script("rank.sh", "echo rank $RANK of $WORLD_SIZE at $MASTER_ADDR\n");
   const auto node = [&](const char* rank) {
     return Start({"--nnodes", "2", "--node_rank", rank, "--no_python", script});

@@ -1,5 +1,4 @@
-// What torchrun's own tests check about nodes that come, go and come back. The numbers are those of
-// docs/torchrun.md.
+// Checks of torchrun's own tests on nodes that join, leave and return, numbered as in docs/torchrun_tests.md.
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -18,7 +17,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-/// Workers that say who they are and run until the file "go" is there, or fail when "peer_lost" is.
+/// Workers print their rank and run until the file "go" exists, or fail if "peer_lost" exists.
 template <typename Base>
 class ElasticTest : public Base {
  protected:
@@ -41,7 +40,7 @@ class ElasticTest : public Base {
 
 class Elastic : public ElasticTest<EitherTest> {
  protected:
-  /// What torchrun needs to notice a lost node within seconds; its values are whole seconds.
+  /// Settings with which torchrun detects a lost node within seconds; it takes whole seconds only.
   std::string Conf() const {
     return torchrun() ? "last_call_timeout=1,keep_alive_interval=1,keep_alive_max_attempt=4"
                       : "last_call_timeout=0.1";
@@ -49,13 +48,12 @@ class Elastic : public ElasticTest<EitherTest> {
   std::unique_ptr<Program> Node(const std::string& nnodes, const std::vector<std::string>& more = {},
                                 const support::Overlay& overlay = {}) const {
     support::Overlay environment = overlay;
-    // Otherwise torchrun 2.11 tells a node that joins a later round nothing of the store, and it waits for
-    // ever.
+    // Otherwise torchrun 2.11 sends no store to a node that joins a later round, which then waits forever.
     environment["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1";
     return ElasticTest::Node(nnodes, Conf(), more, environment);
   }
 
-  /// The first node, with the rendezvous on it.
+  /// Starts the first node, with the rendezvous on it.
   std::unique_ptr<Program> FirstNode(const std::string& nnodes,
                                      const std::vector<std::string>& more = {}) const {
     auto node = Node(nnodes, more);
@@ -72,7 +70,7 @@ class Elastic : public ElasticTest<EitherTest> {
     return node;
   }
 
-  /// The machine of `node` goes away. torchrun's own death leaves its workers behind: they go too.
+  /// Loses the machine of `node`. torchrun's death leaves its workers behind, so they are killed too.
   void Lose(Program& node) const {
     const auto lines = From(node.OutLines(), "pid ");
     node.Signal(SIGKILL);
@@ -80,7 +78,7 @@ class Elastic : public ElasticTest<EitherTest> {
     for (const std::string& line : lines) kill(std::stoi(line.substr(4)), SIGKILL);
   }
 
-  /// The survivors' collectives fail: without that torchrun does not notice a lost node.
+  /// Makes the survivors' collectives fail: otherwise torchrun does not detect a lost node.
   void PeerIsLostFor(Program& node) const {
     if (!torchrun()) return;
     support::WriteText(folder_.File("peer_lost"), "");
@@ -88,12 +86,12 @@ class Elastic : public ElasticTest<EitherTest> {
     std::filesystem::remove(folder_.File("peer_lost"));
   }
 
-  /// torchrun's restart after a failure is one of the budget.
+  /// torchrun's restart after a failure uses the budget.
   std::string Restarts() const { return torchrun() ? " restarts 1" : " restarts 0"; }
 };
 MT_UNDER_EITHER(Elastic);
 
-TEST_P(Elastic, Behaviour29And35And51ANodeThatJoinsIsLetInAndUsesNoBudget) {
+TEST_P(Elastic, Behaviour29And35And51JoiningNodeIsAdmittedAndUsesNoBudget) {
   const auto first = Node("1:2", {"--max_restarts=1"});
   ASSERT_TRUE(first->WaitForLine("world 1 restarts 0")) << first->Text();
   const auto second = Node("1:2", {"--max_restarts=1"});
@@ -104,7 +102,7 @@ TEST_P(Elastic, Behaviour29And35And51ANodeThatJoinsIsLetInAndUsesNoBudget) {
   EXPECT_EQ(second->Wait(), 0) << second->Text();
 }
 
-TEST_P(Elastic, Behaviour32AKilledAgentThatIsStartedAgain) {
+TEST_P(Elastic, Behaviour32KilledAgentRejoinsAfterARestart) {
   const auto first = FirstNode("2", {"--max_restarts=2"});
   auto second = Node("2", {"--max_restarts=2"});
   ASSERT_TRUE(first->WaitForLine("world 2") && second->WaitForLine("world 2")) << first->Text();
@@ -117,7 +115,7 @@ TEST_P(Elastic, Behaviour32AKilledAgentThatIsStartedAgain) {
   EXPECT_EQ(second->Wait(), 0) << second->Text();
 }
 
-TEST_P(Elastic, Behaviour33And55TheSurvivorOfALostNodeFinishes) {
+TEST_P(Elastic, Behaviour33And55SurvivorOfALostNodeFinishes) {
   const auto first = FirstNode("1:2", {"--max_restarts=2"});
   const auto second = Node("1:2", {"--max_restarts=2"});
   ASSERT_TRUE(first->WaitForLine("world 2") && second->WaitForLine("world 2")) << first->Text();
@@ -129,13 +127,13 @@ TEST_P(Elastic, Behaviour33And55TheSurvivorOfALostNodeFinishes) {
   EXPECT_EQ(first->Wait(), 0) << first->Text();
 }
 
-TEST_P(Elastic, Behaviour49And50ASpareWaitsAndReplacesALostNode) {
+TEST_P(Elastic, Behaviour49And50SpareWaitsAndReplacesALostNode) {
   const auto first = FirstNode("2", {"--max_restarts=2"});
   const auto second = Node("2", {"--max_restarts=2"});
   ASSERT_TRUE(first->WaitForLine("world 2") && second->WaitForLine("world 2")) << first->Text();
   const auto spare = Node("2", {"--max_restarts=2"}, {{"LOGLEVEL", "INFO"}});
   ASSERT_TRUE(spare->WaitForLine(torchrun() ? "Rendezvous'ing worker group" : "spare")) << spare->Text();
-  if (torchrun()) sleep(2);  // it says nothing when it is on the list of spares
+  if (torchrun()) sleep(2);  // it prints nothing when it joins the list of spares
   EXPECT_THAT(spare->Text(), Not(HasSubstr("world 2")));
   Lose(*second);
   ASSERT_TRUE(spare->WaitForLine("world 2 restarts 0")) << spare->Text();
@@ -154,7 +152,7 @@ class TorchrunElastic : public ElasticTest<LauncherTest> {
   }
 };
 
-TEST_F(TorchrunElastic, Behaviour29And35ANodeThatJoinsLosesNoLogs) {
+TEST_F(TorchrunElastic, Behaviour29And35JoiningNodeLosesNoLogs) {
   const auto first = Node("1:2", {"--max_restarts=1", "--log_dir", folder_.File("logs")});
   ASSERT_TRUE(first->WaitForLine("world 1 restarts 0")) << first->Text();
   const auto second = Node("1:2", {"--max_restarts=1"});
@@ -163,14 +161,14 @@ TEST_F(TorchrunElastic, Behaviour29And35ANodeThatJoinsLosesNoLogs) {
   Go();
   EXPECT_EQ(first->Wait(), 0) << first->Text();
   EXPECT_EQ(second->Wait(), 0) << second->Text();
-  // The first generation's logs are still there, the second's lie beside them.
+  // The first generation's logs still exist, next to the second's.
   const std::string run = RunFolder("logs");
   EXPECT_THAT(support::ReadText(run + "/attempt_0/0/stdout.log"), StartsWith("world 1 restarts 0 "));
   EXPECT_THAT(support::ReadText(run + "/attempt_0.g2/0/stdout.log"), StartsWith("world 2 restarts 0 "));
 }
 
-TEST_F(TorchrunElastic, Behaviour33ALostNodeIsNotMissedForLong) {
-  // These workers do not communicate: nothing but the launcher can notice.
+TEST_F(TorchrunElastic, Behaviour33LostNodeIsDetectedQuickly) {
+  // These workers do not communicate: only the launcher can detect the loss.
   const auto first = Node("1:2", {"--node_rank=0"});
   ASSERT_TRUE(first->WaitForLine("hosting")) << first->Text();
   const auto second = Node("1:2", {"--node_rank=1"});
@@ -182,7 +180,7 @@ TEST_F(TorchrunElastic, Behaviour33ALostNodeIsNotMissedForLong) {
   EXPECT_EQ(first->Wait(), 0) << first->Text();
 }
 
-TEST_F(TorchrunElastic, Behaviour40And54AStoppedNodeLeavesTheJobOpen) {
+TEST_F(TorchrunElastic, Behaviour40And54StoppedNodeLeavesTheJobOpen) {
   const auto first = Node("1:2", {"--node_rank=0"});
   ASSERT_TRUE(first->WaitForLine("hosting")) << first->Text();
   auto second = Node("1:2", {"--node_rank=1"});
@@ -190,14 +188,14 @@ TEST_F(TorchrunElastic, Behaviour40And54AStoppedNodeLeavesTheJobOpen) {
   second->Signal(SIGTERM);
   EXPECT_EQ(second->Wait(), 128 + SIGTERM) << second->Text();
   const size_t before = From(first->OutLines(), "world 2").size();
-  second = Node("1:2", {"--node_rank=1"});  // torchrun would say that the rendezvous is closed
+  second = Node("1:2", {"--node_rank=1"});  // torchrun would report that the rendezvous is closed
   ASSERT_TRUE(first->WaitForLines("world 2", before + 1, kSoon)) << first->Text();
   Go();
   EXPECT_EQ(first->Wait(), 0) << first->Text();
   EXPECT_EQ(second->Wait(), 0) << second->Text();
 }
 
-TEST_F(TorchrunElastic, Behaviour46And49ASpareWaitsAndEndsWithTheJob) {
+TEST_F(TorchrunElastic, Behaviour46And49SpareWaitsAndEndsWithTheJob) {
   const auto first = Node("1", {"--node_rank=0"});
   ASSERT_TRUE(first->WaitForLine("world 1", kSoon)) << first->Text();
   const auto spare = Node("1", {"--node_rank=1"});
@@ -207,7 +205,7 @@ TEST_F(TorchrunElastic, Behaviour46And49ASpareWaitsAndEndsWithTheJob) {
   EXPECT_EQ(spare->Wait(), 0) << spare->Text();
 }
 
-/// Nodes of their own address, and a service that none of them hosts.
+/// Nodes with their own addresses, and a service that none of them hosts.
 class TorchrunStore : public NetworkTest {
  protected:
   void SetUp() override {
@@ -226,7 +224,7 @@ class TorchrunStore : public NetworkTest {
     service_.reset();
     NetworkTest::TearDown();
   }
-  /// One worker on that node: it meets the others at rank 0's store, then stays.
+  /// Starts one worker on that node: it connects to the others at rank 0's store, then stays.
   std::unique_ptr<Program> Join(int node, int node_rank, const std::string& last_call) {
     support::Overlay overlay = Environment();
     overlay["PYTHONUNBUFFERED"] = "1";
@@ -240,7 +238,7 @@ class TorchrunStore : public NetworkTest {
   std::unique_ptr<Program> service_;
 };
 
-TEST_F(TorchrunStore, Behaviour61ANodeThatBecomesRankZeroLaterHasTheStore) {
+TEST_F(TorchrunStore, Behaviour61NodeThatBecomesRankZeroLaterHasTheStore) {
   const auto first = Join(1, 1, "20"), second = Join(2, 2, "20");
   ASSERT_TRUE(first->WaitForLine("MET [0, 1] at " + network_->Address(1))) << first->Text();
   ASSERT_TRUE(second->WaitForLine("SENT 1")) << second->Text();

@@ -1,5 +1,4 @@
-// What torchrun's own tests check about starting workers, ranks and environment. The numbers are those of
-// docs/torchrun.md.
+// Checks of torchrun's own tests on starts, ranks and environment, numbered as in docs/torchrun_tests.md.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -44,21 +43,22 @@ TEST_P(Launching, Behaviour02And22StaticWithMasterAddressAndPort) {
   EXPECT_THAT(From(run->OutLines(), "port "), Each(absl::StrCat("port ", port)));
 }
 
-TEST_P(Launching, Behaviour02StaticOverTwoNodesKeepsNodeRanks) {
-  const std::string script = Script("rank.sh", "echo rank $RANK node $GROUP_RANK\n");
+TEST_P(Launching, Behaviour02And22StaticOverTwoNodesKeepsNodeRanksAndThePort) {
+  const std::string script = Script("rank.sh", "echo rank $RANK node $GROUP_RANK port $MASTER_PORT\n");
+  const std::string port = endpoint_.substr(endpoint_.find(':') + 1);
   const auto start = [&](const std::string& node_rank) {
-    return Start({"--nnodes=2", "--node_rank", node_rank, "--master_addr=127.0.0.1",
-                  "--master_port=" + endpoint_.substr(endpoint_.find(':') + 1), "--no_python", script});
+    return Start({"--nnodes=2", "--node_rank", node_rank, "--master_addr=127.0.0.1", "--master_port=" + port,
+                  "--no_python", script});
   };
   const auto second = start("1"), first = start("0");
   EXPECT_EQ(first->Wait(), 0) << first->Text();
   EXPECT_EQ(second->Wait(), 0) << second->Text();
-  EXPECT_THAT(From(first->OutLines(), "rank"), ElementsAre("rank 0 node 0"));
-  EXPECT_THAT(From(second->OutLines(), "rank"), ElementsAre("rank 1 node 1"));
+  EXPECT_THAT(From(first->OutLines(), "rank"), ElementsAre("rank 0 node 0 port " + port));
+  EXPECT_THAT(From(second->OutLines(), "rank"), ElementsAre("rank 1 node 1 port " + port));
 }
 
 TEST_P(Launching, Behaviour03And12And15StandaloneRunsAShellScriptPerRank) {
-  // 12: no endpoint is needed, one that is given is ignored. 15: the run id is set inside only.
+  // 12: no endpoint is needed, and a given one is ignored. 15: the run id is set inside only.
   support::Overlay overlay = {{"TORCHELASTIC_RUN_ID", std::nullopt}};
   const std::string script = Script("say.sh", "echo rank $RANK ${TORCHELASTIC_RUN_ID+inside}\n");
   const auto run = Start(
@@ -109,7 +109,7 @@ TEST_P(Launching, Behaviour06AllOptionsFromTheEnvironment) {
 }
 
 TEST_P(Launching, Behaviour07AutoWithoutAnAcceleratorCountsProcessors) {
-  // Devices made invisible: what a machine with GPUs does is MachineTest's and OptionsTest's.
+  // Devices are hidden: MachineTest and OptionsTest cover machines with GPUs.
   Program count({"nproc"});
   ASSERT_EQ(count.Wait(), 0);
   const auto run = Start({"--standalone", "--nproc_per_node=auto", "--no_python", Touch()},
@@ -153,7 +153,7 @@ TEST_P(Launching, Behaviour10And48And52TwoAgentsAreCompleteBeforeTheLastCall) {
   const auto first = Agent("1:2", flags), second = Agent("1:2", flags);
   EXPECT_EQ(first->Wait(), 0) << first->Text();
   EXPECT_EQ(second->Wait(), 0) << second->Text();
-  EXPECT_THAT(Ran(), SizeIs(8));  // of distinct ranks
+  EXPECT_THAT(Ran(), SizeIs(8));  // distinct ranks
   EXPECT_THAT(From(first->OutLines(), " of 8"), SizeIs(4));
 }
 
@@ -165,7 +165,7 @@ TEST_P(Launching, Behaviour13RunPathRunsAPythonScriptOfAnyName) {
   EXPECT_THAT(From(run->OutLines(), "python"), ElementsAre("python arg"));
 }
 
-TEST_P(Launching, Behaviour14And17WorkersGetTheEnvironmentAndTheirArguments) {
+TEST_P(Launching, Behaviour14And17WorkersGetTheEnvironmentAndArguments) {
   if (!HavePython()) GTEST_SKIP() << "there is no python3";
   const auto run = Start({"--standalone", "--nproc_per_node=2", "--max_restarts=3", "--role=r",
                           support::TestFile("support/toys/environment.py"), "--local-rank=${local_rank}"},
@@ -178,20 +178,21 @@ TEST_P(Launching, Behaviour14And17WorkersGetTheEnvironmentAndTheirArguments) {
     const nlohmann::json said = nlohmann::json::parse(line.substr(4)), env = said["env"];
     const std::string rank = env["RANK"];
     ranks.insert(rank);
-    for (const auto& [name, value] :
-         std::map<std::string, std::string>{{"LOCAL_RANK", rank},
-                                            {"ROLE_RANK", rank},
-                                            {"GROUP_RANK", "0"},
-                                            {"ROLE_NAME", "r"},
-                                            {"LOCAL_WORLD_SIZE", "2"},
-                                            {"WORLD_SIZE", "2"},
-                                            {"ROLE_WORLD_SIZE", "2"},
-                                            {"GROUP_WORLD_SIZE", "1"},
-                                            {"TORCHELASTIC_RESTART_COUNT", "0"},
-                                            {"TORCHELASTIC_MAX_RESTARTS", "3"},
-                                            {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
-                                            {"OMP_NUM_THREADS", "1"},
-                                            {"SENTINEL", "from the parent"}})
+    for (const auto& [name, value] : std::map<std::string, std::string>{
+             {"LOCAL_RANK", rank},
+             {"ROLE_RANK", rank},
+             {"GROUP_RANK", "0"},
+             {"ROLE_NAME", "r"},
+             {"LOCAL_WORLD_SIZE", "2"},
+             {"WORLD_SIZE", "2"},
+             {"ROLE_WORLD_SIZE", "2"},
+             {"GROUP_WORLD_SIZE", "1"},
+             {"TORCHELASTIC_RESTART_COUNT", "0"},
+             {"TORCHELASTIC_MAX_RESTARTS", "3"},
+             {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+             {"OMP_NUM_THREADS", "1"},
+             {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
+             {"SENTINEL", "from the parent"}})
       EXPECT_EQ(env.value(name, "(not set)"), value) << name << " of rank " << rank;
     for (const char* name : {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
                              "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE"})
@@ -204,7 +205,7 @@ TEST_P(Launching, Behaviour14And17WorkersGetTheEnvironmentAndTheirArguments) {
 /// meet.py's rank 0 listens where torch's store would: in its own process.
 const support::Overlay kOwnStore = {{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1"}};
 
-TEST_P(Launching, Behaviour18And19NodesOfDifferentSizesMeetAtTheMaster) {
+TEST_P(Launching, Behaviour18And19NodesOfDifferentSizesConnectToTheMaster) {
   if (!HavePython()) GTEST_SKIP() << "there is no python3";
   std::vector<std::unique_ptr<Program>> agents;
   for (const char* workers : {"1", "2", "3"})
@@ -229,7 +230,7 @@ TEST_P(Launching, Behaviour20RolesOfUnequalSizes) {
   for (const auto& [role, workers] : nodes)
     agents.push_back(
         Agent("4", {"--role", role, "--nproc_per_node", std::to_string(workers), "--no_python", script}));
-  // Which node is which differs; that ranks are contiguous in roles and in nodes does not.
+  // Node numbers differ; ranks are always contiguous within roles and nodes.
   std::set<int> ranks;
   std::map<std::string, std::set<int>> role_ranks;
   for (size_t i = 0; i < agents.size(); ++i) {
@@ -255,18 +256,18 @@ TEST_P(Launching, Behaviour20RolesOfUnequalSizes) {
   EXPECT_THAT(role_ranks["ps"], ElementsAre(0, 1));
 }
 
-TEST_P(Launching, Behaviour21And23NcclErrorHandlingIsTheParentsAndTheLocalAddressTheMasters) {
+TEST_P(Launching, Behaviour21And23NcclErrorHandlingIsInheritedAndLocalAddressIsTheMasters) {
   const std::string script =
       Script("say.sh", "echo nccl $TORCH_NCCL_ASYNC_ERROR_HANDLING at $MASTER_ADDR:$MASTER_PORT\n");
   const auto run = Start({"--standalone", "--local-addr", "127.0.0.9", "--no_python", script},
-                         {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"}});  // 1 when unset: 14
+                         {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"}});  // 1 if unset: 14
   EXPECT_EQ(run->Wait(), 0) << run->Text();
   const auto said = From(run->OutLines(), "nccl ");
   ASSERT_THAT(said, SizeIs(1));
   EXPECT_THAT(said[0], AllOf(HasSubstr("nccl 0 at 127.0.0.9:"), Not(HasSubstr(":0"))));
 }
 
-TEST_P(Launching, Behaviour53ANodeAloneGivesUpAfterTheJoinTimeout) {
+TEST_P(Launching, Behaviour53SingleNodeGivesUpAfterTheJoinTimeout) {
   const auto run = Agent("2", {"--rdzv_conf", "join_timeout=1", "--no_python", Touch()});
   EXPECT_EQ(run->Wait(), 1) << run->Text();
   EXPECT_THAT(run->Text(), HasSubstr(torchrun() ? "RendezvousTimeoutError" : "join_timeout"));
@@ -277,7 +278,7 @@ TEST_P(Launching, Behaviour53ANodeAloneGivesUpAfterTheJoinTimeout) {
 
 class TorchrunLaunch : public LauncherTest {};
 
-TEST_F(TorchrunLaunch, Behaviour18AllRanksOfTwoAgentsMeetAtTheMaster) {
+TEST_F(TorchrunLaunch, Behaviour18AllRanksOfTwoAgentsConnectToTheMaster) {
   if (!HavePython()) GTEST_SKIP() << "there is no python3";
   const std::vector<std::string> flags = {"--store=rank0", "--nproc_per_node=4",
                                           support::TestFile("support/toys/meet.py")};
@@ -310,7 +311,7 @@ TEST_F(TorchrunLaunch, Behaviour20RolesFollowNodeRanks) {
                                    "role ps 0/2 rank 6/8 node 3/4", "role ps 1/2 rank 7/8 node 3/4"));
 }
 
-TEST_F(TorchrunLaunch, NcclErrorHandlingIsTheParentsOrOne) {
+TEST_F(TorchrunLaunch, NcclErrorHandlingIsInheritedOrOne) {
   const std::string script = Script("say.sh", "echo nccl $TORCH_NCCL_ASYNC_ERROR_HANDLING\n");
   support::Overlay overlay = Environment();
   overlay["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = std::nullopt;
@@ -323,9 +324,9 @@ TEST_F(TorchrunLaunch, NcclErrorHandlingIsTheParentsOrOne) {
   EXPECT_THAT(set.Text(), HasSubstr("nccl 0"));
 }
 
-TEST_F(TorchrunLaunch, ALinkNamedTorchrunIsMtrun) {
+TEST_F(TorchrunLaunch, LinkNamedTorchrunRunsMtrun) {
   std::filesystem::create_symlink(Mtrun(), folder_.File("torchrun"));
-  // As torchx calls it: underscores, an empty role, values as words of their own.
+  // Like torchx: underscores, an empty role, values as separate words.
   Program mtrun(
       {folder_.File("torchrun"), "--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0", "--rdzv_id",
        "job", "--nnodes", "1", "--nproc_per_node", "2", "--tee", "3", "--role", "", "--no_python", Touch()},
@@ -346,7 +347,7 @@ TEST_F(TorchrunLaunch, VirtualLocalRanksSeeOneDeviceEach) {
               UnorderedElementsAre("rank 0 local 0 device 4", "rank 1 local 0 device 6"));
 }
 
-TEST_F(TorchrunLaunch, EtcdServersAreToldApart) {
+TEST_F(TorchrunLaunch, EtcdServersAreDistinguished) {
   if (!HavePython()) GTEST_SKIP() << "there is no python3";
   const std::string etcd =
       "import http.server\n"
@@ -363,14 +364,14 @@ TEST_F(TorchrunLaunch, EtcdServersAreToldApart) {
                   Environment());
   EXPECT_EQ(refused.Wait(), 1);
   EXPECT_THAT(refused.Text(), AllOf(HasSubstr("an etcd server answers"), HasSubstr("--rdzv_backend c10d")));
-  // An endpoint that is one of the nodes is where mtrun's own service runs.
+  // If the endpoint is one of the nodes, mtrun's own service runs there.
   Program runs(Command({"--nnodes=1:2", "--rdzv_backend=etcd", "--rdzv_conf=last_call_timeout=0.1",
                         "--rdzv_endpoint=" + endpoint_, "true"}),
                Environment());
   EXPECT_EQ(runs.Wait(), 0) << runs.Text();
 }
 
-TEST_F(TorchrunLaunch, EverythingBehindTheProgramIsTheProgramsOwn) {
+TEST_F(TorchrunLaunch, ArgumentsAfterTheProgramAreTheProgramsOwn) {
   Program mtrun(Command({"--standalone", Script("args.sh", "printf '<%s>' \"$@\"\n"), "--nnodes", "7",
                          "--help", "${local_rank}", "$$", "a b", ""}),
                 Environment());

@@ -1,5 +1,5 @@
-// What torchrun's own tests check about logs, error files, health and timers, against mtrun; and workers that
-// behave badly. The numbers are those of docs/torchrun.md.
+// The checks of torchrun's own tests on logs, error files, health and timers, applied to mtrun; and
+// misbehaving workers. The numbers are those of docs/torchrun_tests.md.
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -25,17 +25,17 @@ using testing::SizeIs;
 using testing::StartsWith;
 using testing::UnorderedElementsAre;
 
-/// What the workers' logs are, under either launcher.
+/// Helpers for the workers' logs under either launcher.
 template <typename Base>
 class LogsTest : public Base {
  protected:
   std::string Speak() const { return Base::Script("speak.sh", "echo out $RANK\necho err $RANK >&2\n"); }
-  /// Two workers with logs in "logs".
+  /// Flags for two workers with logs in "logs".
   std::vector<std::string> Flags(const std::vector<std::string>& more) const {
     return Words(
         {"--standalone", "--log-dir", Base::folder_.File("logs"), "--nproc_per_node=2", "--no_python"}, more);
   }
-  /// "(absent)" for no such file.
+  /// Returns a log's text, or "(absent)" if the file does not exist.
   std::string Log(int rank, const std::string& name) const {
     const std::string path = absl::StrCat(Base::RunFolder("logs"), "/attempt_0/", rank, "/", name);
     return std::filesystem::exists(path) ? support::ReadText(path) : "(absent)";
@@ -49,11 +49,11 @@ MT_UNDER_EITHER(Logs);
 
 struct RedirectCase {
   std::string flag;
-  std::vector<std::string> out, err;            // what is left for the console
-  std::vector<std::string> out_file, err_file;  // what torchrun has in files; mtrun has everything
+  std::vector<std::string> out, err;            // the rest, for the console
+  std::vector<std::string> out_file, err_file;  // torchrun's files; mtrun's contain everything
 };
 
-TEST_P(Logs, Behaviour63RedirectsTakeStreamsOffTheConsole) {
+TEST_P(Logs, Behaviour63RedirectsRemoveStreamsFromTheConsole) {
   const std::vector<std::string> out = {"out 0", "out 1"}, err = {"err 0", "err 1"}, none;
   const std::string absent = "(absent)";
   for (const RedirectCase& one : std::vector<RedirectCase>{
@@ -75,7 +75,7 @@ TEST_P(Logs, Behaviour63RedirectsTakeStreamsOffTheConsole) {
   }
 }
 
-TEST_P(Logs, Behaviour64And65TeeShowsWhatIsRedirectedBehindAPrefix) {
+TEST_P(Logs, Behaviour64And65TeeShowsRedirectedOutputWithAPrefix) {
   const auto run = Start(Flags({"--role=r", "--redirects=3", "--tee=0:1", Speak()}),
                          {{"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "${role_name}/${local_rank}/${rank}: "}});
   EXPECT_EQ(run->Wait(), 0) << run->Text();
@@ -85,7 +85,7 @@ TEST_P(Logs, Behaviour64And65TeeShowsWhatIsRedirectedBehindAPrefix) {
   EXPECT_EQ(Log(1, "stderr.log"), "err 1\n");
 }
 
-TEST_P(Logs, Behaviour72TheLogFolderIsMadeUnlessAFileIsInTheWay) {
+TEST_P(Logs, Behaviour72LogFolderIsCreatedUnlessAFileExists) {
   const auto nested =
       Start({"--standalone", "-r=3", "--log_dir", folder_.File("a/b/c"), "--no_python", Speak()});
   EXPECT_EQ(nested->Wait(), 0) << nested->Text();
@@ -95,20 +95,20 @@ TEST_P(Logs, Behaviour72TheLogFolderIsMadeUnlessAFileIsInTheWay) {
   EXPECT_THAT(blocked->Text(), AllOf(HasSubstr("speak.sh"), Not(HasSubstr("out 0"))));
 }
 
-TEST_P(Logs, Behaviour73TheFileTimerEndsAWorkerThatHangs) {
+TEST_P(Logs, Behaviour73FileTimerKillsAHungWorker) {
   if (!HavePython()) GTEST_SKIP() << "there is no python3";
   const auto without =
       Start({"--standalone", "--no_python", Script("timer.sh", "echo timer [$TORCHELASTIC_TIMER_FILE]\n")});
   EXPECT_EQ(without->Wait(), 0);
   EXPECT_THAT(From(without->OutLines(), "timer"), ElementsAre("timer []"));
-  // What torch.distributed.elastic.timer.FileTimerClient writes.
+  // Writes what torch.distributed.elastic.timer.FileTimerClient writes.
   support::WriteText(folder_.File("hang.py"),
                      "import json, os, time\n"
                      "def send(scope, at):\n"
                      "  with open(os.environ['TORCHELASTIC_TIMER_FILE'], 'w') as pipe:\n"
                      "    pipe.write(json.dumps({'version': 1, 'pid': os.getpid(), 'scope_id': scope,\n"
                      "                           'expiration_time': at, 'signal': 9}) + '\\n')\n"
-                     "soon = time.time() + 4\n"  // far more than two openings of the pipe take
+                     "soon = time.time() + 4\n"  // far more than opening the pipe twice takes
                      "send('released', soon)\n"
                      "send('released', -1)\n"
                      "while time.time() < soon + 0.5: time.sleep(0.1)\n"
@@ -126,7 +126,7 @@ TEST_P(Logs, Behaviour73TheFileTimerEndsAWorkerThatHangs) {
   }
 }
 
-TEST_P(Logs, OneWorkersBytesPassUnchanged) {
+TEST_P(Logs, OutputOfASingleWorkerIsUnchanged) {
   const std::string script =
       Script("bytes.sh", "printf '{\"a\": 1}\\r50%%\\001\\n  no end'; echo a prompt >&2\n");
   const std::string whole = absl::StrJoin(Command({"--standalone", "--no_python", script}), " ");
@@ -136,13 +136,13 @@ TEST_P(Logs, OneWorkersBytesPassUnchanged) {
   EXPECT_THAT(run.ErrLines(), testing::Contains("a prompt"));
 }
 
-TEST_P(Logs, OneWorkerOnATerminalHasATerminal) {
+TEST_P(Logs, SingleWorkerOnATerminalGetsATerminal) {
   if (!HavePython()) GTEST_SKIP() << "there is no python3";
   support::WriteText(folder_.File("ask.py"),
                      "import os, sys\n"
                      "print('TTY', sys.stdin.isatty(), sys.stdout.isatty(), sys.stderr.isatty())\n"
                      "print('GOT', input('name? '), os.get_terminal_size().columns)\n");
-  // A terminal of its own, into which "Eve" is typed once the prompt stands there.
+  // A separate terminal, into which "Eve" is typed once the prompt is there.
   support::WriteText(folder_.File("type.py"),
                      "import fcntl, os, pty, struct, sys, termios\n"
                      "pid, master = pty.fork()\n"
@@ -164,11 +164,21 @@ TEST_P(Logs, OneWorkerOnATerminalHasATerminal) {
   EXPECT_THAT(run.Text(), AllOf(HasSubstr("TTY True True True"), HasSubstr("GOT Eve 111")));
 }
 
+TEST_P(Logs, WrongHealthPortStopsNothing) {
+  const auto run = Start({"--standalone", "--no_python", Script("speak.sh", "echo out $RANK\n")},
+                         {{"TORCHELASTIC_HEALTH_CHECK_PORT", "http"}});
+  EXPECT_EQ(run->Wait(), 0) << run->Text();
+  EXPECT_THAT(run->OutLines(), ElementsAre("out 0"));
+  if (!torchrun()) {
+    EXPECT_THAT(run->Text(), HasSubstr("TORCHELASTIC_HEALTH_CHECK_PORT: \"http\""));
+  }
+}
+
 // ---- mtrun's own ----
 
 class TorchrunLogs : public LogsTest<LauncherTest> {};
 
-TEST_F(TorchrunLogs, Behaviour65PrefixesMayNameTheHost) {
+TEST_F(TorchrunLogs, Behaviour65PrefixCanNameTheHost) {
   Program mtrun(
       Command(Flags({"--role=r", "--log-line-prefix-template=${hostname}/${role_name}/${rank} ", Speak()})),
       Environment());
@@ -183,14 +193,14 @@ TEST_F(TorchrunLogs, Behaviour64RanksAboveNineCanBeNamed) {
   EXPECT_THAT(mtrun.OutLines(), ElementsAre("[default11]:out 11"));
 }
 
-TEST_F(TorchrunLogs, TheConsoleShowsTheLocalRanksOfTheFilter) {
+TEST_F(TorchrunLogs, ConsoleShowsOnlyFilteredLocalRanks) {
   Program mtrun(Command(Flags({"--local-ranks-filter=1", Speak()})), Environment());
   EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
   EXPECT_THAT(mtrun.OutLines(), ElementsAre("[default1]:out 1"));
   EXPECT_EQ(Log(0, "stdout.log"), "out 0\n");
 }
 
-TEST_F(TorchrunLogs, TheConsoleMayBePlainOrPrefixed) {
+TEST_F(TorchrunLogs, ConsoleIsPlainOrPrefixed) {
   Program plain(Command(Flags({"--console=plain", Speak()})), Environment());
   EXPECT_EQ(plain.Wait(), 0) << plain.Text();
   EXPECT_THAT(plain.OutLines(), UnorderedElementsAre("out 0", "out 1"));
@@ -202,7 +212,7 @@ TEST_F(TorchrunLogs, TheConsoleMayBePlainOrPrefixed) {
   EXPECT_THAT(teed.OutLines(), ElementsAre("[default0]:out 0"));
 }
 
-TEST_F(TorchrunLogs, KeptFilesAreBoundedWhereNobodyHasAskedForThem) {
+TEST_F(TorchrunLogs, LogFilesAreBoundedUnlessRequested) {
   const std::string script =
       Script("run.sh", "head -c 40000000 /dev/zero | tr '\\0' x\necho; echo the end\n");
   Program mtrun({"sh", "-c", absl::StrCat(Mtrun(), " --standalone ", script, " > /dev/null")}, Environment());
@@ -231,12 +241,12 @@ TEST_F(TorchrunLogs, FilteredLinesAreDuplicated) {
               UnorderedElementsAre("[default0]:err 0", "[default1]:err 1"));
 }
 
-TEST_F(TorchrunLogs, ALogFolderThatCannotBeWrittenIsNamed) {
+TEST_F(TorchrunLogs, ErrorNamesAnUnwritableLogFolder) {
   namespace fs = std::filesystem;
   fs::create_directory(folder_.File("closed"));
   fs::permissions(folder_.File("closed"), fs::perms::owner_read | fs::perms::owner_exec);
   fs::permissions(folder_.path(), fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
-  // Root may write everywhere, so somebody else runs it.
+  // Root may write everywhere, so another user runs it.
   const std::vector<std::string> nobody = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
   Program probe(Words(nobody, {Mtrun(), "--version"}), Environment());
   if (getuid() == 0 && probe.Wait() != 0)
@@ -258,11 +268,12 @@ TEST_F(TorchrunLogs, DevNullMeansNoFiles) {
   EXPECT_THAT(mtrun.OutLines(), ElementsAre("file []"));
 }
 
-TEST_F(TorchrunLogs, Behaviour73TheHealthEndpointAnswersAlsoWhileOthersFinish) {
-  // Node 0 has finished and waits for node 1: torchrun's exit barrier.
+TEST_F(TorchrunLogs, Behaviour73HealthEndpointAnswersWhileOtherNodesFinish) {
+  // Node 0 has finished and waits for node 1, like torchrun's exit barrier.
   const std::string script = Script("run.sh", absl::StrCat("[ $RANK = 0 ] || while [ ! -e ",
                                                            folder_.File("go"), " ]; do sleep 0.05; done\n"));
-  const auto first = Agent("2", {"--node_rank=0", script}, {{"TORCHELASTIC_HEALTH_CHECK_PORT", "0"}});
+  const auto first =
+      Agent("2", {"--node_rank=0", script}, {{"TORCHELASTIC_HEALTH_CHECK_PORT", "0"}, {"LOGLEVEL", "debug"}});
   const auto line = first->WaitForLine("the health endpoint answers on port ");
   ASSERT_TRUE(line) << first->Text();
   const int port = std::stoi(line->substr(line->find("port ") + 5));
@@ -278,15 +289,7 @@ TEST_F(TorchrunLogs, Behaviour73TheHealthEndpointAnswersAlsoWhileOthersFinish) {
   EXPECT_EQ(second->Wait(), 0) << second->Text();
 }
 
-TEST_F(TorchrunLogs, AWrongHealthPortIsNamed) {
-  support::Overlay overlay = Environment();
-  overlay["TORCHELASTIC_HEALTH_CHECK_PORT"] = "http";
-  Program mtrun(Command({"--standalone", "true"}), overlay);
-  EXPECT_EQ(mtrun.Wait(), 1);
-  EXPECT_THAT(mtrun.Text(), HasSubstr("TORCHELASTIC_HEALTH_CHECK_PORT: \"http\""));
-}
-
-TEST_F(TorchrunLogs, TheEventLogTellsTheLifeOfTheRun) {
+TEST_F(TorchrunLogs, EventLogRecordsTheWholeRun) {
   Program mtrun(
       Command({"--standalone", "--rdzv_id=job", "--max_restarts=1", "--event_log", folder_.File("events"),
                Script("run.sh", "exit $((1 - TORCHELASTIC_RESTART_COUNT))\n")}),
@@ -307,35 +310,59 @@ TEST_F(TorchrunLogs, TheEventLogTellsTheLifeOfTheRun) {
   EXPECT_THAT(wrong.Text(), HasSubstr("--event_log"));
 }
 
-// ---- workers that behave badly ----
+// ---- misbehaving workers ----
 
-TEST_F(TorchrunLogs, BinaryAndEndlessLinesAreCarried) {
+TEST_F(TorchrunLogs, BinaryAndEndlessLinesAreForwarded) {
   const std::string script = Script("run.sh", "head -c 300000 /dev/zero\nprintf '\\377\\376\\n'\n");
   Program mtrun(Command(Flags({script})), Environment());
   EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text().substr(0, 2000);
   EXPECT_EQ(Log(1, "stdout.log"), std::string(300'000, '\0') + "\xff\xfe\n");
 }
 
-TEST_F(TorchrunLogs, AWorkerMayCloseItsOutput) {
+/// A progress bar and an unfinished line can be followed in a file or a pipe. The worker continues only after
+/// both have appeared.
+TEST_F(TorchrunLogs, UnfinishedLinesAppearInAPipe) {
+  const std::string go = folder_.File("go");
+  const std::string script = Script(
+      "bar.sh", absl::StrCat("printf loading\nprintf '\\r 1%%' >&2\nwhile [ ! -e ", go,
+                             " ]; do sleep 0.05; done\n", "printf ' done\\n'\nprintf '\\r 2%%\\r' >&2\n"));
+  for (const std::vector<std::string>& flags :
+       std::vector<std::vector<std::string>>{{}, {"--tee=3"}, {"--console=plain"}}) {
+    std::filesystem::remove(go);
+    const auto run = std::make_unique<Program>(Command(Words(Flags(flags), {script})), Environment());
+    ASSERT_TRUE(run->WaitForLines("loading", 2)) << run->Text();
+    ASSERT_TRUE(run->WaitForLines(" 1%", 2)) << run->Text();
+    support::WriteText(go, "");
+    EXPECT_EQ(run->Wait(), 0) << run->Text();
+    const bool plain = flags == std::vector<std::string>{"--console=plain"};
+    const std::string first = plain ? "" : "[default0]:", second = plain ? "" : "[default1]:";
+    EXPECT_THAT(run->OutLines(), UnorderedElementsAre(first + "loading", second + "loading",
+                                                      first + "loading done", second + "loading done"));
+    EXPECT_THAT(From(run->ErrLines(), " 2%"), SizeIs(2)) << run->Text();
+    EXPECT_EQ(Log(0, "stderr.log"), "\r 1%\r 2%\r") << "the file has the bytes";
+  }
+}
+
+TEST_F(TorchrunLogs, WorkerCanCloseItsOutput) {
   Program mtrun(Command(Flags({Script("run.sh", "echo before\nexec >&- 2>&-\nsleep 0.2\nexit 3\n")})),
                 Environment());
   EXPECT_EQ(mtrun.Wait(), 3) << mtrun.Text();
   EXPECT_THAT(mtrun.Text(), HasSubstr("before"));
 }
 
-TEST_F(TorchrunLogs, GrandchildrenThatHoldTheOutputDoNotHoldTheRun) {
+TEST_F(TorchrunLogs, GrandchildrenWithOpenOutputDoNotDelayTheEnd) {
   Program mtrun(Command(Flags({Script("run.sh", "setsid sleep 1000 &\necho done\n")})), Environment());
   EXPECT_EQ(mtrun.Wait(kSoon), 0) << mtrun.Text();
-  for (const pid_t pid : mark_.Alive()) {  // they live on, and so does who carries their output
+  for (const pid_t pid : mark_.Alive()) {  // they live on, and so does the process that forwards their output
     const std::string command = support::ReadText(absl::StrCat("/proc/", pid, "/comm"));
     if (command == "sleep\n") kill(pid, SIGKILL);
   }
   EXPECT_TRUE(mark_.WaitForNone(kSoon));
 }
 
-TEST_F(TorchrunLogs, AFullDiskStopsOnlyTheLogs) {
+TEST_F(TorchrunLogs, FullDiskStopsOnlyTheLogs) {
   std::filesystem::create_directory(folder_.File("small"));
-  // A namespace of its own, so that the mount goes with the program.
+  // A separate mount namespace, so that the mount disappears with the program.
   const std::string inner =
       absl::StrCat("mount -t tmpfs -o size=64k none ", folder_.File("small"), " && exec ", Mtrun(),
                    " --standalone -r 3 --log_dir ", folder_.File("small"), " ",
@@ -349,12 +376,12 @@ TEST_F(TorchrunLogs, AFullDiskStopsOnlyTheLogs) {
   EXPECT_THAT(mtrun.Text(), HasSubstr("could not be written to log files"));
 }
 
-TEST_F(TorchrunLogs, ABlockedTerminalHoldsUpNothingButItself) {
+TEST_F(TorchrunLogs, BlockedTerminalDelaysNothingElse) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   const UniqueFd reader(ends[0]);
   UniqueFd writer(ends[1]);
-  // 20 MB for a console that nobody reads; the files and the end of the run do not wait for it.
+  // 20 MB for a console that is never read; neither the files nor the end of the run wait for it.
   const std::string script =
       Script("run.sh", "yes 0123456789012345678901234567890123456789 | head -n 500000\n");
   Program mtrun({"sh", "-c",

@@ -1,5 +1,5 @@
 // Unmodified Python programs under mtrun, and the same programs under the real torchrun to prove that the
-// test is right: tools/test --full. tools/setup --peers installs what they import.
+// test is correct: tools/test --full. tools/setup --peers installs their imports.
 #include <signal.h>
 
 #include <chrono>
@@ -41,7 +41,7 @@ class TorchrunPrograms : public LauncherTest {
   static std::vector<std::string> Torchrun(const std::vector<std::string>& args) {
     return Words({PeersPython(), "-m", "torch.distributed.run", "--tee", "3"}, args);
   }
-  /// The same under torchrun.
+  /// Starts the same program under torchrun.
   std::unique_ptr<Program> StartTorchrun(const std::vector<std::string>& args) const {
     return std::make_unique<Program>(Torchrun(args), PythonEnvironment());
   }
@@ -76,7 +76,7 @@ TEST_F(TorchrunPrograms, TwoNodesReduceOverGloo) {
   }
 }
 
-TEST_F(TorchrunPrograms, Behaviour71WhatRecordWritesIsShownAndCopied) {
+TEST_F(TorchrunPrograms, Behaviour71RecordedErrorIsShownAndCopied) {
   support::Overlay overlay = PythonEnvironment();
   overlay["TORCHELASTIC_ERROR_FILE"] = folder_.File("own.json");
   const std::vector<std::string> args = {"--standalone", "--nproc_per_node=2", Toy("torch_ddp.py"), "fail"};
@@ -92,14 +92,14 @@ TEST_F(TorchrunPrograms, Behaviour71WhatRecordWritesIsShownAndCopied) {
   }
 }
 
-TEST_F(TorchrunPrograms, AFailureInTheMiddleIsRecoveredFrom) {
+TEST_F(TorchrunPrograms, MidRunFailureIsRecovered) {
   const auto mtrun =
       Start({"--standalone", "--nproc_per_node=2", "--max_restarts=1", Toy("torch_ddp.py"), "restart"});
   EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
   EXPECT_THAT(From(mtrun->OutLines(), "TRAINED"), SizeIs(2));
 }
 
-TEST_F(TorchrunPrograms, ARestartUnderWarmPythonComesWithoutTheImportOfTorch) {
+TEST_F(TorchrunPrograms, RestartUnderWarmPythonSkipsTheImportOfTorch) {
   support::WriteText(
       folder_.File("train.py"),
       "import os, sys, time\n"
@@ -128,14 +128,14 @@ TEST_F(TorchrunPrograms, ARestartUnderWarmPythonComesWithoutTheImportOfTorch) {
     }
     ASSERT_LT(attempt, 20) << "the interpreter never got warm\n" << mtrun->Text();
     cold = word(*line, " import ");
-    std::this_thread::sleep_for(Seconds(cold));  // the other interpreter imports it meanwhile
+    std::this_thread::sleep_for(Seconds(cold));  // time for the import by the other interpreter
     kill(static_cast<pid_t>(word(*line, " pid ")), SIGKILL);
   }
   mtrun->Signal(SIGTERM);
   EXPECT_EQ(mtrun->Wait(), 128 + SIGTERM) << mtrun->Text();
 }
 
-TEST_F(TorchrunPrograms, KubeflowsVariablesAreEnough) {
+TEST_F(TorchrunPrograms, KubeflowsVariablesSuffice) {
   support::Overlay overlay = PythonEnvironment();
   const std::string port = endpoint_.substr(endpoint_.find(':') + 1);
   for (const auto& [name, value] : std::map<std::string, std::string>{{"PET_NNODES", "2"},
@@ -159,7 +159,7 @@ TEST_F(TorchrunPrograms, KubeflowsVariablesAreEnough) {
   }
 }
 
-TEST_F(TorchrunPrograms, ASigtermCheckpointIsWrittenAndResumedFrom) {
+TEST_F(TorchrunPrograms, SigtermCheckpointIsWrittenAndResumed) {
   const std::vector<std::string> args = {"--standalone", "--nproc_per_node=2", Toy("torch_sigterm.py"),
                                          folder_.File("checkpoint.pt")};
   const auto first = Start(args);

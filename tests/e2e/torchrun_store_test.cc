@@ -1,5 +1,4 @@
-// The store that the agent serves on MASTER_PORT, as torchrun's does; and what programs do that serve it
-// themselves.
+// The store that the agent serves on MASTER_PORT, like torchrun's; and programs that serve it themselves.
 #include "tests/e2e/either.h"
 
 namespace mtrun::e2e {
@@ -46,13 +45,13 @@ TEST_P(AgentStore, IsAtTheMasterPortOfAStaticJob) {
   EXPECT_THAT(From(run->OutLines(), "LATE yes"), SizeIs(1)) << run->Text();
 }
 
-TEST_P(AgentStore, IsFoundWhereTheNodesOfAStaticJobMeet) {
+TEST_P(AgentStore, IsReachableAtTheEndpointOfAStaticJob) {
   const std::string port = absl::StrCat(support::FreePort());
   const auto node = [&](const char* rank) {
     return Start({"--nnodes=2", "--nproc_per_node=2", "--rdzv_backend=static", "--node_rank", rank,
                   "--master_addr=127.0.0.1", "--master_port", port, Toy(), "endpoint", "127.0.0.1:" + port});
   };
-  const auto first = node("0");  // it hosts the rendezvous, as the node of --master_addr does
+  const auto first = node("0");  // it hosts the rendezvous, like the node of --master_addr
   if (!torchrun()) {
     ASSERT_TRUE(first->WaitForLine("hosting the rendezvous")) << first->Text();
   }
@@ -62,7 +61,7 @@ TEST_P(AgentStore, IsFoundWhereTheNodesOfAStaticJobMeet) {
   EXPECT_THAT(From(first->OutLines(), "LATE yes").size() + From(second->OutLines(), "LATE yes").size(), 3u);
 }
 
-/// As init_process_group does: a client whatever the rank, a prefix for each attempt.
+/// Like init_process_group: a client for every rank, a prefix for each attempt.
 constexpr char kTorchLate[] =
     "import os, time, torch, torch.distributed as dist\n"
     "dist.init_process_group('gloo', init_method=os.environ.get('METHOD', 'env://'),\n"
@@ -86,7 +85,7 @@ class Torch : public AgentStore {
 };
 MT_UNDER_EITHER(Torch);
 
-TEST_P(Torch, ClientsAreServedAfterRankZeroHasEnded) {
+TEST_P(Torch, ClientsAreServedAfterRankZeroEnded) {
   support::WriteText(folder_.File("late.py"), kTorchLate);
   const auto run = Start({"--standalone", "--nproc_per_node=2", folder_.File("late.py")},
                          {{"PYTHON_EXEC", PeersPython()}});
@@ -94,7 +93,7 @@ TEST_P(Torch, ClientsAreServedAfterRankZeroHasEnded) {
   EXPECT_THAT(run->Text(), AllOf(HasSubstr("TOTAL 3.0"), HasSubstr("LATE yes"), HasSubstr("CLIENT True")));
 }
 
-TEST_P(Torch, IsAnsweredWhateverItAsks) {
+TEST_P(Torch, EveryTorchStoreRequestIsAnswered) {
   const std::string toy = support::TestFile("support/toys/store_commands.py");
   const auto run = Start({"--standalone", "--nproc_per_node=2", toy}, {{"PYTHON_EXEC", PeersPython()}});
   EXPECT_EQ(run->Wait(), 0) << run->Text();
@@ -104,7 +103,7 @@ TEST_P(Torch, IsAnsweredWhateverItAsks) {
   EXPECT_THAT(known[0], HasSubstr("set get compare_set add check wait num_keys delete_key append multi_set"));
 }
 
-TEST_P(Torch, MeetsByTcpAtTheMasterPort) {
+TEST_P(Torch, TorchConnectsOverTcpAtTheMasterPort) {
   support::WriteText(folder_.File("late.py"), kTorchLate);
   const std::string port = absl::StrCat(support::FreePort());
   const auto run = Start({"--nproc_per_node=2", "--master_port", port, folder_.File("late.py")},
@@ -122,13 +121,13 @@ class TorchrunAgentStore : public LauncherTest {
   }
 };
 
-TEST_F(TorchrunAgentStore, IsAFreshOneInEachGeneration) {
+TEST_F(TorchrunAgentStore, IsNewInEachGeneration) {
   Program mtrun(Command({"--standalone", "--max_restarts=1", Toy(), "fresh"}), Environment());
   EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
   EXPECT_THAT(mtrun.Text(), HasSubstr("KEYS 0"));
 }
 
-TEST_F(TorchrunAgentStore, KeepsToThePortRange) {
+TEST_F(TorchrunAgentStore, StaysWithinThePortRange) {
   const int port = support::FreePort();
   Program mtrun(Command({"--standalone", "--port_range", absl::StrCat(port, "-", port),
                          Script("say.sh", "echo port $MASTER_PORT\n")}),
@@ -137,7 +136,7 @@ TEST_F(TorchrunAgentStore, KeepsToThePortRange) {
   EXPECT_THAT(mtrun.Text(), HasSubstr(absl::StrCat("port ", port)));
 }
 
-TEST_F(TorchrunAgentStore, IsRankZerosOwnWhereThatIsWanted) {
+TEST_F(TorchrunAgentStore, IsRankZerosIfRequested) {
   const std::vector<std::string> args = {"--standalone", "--nproc_per_node=2",
                                          support::TestFile("support/toys/meet.py")};
   Program flag(Command(Words({"--store=rank0"}, args)), Environment());

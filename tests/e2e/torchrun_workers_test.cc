@@ -1,4 +1,4 @@
-// How workers begin and what is left of them.
+// How workers start, and which processes remain of them.
 #include "tests/e2e/either.h"
 
 namespace mtrun::e2e {
@@ -12,7 +12,7 @@ using testing::SizeIs;
 class Leaving : public EitherTest {};
 MT_UNDER_EITHER(Leaving);
 
-TEST_P(Leaving, ChildrenOfAWorkerThatSucceededFinishWhatTheyDo) {
+TEST_P(Leaving, ChildrenOfASuccessfulWorkerFinish) {
   const std::string done = folder_.File("uploaded");
   const std::string script =
       Script("run.sh", absl::StrCat("[ $RANK = 1 ] || exit 0\nsetsid sh -c 'sleep 1; echo late; echo yes > ",
@@ -28,13 +28,13 @@ TEST_P(Leaving, ChildrenOfAWorkerThatSucceededFinishWhatTheyDo) {
 
 class TorchrunWorkers : public LauncherTest {};
 
-TEST_F(TorchrunWorkers, ChildrenOfAWorkerThatFailedEndWithIt) {
+TEST_F(TorchrunWorkers, ChildrenOfAFailedWorkerEndWithIt) {
   Program mtrun(Command({"--standalone", Script("run.sh", "setsid sleep 1000 &\nexit 3\n")}), Environment());
   EXPECT_EQ(mtrun.Wait(), 3) << mtrun.Text();
   EXPECT_TRUE(mark_.WaitForNone(kSoon));
 }
 
-TEST_F(TorchrunWorkers, ARestartIsForkedFromTheWarmInterpreter) {
+TEST_F(TorchrunWorkers, RestartIsForkedFromTheWarmInterpreter) {
   if (!HavePython()) GTEST_SKIP() << "there is no python3";
   support::WriteText(folder_.File("slow.py"), "import os, time\ntime.sleep(0.5)\npid = os.getpid()\n");
   support::WriteText(folder_.File("train.py"),
@@ -56,9 +56,9 @@ TEST_F(TorchrunWorkers, ARestartIsForkedFromTheWarmInterpreter) {
   EXPECT_THAT(From(mtrun.OutLines(), "attempt 1 warm True at once True"), SizeIs(2)) << mtrun.Text();
 }
 
-TEST_F(TorchrunWorkers, AWarmInterpreterThatCannotImportIsSaidAndNotNeeded) {
+TEST_F(TorchrunWorkers, FailedImportInTheWarmInterpreterIsReportedAndHarmless) {
   if (!HavePython()) GTEST_SKIP() << "there is no python3";
-  // It trains until the other interpreter has said it.
+  // It trains until the other interpreter has printed it.
   support::WriteText(folder_.File("train.py"),
                      absl::StrCat("import os, time\nwhile not os.path.exists('", folder_.File("go"),
                                   "'):\n  time.sleep(0.02)\nprint('trained')\n"));

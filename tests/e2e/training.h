@@ -1,4 +1,4 @@
-// What the end-to-end tests of mtrun with a trainer share: a small data set, runs on it, what they recorded.
+// Shared by the end-to-end tests of mtrun with a trainer: a small data set, runs on it, and their records.
 #pragma once
 
 #include <cmath>
@@ -15,8 +15,8 @@
 
 namespace mtrun::e2e {
 
-/// 100 images; 12 samples a step in micro-batches of 2, so that up to six workers share it, the last step of
-/// an epoch 4. float64, so that the order of additions is all that differs between memberships.
+/// 100 images; 12 samples per step in micro-batches of 2, so that up to six workers share it; the last step
+/// of an epoch has 4. float64, so that only the order of additions differs between memberships.
 class TrainingRuns : public LauncherTest {
  protected:
   static constexpr int kStepsPerEpoch = 9;
@@ -26,7 +26,7 @@ class TrainingRuns : public LauncherTest {
                                               trainers::testing::LearnablePixel);
   }
 
-  /// mtrun's arguments, then the trainer's.
+  /// Starts mtrun with `args` and the trainer with `more`.
   std::unique_ptr<Program> Train(const std::vector<std::string>& args, const std::string& run, int epochs,
                                  const std::vector<std::string>& more = {},
                                  const support::Overlay& overlay = {}) {
@@ -52,20 +52,20 @@ class TrainingRuns : public LauncherTest {
                  more);
   }
 
-  /// The loss of every step that counts: a rewind takes back what stands before it.
+  /// Returns the loss of each step that counts: a rewind removes the steps before it.
   std::map<int64_t, double> Losses(const std::string& run) const {
     std::map<int64_t, double> losses;
     for (const absl::string_view line :
          absl::StrSplit(support::ReadText(folder_.File(run) + "/metrics.jsonl"), '\n', absl::SkipEmpty())) {
       const auto json = nlohmann::json::parse(std::string(line), nullptr, /*allow_exceptions=*/false);
-      if (!json.is_object()) continue;  // what a killed writer left of a line
+      if (!json.is_object()) continue;  // an incomplete line of a killed writer
       if (json.contains("rewind")) losses.erase(losses.lower_bound(json["rewind"]), losses.end());
       if (json.contains("step")) losses[json["step"]] = json["loss"];
     }
     return losses;
   }
 
-  /// Every step's loss is that of one worker alone, up to the order of additions, and the ledger is exact.
+  /// Expects an exact ledger and the losses of a single worker, up to the order of additions.
   void ExpectUndisturbed(const std::string& run, int epochs, const std::vector<std::string>& more = {}) {
     const auto alone = TrainHere(1, "alone", epochs, more);
     ASSERT_EQ(alone->Wait(Seconds(300)), 0) << alone->Text();
@@ -77,7 +77,7 @@ class TrainingRuns : public LauncherTest {
     ExpectExactlyOnce({run});
   }
 
-  /// `flags`: of tools/verify_ledger.
+  /// `flags` are options of tools/verify_ledger.
   void ExpectExactlyOnce(const std::vector<std::string>& runs, const std::vector<std::string>& flags = {}) {
     std::vector<std::string> command = {"python3", support::TestFile("../tools/verify_ledger")};
     for (const std::string& run : runs) command.push_back(folder_.File(run));
@@ -85,19 +85,19 @@ class TrainingRuns : public LauncherTest {
     EXPECT_EQ(verify.Wait(), 0) << verify.Text();
   }
 
-  /// Complete ones.
+  /// Returns the number of complete checkpoints.
   int Checkpoints(const std::string& run) const {
     int complete = 0;
     for (const auto& entry : std::filesystem::directory_iterator(folder_.File(run))) {
       if (entry.is_symlink()) continue;  // best and latest
       const bool whole = std::filesystem::exists(entry.path() / "DONE");
-      // DONE is there before the folder has its final name.
+      // DONE exists before the folder has its final name.
       complete += whole && entry.path().filename().string().front() != '.' ? 1 : 0;
     }
     return complete;
   }
 
-  /// Processes of the trainer.
+  /// Returns the trainer's processes.
   std::set<pid_t> Workers() const {
     std::set<pid_t> workers;
     for (const pid_t pid : mark_.Alive()) {

@@ -1,4 +1,4 @@
-// mtrun and a trainer together: on one node, on two made of network namespaces, and when a worker is killed.
+// mtrun and a trainer together: on one node, on two made of network namespaces, and with a killed worker.
 #include <signal.h>
 
 #include "tests/e2e/training.h"
@@ -14,14 +14,14 @@ using testing::Not;
 
 class TrainingTest : public TrainingRuns {};
 
-TEST_F(TrainingTest, ThreeWorkersTrainLikeOne) {
+TEST_F(TrainingTest, ThreeWorkersTrainTheSameAsOne) {
   const auto training = TrainHere(3, "three", 2);
   ASSERT_EQ(training->Wait(), 0) << training->Text();
   EXPECT_TRUE(training->WaitForLine("[cnnA0]:test accuracy  ", Seconds(0))) << training->Text();
   ExpectUndisturbed("three", 2);
 }
 
-TEST_F(TrainingTest, AKilledWorkerIsNamedAndNothingIsLeft) {
+TEST_F(TrainingTest, KilledWorkerIsNamedAndNoProcessIsLeft) {
   const auto training = Train({"--standalone", "--nproc_per_node", "2", "--max_restarts", "0"}, "killed",
                               100000, {"--log_every", "1"});
   ASSERT_TRUE(training->WaitForLine("[cnnA0]:epoch 2/100000")) << training->Text();
@@ -29,14 +29,13 @@ TEST_F(TrainingTest, AKilledWorkerIsNamedAndNothingIsLeft) {
   ASSERT_EQ(workers.size(), 2u);
   const pid_t victim = *workers.rbegin();
   kill(victim, SIGKILL);
-  // The survivor's group is told by the operating system, mtrun by the pidfd; a second is ample on an idle
-  // machine.
+  // The kernel notifies the survivor's group, and the pidfd mtrun; an idle machine needs under 1 s.
   ASSERT_EQ(training->Wait(Seconds(20)), 137) << training->Text();
   EXPECT_THAT(training->Text(), AllOf(HasSubstr("cnnA FAILED"), HasSubstr(absl::StrCat("pid ", victim)),
                                       HasSubstr("SIGKILL"), HasSubstr("stderr.log"), HasSubstr("host")));
 }
 
-TEST_F(TrainingTest, ARefusedResumeIsBlamedOnTheWorkerThatRefused) {
+TEST_F(TrainingTest, RefusedResumeIsAttributedToTheWorkerThatRefused) {
   const auto first = TrainHere(1, "run", 1);
   ASSERT_EQ(first->Wait(), 0) << first->Text();
   const auto again = TrainHere(3, "run", 2, {"--seed", "5"});
@@ -44,11 +43,12 @@ TEST_F(TrainingTest, ARefusedResumeIsBlamedOnTheWorkerThatRefused) {
   EXPECT_THAT(again->Text(), AllOf(HasSubstr("rank 0 (local 0"), HasSubstr("is a checkpoint of another run"),
                                    HasSubstr("seed"), Not(HasSubstr("another worker"))));
   const std::string box = again->Text().substr(again->Text().find("cnnA FAILED"));
-  EXPECT_THAT(box, AllOf(HasSubstr("rank 0"), Not(HasSubstr("rank 1")), Not(HasSubstr("rank 2"))));
+  EXPECT_THAT(box, AllOf(HasSubstr("rank      : 0 (local_rank: 0)"), Not(HasSubstr("rank 1")),
+                         Not(HasSubstr("rank 2"))));
 }
 
-/// Those that are started in the place of all that died have the same flags.
-TEST_F(TrainingTest, AJobThatStartsOverDoesSoOnceHoweverOftenItsWorkersDie) {
+/// Workers that replace a fully dead generation have the same flags.
+TEST_F(TrainingTest, JobStartsOverOnceHoweverOftenItsWorkersDie) {
   const std::vector<std::string> anew = {"--resume=false", "--checkpoint_steps", "5"};
   for (const int count : {1, 2}) {
     const std::string run = absl::StrCat("run", count), ledger = folder_.File(run) + "/ledger.jsonl";
@@ -73,8 +73,8 @@ TEST_F(TrainingTest, AJobThatStartsOverDoesSoOnceHoweverOftenItsWorkersDie) {
   }
 }
 
-/// Neither the writer nor the successor of a worker that died meanwhile gives up.
-TEST_F(TrainingTest, AFullDiskIsWaitedForAndNothingIsLost) {
+/// Neither the writer nor the successor of a dead worker gives up.
+TEST_F(TrainingTest, FullDiskPausesTheRunAndLosesNothing) {
   const auto disk = support::SmallDisk::Make(folder_.File("disk"), 4 << 20);
   if (!disk.ok()) GTEST_SKIP() << disk.status().message();
   const auto training =
@@ -84,10 +84,10 @@ TEST_F(TrainingTest, AFullDiskIsWaitedForAndNothingIsLost) {
   const std::set<pid_t> workers = Workers();
   ASSERT_EQ(workers.size(), 2u);
   kill(*workers.begin(), SIGKILL);
-  // The one that was killed may have said so before.
+  // The killed worker may have reported it before.
   const auto successor_waits = [&] {
     for (const std::string& line : From(training->ErrLines(), "[cnnA1]:")) {
-      if (line.find("the run waits for room on the disk") != std::string::npos) return true;
+      if (line.find("the run is paused until there is free disk space") != std::string::npos) return true;
     }
     return false;
   };

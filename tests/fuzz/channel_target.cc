@@ -23,7 +23,7 @@ void RoundTrip(const std::string& line, const Decode& decode) {
 
 }  // namespace
 
-// The first byte says in which pieces the rest arrives.
+// The first byte selects the pieces in which the rest arrives.
 void FuzzChannel(std::string_view bytes) {
   if (bytes.empty()) return;
   const size_t piece = 1 + static_cast<unsigned char>(bytes[0]);

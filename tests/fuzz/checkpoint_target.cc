@@ -1,5 +1,5 @@
-// What a trainer reads of the disk when it continues: the manifest, the state, the ledger, the metrics; what
-// the other ranks claim to run, and to hold.
+// A trainer's input from disk when it continues: the manifest, the state, the ledger, the metrics; and the
+// other ranks' claims about their run and state.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -15,9 +15,9 @@
 #include "trainers/checkpoints/manifest.h"
 #include "trainers/checkpoints/position.h"
 #include "trainers/checkpoints/run_state.h"
-#include "trainers/run/identity.h"
-#include "trainers/run/metrics_log.h"
-#include "trainers/run/run_progress.h"
+#include "trainers/run/records/metrics_log.h"
+#include "trainers/run/records/run_progress.h"
+#include "trainers/run/rules/identity.h"
 
 namespace mtrun::fuzz {
 namespace {
@@ -44,7 +44,7 @@ void ReadState(std::string_view bytes) {
   MT_CHECK(trainers::RunProgressFromJson(trainers::ToJson(*progress)).ok());
   for (const int64_t count : progress->confusion) MT_CHECK(count >= 0) << count;
   for (const trainers::EvalRecord& record : progress->history)
-    MT_CHECK(ParseJsonObject(trainers::ToLine(record), kMostLineBytes).ok()) << trainers::ToLine(record);
+    MT_CHECK(ParseJsonObject(trainers::ToLine(record), kMaxLineBytes).ok()) << trainers::ToLine(record);
 }
 
 void ReadLedger(std::string_view bytes) {
@@ -67,7 +67,7 @@ void ReadMetrics(std::string_view bytes) {
   MT_CHECK(log->next_step() <= 5) << log->next_step();
 }
 
-/// A claim of eight bytes: small numbers, so that members meet at the same positions.
+/// Makes a claim from eight bytes: small numbers, so that members meet at the same positions.
 Claim ClaimOf(std::string_view bytes) {
   const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
   Claim claim{.known = static_cast<uint64_t>(at(0) % 8)};
@@ -82,8 +82,8 @@ Claim ClaimOf(std::string_view bytes) {
   return claim;
 }
 
-/// Whatever members claim, the one that counts is the furthest, and once the readers have read theirs nothing
-/// that any member has saved of its run lies further.
+/// For any claims, the selected one is the furthest. Once all readers have read theirs, no member has saved a
+/// later state of its run.
 void DecideOfClaims(std::string_view bytes) {
   std::vector<Claim> claims;
   for (; bytes.size() >= 8 && claims.size() < 6; bytes.remove_prefix(8)) claims.push_back(ClaimOf(bytes));

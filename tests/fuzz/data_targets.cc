@@ -1,17 +1,17 @@
-// What mtdata reads of foreign files, and what trainers read of packed sets.
+// mtdata's input from foreign files, and the trainers' input from packed sets.
 #include <string>
 #include <vector>
 
 #include "base/log.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
-#include "datasets/archive_reader.h"
-#include "datasets/cifar.h"
-#include "datasets/encoded_shard.h"
-#include "datasets/idx.h"
-#include "datasets/image_source.h"
-#include "datasets/index.h"
-#include "datasets/packed.h"
+#include "datasets/files/archive_reader.h"
+#include "datasets/import/cifar.h"
+#include "datasets/import/idx.h"
+#include "datasets/import/image_source.h"
+#include "datasets/packed/encoded_shard.h"
+#include "datasets/packed/index.h"
+#include "datasets/packed/packed.h"
 #include "tests/fuzz/fuzz_targets.h"
 #include "tests/fuzz/input.h"
 
@@ -20,9 +20,9 @@ namespace {
 
 using namespace datasets;  // NOLINT: the code under test
 
-constexpr int64_t kMostRead = 1 << 20;
+constexpr int64_t kMaxRead = 1 << 20;
 
-/// What an importer hands on can be imported, or is refused by name.
+/// An importer's output can be imported, or is refused by name.
 void Look(const absl::StatusOr<std::unique_ptr<ImageSource>>& source) {
   if (!source.ok()) {
     MT_CHECK(!source.status().message().empty());
@@ -46,7 +46,7 @@ void ReadIndexFile(std::string_view bytes) {
   MT_CHECK(again.ok() && *again == *index) << again.status();
 }
 
-/// A shard of three images of 2x1 in two classes.
+/// Reads a shard of three images of 2x1 in two classes.
 void ReadShard(std::string_view bytes) {
   Index index{.height = 2, .width = 1, .classes = {"a", "b"}};
   index.splits["train"] = {
@@ -59,18 +59,18 @@ void ReadShard(std::string_view bytes) {
   for (int64_t i = 0; i < split->size(); ++i) {
     MT_CHECK(split->label(i) >= 0 && split->label(i) < 2);
     MT_CHECK(split->image(i).size() == 6);
-    MT_CHECK(!Sha256Hex({reinterpret_cast<const char*>(split->image(i).data()), 6}).empty());  // can be read
+    MT_CHECK(!Sha256Hex({reinterpret_cast<const char*>(split->image(i).data()), 6}).empty());  // readable
   }
 }
 
-/// A shard of encoded images, whatever the index says of it.
+/// Reads a shard of encoded images, whatever the index says about it.
 void ReadEncodedShard(std::string_view bytes) {
   const auto shard = ParseEncodedShard({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, 3);
   if (!shard.ok()) return;
   for (int64_t i = 0; i < 3; ++i) {
     const auto record = shard->record(i);
     MT_CHECK(!record.empty() && shard->size(i).pixels() > 0 && shard->label(i) == shard->label(i));
-    MT_CHECK(!Sha256Hex(record).empty());  // can be read
+    MT_CHECK(!Sha256Hex(record).empty());  // readable
   }
 }
 
@@ -83,8 +83,8 @@ void FuzzTar(std::string_view bytes) {
     const auto more = reader->Next();
     if (!more.ok() || !*more) return;
     if (!reader->is_file()) continue;
-    const auto contents = reader->Read(kMostRead);
-    MT_CHECK(!contents.ok() || static_cast<int64_t>(contents->size()) <= kMostRead);
+    const auto contents = reader->Read(kMaxRead);
+    MT_CHECK(!contents.ok() || static_cast<int64_t>(contents->size()) <= kMaxRead);
   }
 }
 
@@ -98,8 +98,7 @@ void FuzzIdx(std::string_view bytes) {
 }
 
 void FuzzCifar(std::string_view bytes) {
-  log::SetSink(
-      [](const std::string&) {});  // sets of another size than the published ones are worth a warning
+  log::SetSink([](const std::string&) {});  // sets of unpublished sizes cause a warning
   const InputFile file(bytes);
   Look(OpenCifar(file.path()));
   log::SetSink({});

@@ -16,7 +16,7 @@ void FuzzErrorFile(std::string_view bytes) {
     const auto again = ParseErrorFile(ErrorFileText(record->message, 0));
     MT_CHECK(again.ok() && again->message == record->message) << record->message;
   }
-  // Whatever the worker left, mtrun's own file says how the job ended.
+  // mtrun's own file always tells how the job ended.
   rendezvous::JobOutcome outcome;
   outcome.exit_code = 3;
   outcome.root_cause.emplace();

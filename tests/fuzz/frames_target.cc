@@ -15,14 +15,14 @@ namespace {
 using namespace collectives;  // NOLINT: the code under test
 
 constexpr uint64_t kGeneration = 42;
-constexpr size_t kCount = 24;  // elements of a call
+constexpr size_t kCount = 24;  // elements per call
 
 std::unique_ptr<FrameCipher> Cipher(FrameCipher::Use use) {
   return std::make_unique<FrameCipher>(std::string(FrameCipher::kKeyBytes, 'k'), Protection::kTag, use);
 }
 
-/// The frames of a peer that has the key and says what the fuzzer likes: each is a head, a byte for the
-/// length of the payload, the payload and a byte that is odd where the tag is spoilt.
+/// Seals the frames of a peer that has the key and sends the fuzzer's bytes: each frame is a head, a byte for
+/// the payload's length, the payload and a byte that is odd if the tag is corrupted.
 std::string Sealed(std::string_view bytes) {
   const auto cipher = Cipher(FrameCipher::Use::kSeal);
   std::string frames;
@@ -41,10 +41,10 @@ std::string Sealed(std::string_view bytes) {
     }
     frames.append(head).append(payload).append(reinterpret_cast<const char*>(tag.data()), tag.size());
   }
-  return frames.append(bytes);  // a connection that ends in the middle of one
+  return frames.append(bytes);  // a connection that ends in the middle of a frame
 }
 
-/// Rank 0 of two, whose peer on another host has sent `bytes` and ended.
+/// Rank 0 of two, whose peer on another host has sent `bytes` and closed.
 struct Half {
   explicit Half(std::string_view bytes) {
     int ends[2];
@@ -61,7 +61,7 @@ struct Half {
     MT_CHECK(segment.ok()) << segment.status();
     transport = std::make_unique<Transport>(0, kGeneration, *std::move(segment), peers, failure);
     MT_CHECK(transport->Open().ok());
-    transport->MarkLeft(1);  // what hangs up says at once that it has left
+    transport->MarkLeft(1);  // a disconnecting peer reports at once that it has left
   }
 
   UniqueFd far;
@@ -103,7 +103,7 @@ absl::Status Run(Transport& transport, unsigned char choice) {
 
 }  // namespace
 
-// The first two bytes choose two calls, the rest is what the peer sends meanwhile.
+// The first two bytes choose two calls; the rest is what the peer sends.
 void FuzzFrames(std::string_view bytes) {
   if (bytes.size() < 2) return;
   Half half(Sealed(bytes.substr(2)));

@@ -37,7 +37,7 @@ void Say(const UniqueFd& fd, std::string_view bytes) {
            bytes.empty());
 }
 
-/// Somebody without the key never gets as far as a member.
+/// A peer without the key never becomes a member.
 void Stranger(std::string_view bytes) {
   for (const bool dialed : {false, true}) {
     Pair pair;
@@ -51,7 +51,7 @@ void Stranger(std::string_view bytes) {
   }
 }
 
-/// Carries what comes from `from` on to `to`, in pieces; flips `mask` in its byte number `at`. True: it did.
+/// Forwards data from `from` to `to`, in pieces; flips `mask` in byte number `at`. Returns whether it did.
 bool Relay(const UniqueFd& from, const UniqueFd& to, size_t piece, size_t at, char mask, size_t* carried) {
   char buffer[256];
   const ssize_t count = recv(from.get(), buffer, std::min(piece, sizeof(buffer)), MSG_DONTWAIT);
@@ -63,7 +63,7 @@ bool Relay(const UniqueFd& from, const UniqueFd& to, size_t piece, size_t at, ch
   return hit && mask != 0;
 }
 
-/// Two members whose bytes somebody in between cuts and changes: both finish, or one notices.
+/// Runs two members with a man in the middle who changes their bytes: both finish, or one detects it.
 void ManInTheMiddle(std::string_view bytes) {
   if (bytes.size() < 5) return;
   const size_t piece = 1 + static_cast<unsigned char>(bytes[0]);
@@ -85,7 +85,7 @@ void ManInTheMiddle(std::string_view bytes) {
   MT_CHECK(both == !changed) << changed;
 }
 
-/// A member that has the key and says nonsense about itself.
+/// Runs a member that has the key and sends nonsense about itself.
 void Member(std::string_view bytes) {
   if (bytes.size() < 5) return;
   int32_t rank = 0;

@@ -14,13 +14,13 @@ namespace {
 
 using namespace launcher;  // NOLINT: the code under test
 
-/// Neither ssh nor a shell takes a host for anything else, and what is written again is read again.
+/// Neither ssh nor a shell misinterprets a host, and a host that is written can be read again.
 void CheckHosts(const absl::StatusOr<std::vector<Host>>& hosts) {
   if (!hosts.ok()) {
     MT_CHECK(!hosts.status().message().empty());
     return;
   }
-  MT_CHECK(!hosts->empty() && hosts->size() <= kMostSshHosts);
+  MT_CHECK(!hosts->empty() && hosts->size() <= kMaxSshHosts);
   std::string list, file;
   for (const Host& host : *hosts) {
     const std::string destination = Destination(host);
@@ -55,7 +55,7 @@ void ReadHostsInput(std::string_view bytes) {
   }
 }
 
-/// In pieces as in one, nothing of the output is lost.
+/// Checks that split input loses no output.
 void ReadHostsOutput(std::string_view bytes) {
   HostOutput whole, cut;
   const HostOutput::Piece all = whole.Feed(bytes);

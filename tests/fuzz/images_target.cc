@@ -1,4 +1,4 @@
-// Image files, as mtdata and the trainers decode them.
+// Image files, as decoded by mtdata and the trainers.
 #include <algorithm>
 
 #include "base/status_macros.h"

@@ -1,4 +1,4 @@
-// What the fuzzer's bytes become where code under test wants files.
+// Turns the fuzzer's bytes into files for code under test that needs files.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace mtrun::fuzz {
 
-/// A file in memory with these bytes, for as long as this lives.
+/// A file in memory with these bytes, during this object's lifetime.
 class InputFile {
  public:
   explicit InputFile(std::string_view bytes);
@@ -35,8 +35,7 @@ class InputFolder {
   std::string path_;
 };
 
-/// `bytes` cut into `count` pieces: the lengths of all but the last stand in front, two bytes each, the lower
-/// one first.
+/// Cuts `bytes` into `count` pieces; the lengths of all but the last come first, 16 bits each, little-endian.
 std::vector<std::string_view> Cut(std::string_view bytes, size_t count);
 
 }  // namespace mtrun::fuzz

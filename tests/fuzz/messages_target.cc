@@ -3,8 +3,8 @@
 #include <string>
 
 #include "base/status_macros.h"
-#include "rendezvous/codec.h"
-#include "rendezvous/rendezvous.pb.h"
+#include "rendezvous/wire/codec.h"
+#include "rendezvous/wire/rendezvous.pb.h"
 #include "tests/fuzz/fuzz_targets.h"
 
 namespace mtrun::fuzz {
@@ -17,7 +17,7 @@ void RoundTripHello(const std::string& bytes) {
   if (!message.ParseFromString(bytes)) return;
   const absl::StatusOr<HelloData> hello = DecodeHello(message);
   if (!hello.ok()) return;
-  // Encoding cleans names, so the second time nothing changes any more.
+  // Encoding cleans names, so the second time changes nothing.
   const absl::StatusOr<HelloData> again = DecodeHello(EncodeHello(*hello));
   MT_CHECK(again.ok()) << again.status().message();
   const absl::StatusOr<HelloData> third = DecodeHello(EncodeHello(*again));
@@ -55,7 +55,7 @@ void ReadStatus(const std::string& bytes) {
 }  // namespace
 
 void FuzzMessages(std::string_view bytes) {
-  google::protobuf::SetLogHandler(nullptr);  // text that is not UTF-8 is what fuzzing is about
+  google::protobuf::SetLogHandler(nullptr);  // text that is not UTF-8 is expected here
   if (bytes.empty()) return;
   const std::string rest(bytes.substr(1));
   switch (bytes[0] % 4) {

@@ -13,7 +13,7 @@ namespace {
 
 using page::Gate;
 
-/// "name: value" lines, then a body behind an empty line.
+/// Parses "name: value" lines, then a body after an empty line.
 web::Request RequestIn(std::string_view bytes) {
   web::Request request{.method = "POST", .peer = "peer"};
   while (!bytes.empty()) {
@@ -35,7 +35,7 @@ void ReadParts(std::string_view bytes) {
     MT_CHECK(!page::IsOwnOrigin("null", bytes, false));
   }
   const auto form = page::ParseForm(bytes);
-  MT_CHECK(!form || form->size() <= page::kMostFields) << form->size();
+  MT_CHECK(!form || form->size() <= page::kMaxFields) << form->size();
   const std::string cookie = page::CookieIn(bytes, "s");
   MT_CHECK(cookie.find(';') == std::string::npos) << cookie;
   page::BasicPasswordIn(bytes);
@@ -47,7 +47,7 @@ void ReadParts(std::string_view bytes) {
 
 void FuzzPage(std::string_view bytes) {
   ReadParts(bytes);
-  // Nobody gets in by what he writes: the token is not in the corpus, and no session was begun.
+  // No input grants access: the token is not in the corpus, and no session exists.
   Gate gate({.token = support::kToken, .port = 1, .random = [] { return std::string("random"); }});
   const web::Request request = RequestIn(bytes);
   MT_CHECK(gate.Check(request, Gate::Need::kViewer, TimePoint()).refusal.has_value());

@@ -1,28 +1,46 @@
-#include <set>
 #include <string>
+#include <vector>
 
 #include "base/status_macros.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "trainers/weights/file_kind.h"
 #include "trainers/weights/pickle.h"
+#include "trainers/weights/pth_layout.h"
 #include "trainers/weights/zip_archive.h"
 
 namespace mtrun::fuzz {
 namespace {
 
-const std::set<std::string>& Allowed() {
-  static const std::set<std::string> names = {"collections.OrderedDict", "torch._utils._rebuild_tensor_v2",
-                                              "torch.FloatStorage"};
-  return names;
-}
+using trainers::PickleValue;
 
+/// Checks that each value is data: a call, too, is a name with its arguments.
 void ReadPickle(absl::string_view bytes) {
-  const auto pickle = trainers::ParsePickle(bytes, Allowed());
+  const auto pickle = trainers::ParsePickle(bytes);
   if (!pickle.ok()) return;
   MT_CHECK(pickle->root != nullptr && pickle->size <= bytes.size());
-  for (const trainers::PickleValue& value : pickle->values) {
-    MT_CHECK(value.kind != trainers::PickleValue::Kind::kGlobal || Allowed().contains(value.text))
-        << value.text;
-    for (const trainers::PickleValue* item : value.items) MT_CHECK(item != nullptr);
+  for (const PickleValue& value : pickle->values) {
+    const bool call = value.kind == PickleValue::Kind::kCall;
+    MT_CHECK(call == (value.callee != nullptr));
+    MT_CHECK((call || value.kind == PickleValue::Kind::kPersistent) == (value.argument != nullptr));
+    MT_CHECK(!call || value.argument->kind == PickleValue::Kind::kTuple);
+    MT_CHECK(!(call || value.kind == PickleValue::Kind::kDict) || value.items.size() % 2 == 0);
+    for (const PickleValue* item : value.items) MT_CHECK(item != nullptr);
+  }
+}
+
+/// Reads every element of small tensors, so that a sanitizer detects a layout beyond the file.
+void ReadTensors(absl::string_view file) {
+  constexpr uint64_t kMaxBytes = 1 << 20;
+  trainers::OtherKind(file.substr(0, trainers::kPthStartBytes));
+  const auto tensors = trainers::ParsePthLayout(file);
+  if (!tensors.ok()) return;
+  for (const trainers::StoredTensor& tensor : *tensors) {
+    MT_CHECK(tensor.sizes.size() == tensor.strides.size() && tensor.numel >= 0) << tensor.name;
+    MT_CHECK(tensor.storage.data() >= file.data() &&
+             tensor.storage.data() + tensor.storage.size() <= file.data() + file.size());
+    const uint64_t bytes = static_cast<uint64_t>(tensor.numel) * trainers::SizeOf(tensor.type);
+    std::vector<char> out(bytes <= kMaxBytes ? bytes : 0);
+    if (!out.empty()) trainers::CopyElements(tensor, out.data());
   }
 }
 
@@ -30,6 +48,7 @@ void ReadPickle(absl::string_view bytes) {
 
 void FuzzPickle(std::string_view bytes) {
   const absl::string_view file(bytes.data(), bytes.size());
+  ReadTensors(file);
   if (!trainers::ZipArchive::LooksLikeZip(file)) return ReadPickle(file);
   const auto archive = trainers::ZipArchive::Open(file);
   if (!archive.ok()) return;

@@ -10,7 +10,7 @@ namespace {
 
 using namespace launcher;  // NOLINT: the code under test
 
-/// All messages up to the first that is none.
+/// Returns all messages before the first invalid one.
 std::vector<PmiMessage> ReadPmi(std::string_view bytes, size_t at_once) {
   PmiParser parser;
   std::vector<PmiMessage> messages;
@@ -35,7 +35,7 @@ void FuzzPmi(std::string_view bytes) {
   MT_CHECK(ReadPmi(bytes, 1) == messages) << "in pieces as in one";
   for (const PmiMessage& message : messages) {
     MT_CHECK(!message.command.empty());
-    const std::vector<PmiMessage> copy = ReadPmi(Encode(message), PmiParser::kMostBytes);
+    const std::vector<PmiMessage> copy = ReadPmi(Encode(message), PmiParser::kMaxBytes);
     MT_CHECK(copy.size() == 1 && copy.front() == message) << message.command;
   }
 }

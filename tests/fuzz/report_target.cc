@@ -34,7 +34,7 @@ void FuzzReport(std::string_view bytes) {
   }
   const report::RunRecord run = reader.Take();
   for (size_t i = 1; i < run.steps.size(); ++i) {
-    if (run.steps[i].step <= run.steps[i - 1].step) __builtin_trap();  // a step twice
+    if (run.steps[i].step <= run.steps[i - 1].step) __builtin_trap();  // a duplicate step
   }
   if (report::Page({run}, "now").find("</html>") == std::string::npos) __builtin_trap();
 }

@@ -1,7 +1,7 @@
 #include <string>
 
 #include "base/status_macros.h"
-#include "datasets/safetensors.h"
+#include "datasets/packed/safetensors.h"
 #include "tests/fuzz/fuzz_targets.h"
 
 namespace mtrun::fuzz {

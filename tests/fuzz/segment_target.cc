@@ -24,8 +24,8 @@ T TakeNumber(std::string_view& bytes) {
 
 }  // namespace
 
-// A peer's segment of two slots and two areas. A first byte that is odd: its header begins with the next
-// bytes. The rest are notices, each with the number of bytes that are wanted of what it exposes.
+// A peer's segment of two slots and two areas. If the first byte is odd, the next bytes overwrite the
+// start of its header. The rest are notices, each with the number of bytes requested from the exposed area.
 void FuzzSegment(std::string_view bytes) {
   if (bytes.empty()) return;
   auto own = OwnSegment::Create(kSegmentGeneration, 1, 2, kSlot);
@@ -47,7 +47,7 @@ void FuzzSegment(std::string_view bytes) {
     const size_t wanted = TakeNumber<uint16_t>(bytes);
     const auto view = (*peer)->View(notice, wanted);
     const volatile char* const exposed = view.ok() ? *view : nullptr;
-    for (size_t i = 0; view.ok() && i < wanted; ++i) exposed[i];  // ends the process where nothing is
+    for (size_t i = 0; view.ok() && i < wanted; ++i) exposed[i];  // ends the process if nothing is mapped
   }
 }
 

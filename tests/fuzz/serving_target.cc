@@ -1,9 +1,9 @@
-// What strangers send to a server of data sets, and what servers send to those who read them.
+// Data from unauthenticated clients to a server of data sets, and from servers to their clients.
 #include <string>
 
 #include "base/status_macros.h"
 #include "datasets/cache/fetch_messages.h"
-#include "datasets/data_url.h"
+#include "datasets/packed/data_url.h"
 #include "datasets/remote/fetch_rules.h"
 #include "mtdata/set_table.h"
 #include "tests/fuzz/fuzz_targets.h"

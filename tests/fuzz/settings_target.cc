@@ -23,7 +23,7 @@ Settings SomeSettings() {
        {.name = "run_name", .yields = true}});
 }
 
-/// What was taken can be shown.
+/// Accepted settings can be shown.
 void Show(const Settings& settings) {
   settings.Table();
   settings.Help();

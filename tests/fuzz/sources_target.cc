@@ -1,16 +1,16 @@
-// What mtdata reads of sources of image files: archives, and the texts that say what they hold.
+// mtdata's input from sources of image files: archives, and the texts that describe their content.
 #include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/status_macros.h"
-#include "datasets/brace_list.h"
-#include "datasets/class_list.h"
-#include "datasets/file_tree.h"
-#include "datasets/ground_truth.h"
-#include "datasets/tree_listing.h"
-#include "datasets/webdataset_names.h"
+#include "datasets/files/file_tree.h"
+#include "datasets/files/tree_listing.h"
+#include "datasets/import/brace_list.h"
+#include "datasets/import/ground_truth.h"
+#include "datasets/import/webdataset_names.h"
+#include "datasets/packed/class_list.h"
 #include "tests/fuzz/fuzz_targets.h"
 #include "tests/fuzz/input.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 using namespace datasets;  // NOLINT: the code under test
 
-constexpr int64_t kMostOfSource = 1 << 20;
+constexpr int64_t kMaxOfSource = 1 << 20;
 
 void ReadClasses(std::string_view text) {
   const auto list = ParseClassList(text);
@@ -42,7 +42,7 @@ void ReadGroundTruth(std::string_view text) {
 void ReadBraces(std::string_view text) {
   const auto names = ExpandBraces(text);
   if (!names.ok()) return;
-  MT_CHECK(!names->empty() && names->size() <= kMostBraceNames) << names->size();
+  MT_CHECK(!names->empty() && names->size() <= kMaxBraceNames) << names->size();
 }
 
 void ReadLabels(std::string_view bytes) {
@@ -67,7 +67,7 @@ void FuzzArchive(std::string_view bytes) {
     const SourceFile& one = (*tree)->files()[i];
     paths.push_back(one.path);
     MT_CHECK(one.bytes >= 0) << one.path;
-    if (one.bytes > kMostOfSource) continue;
+    if (one.bytes > kMaxOfSource) continue;
     const auto contents = (*tree)->Read(i);
     MT_CHECK(!contents.ok() || static_cast<int64_t>(contents->size()) <= one.bytes) << one.path;
   }

@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/job_settings.h"
 #include "tests/fuzz/fuzz_targets.h"
 #include "tests/rendezvous/cluster_simulation.h"
 
@@ -12,9 +12,9 @@ namespace {
 
 using namespace rendezvous;  // NOLINT: the code under test
 
-constexpr int kMostEvents = 200;
+constexpr int kMaxEvents = 200;
 
-/// Bytes as a string of small decisions; zeros behind the end.
+/// Bytes as a sequence of small decisions; zeros after the end.
 class Decisions {
  public:
   explicit Decisions(std::string_view bytes) : bytes_(bytes) {}
@@ -45,7 +45,7 @@ JobSettings TakeSettings(Decisions& decide) {
   return settings;
 }
 
-/// What the job's other services answer; the one that asks is anywhere among them.
+/// Returns the answers of the job's other services; the asking service is at any position among them.
 ProbeResult TakeProbe(const JobSettings& settings, Decisions& decide) {
   ProbeResult result;
   const int self = decide.Take(static_cast<int>(settings.endpoints.size()));
@@ -68,8 +68,8 @@ ProbeResult TakeProbe(const JobSettings& settings, Decisions& decide) {
   return result;
 }
 
-// A decision for each argument, in this order: compilers take the arguments of one call in orders of their
-// own, and an input is to mean the same schedule everywhere.
+// One statement per argument, in this order: compilers evaluate a call's arguments in different orders, and
+// an input must mean the same schedule everywhere.
 void OfferOf(ClusterSimulation& world, const std::string& node, Decisions& decide) {
   const int workers = decide.Take(3);
   const bool ranked = decide.Take(4) == 0;
@@ -165,10 +165,10 @@ void FuzzStateMachine(std::string_view bytes) {
   Decisions decide(bytes);
   const JobSettings settings = TakeSettings(decide);
   ClusterSimulation world(settings);
-  for (int i = 0; i < kMostEvents && decide.more(); ++i) {
+  for (int i = 0; i < kMaxEvents && decide.more(); ++i) {
     Act(world, settings, absl::StrCat("node", decide.Take(settings.max_nodes + 2)), decide);
     MT_CHECK(!world.broken()) << *world.broken();
-    if (world.machine().Gone()) world = ClusterSimulation(settings);  // as the service does
+    if (world.machine().Gone()) world = ClusterSimulation(settings);  // like the service
   }
 }
 

@@ -13,7 +13,7 @@ using namespace launcher;  // NOLINT: the code under test
 constexpr size_t kClients = 4;
 constexpr StoreState::Limits kSmall = {.most_bytes = 4096, .most_answer_bytes = 1024};
 
-/// What was read is what a client would have written.
+/// A parsed request equals what a client would have written.
 void CheckRoundTrip(const StoreRequest& request, bool first) {
   StoreParser again;
   const StoreRequest greeting = {.command = StoreCommand::kValidate, .number = StoreParser::kMagic};

@@ -33,7 +33,7 @@ void JobSimulation::Boot(size_t index) {
   agent.endpoints = settings_[job].endpoints;
   if (agent.endpoints.empty()) agent.endpoints.push_back(setup_.hosted ? kEndpoint : "service0");
   config.endpoint = agent.endpoints.front();
-  agent.patience = std::make_unique<rendezvous::RetrySchedule>(seconds(10), Duration::zero());
+  agent.retries = std::make_unique<rendezvous::RetrySchedule>(seconds(10), Duration::zero());
   if (setup_.hosted) config.offer.service_port = BootHosted(index);
   config.max_restarts = settings_[job].max_restarts;
   config.shutdown_timeout = seconds(1);
@@ -46,7 +46,7 @@ void JobSimulation::Boot(size_t index) {
   Connect(index);
 }
 
-/// Its process is gone, and its workers with it.
+/// Ends the agent's process and its workers.
 void JobSimulation::Die(size_t index, bool lingers) {
   Agent& agent = agents_[index];
   const uint64_t connection = agent.connection;
@@ -57,9 +57,10 @@ void JobSimulation::Die(size_t index, bool lingers) {
   agent.incarnation = agent.alarm = 0;
   died_[agent.node_id] = now_;
   agent.workers.clear();
+  agent.unread.clear();
   if (setup_.hosted && !lingers) KillService(index);
   if (connection != 0 && connections_.at(connection).open) {
-    // What it sent still arrives.
+    // Data already sent still arrives.
     const TimePoint last = std::max(now_, connections_.at(connection).up.last);
     At(last - now_ + Duration(1), [this, connection] { End(connection, By::kAgent); });
   }
@@ -75,6 +76,27 @@ void JobSimulation::Awake(size_t index, uint64_t incarnation, std::function<void
 }
 
 void JobSimulation::Feed(size_t index, const Event& event) {
+  Agent& agent = agents_[index];
+  if (agent.unread.empty()) return Handle(index, event);
+  if (agent.incarnation != 0) agent.unread.push_back(event);
+}
+
+void JobSimulation::Arrive(size_t index, const Event& event) {
+  Agent& agent = agents_[index];
+  if (agent.incarnation == 0 || calm_ || !agent.unread.empty() || !OneIn(12)) return Feed(index, event);
+  agent.unread.push_back(event);
+  At(Delay(200), [this, index, incarnation = agent.incarnation] {
+    Awake(index, incarnation, [this, index, incarnation] {
+      std::deque<Event>& unread = agents_[index].unread;
+      while (agents_[index].incarnation == incarnation && !unread.empty()) {
+        Handle(index, Event(unread.front()));
+        if (agents_[index].incarnation == incarnation) unread.pop_front();
+      }
+    });
+  });
+}
+
+void JobSimulation::Handle(size_t index, const Event& event) {
   Agent& agent = agents_[index];
   const uint64_t incarnation = agent.incarnation;
   if (incarnation == 0) return;
@@ -98,7 +120,7 @@ void JobSimulation::ArmAgent(size_t index) {
   const auto when = agent.core->NextDeadline();
   const uint64_t timer = agent.timer = ++ids_;
   if (!when) return;
-  // Timers are late now and then.
+  // Some timers are late.
   const Duration late = OneIn(8) ? Delay(30) : Duration::zero();
   At(UntilOn(agent.node, *when) + late, [this, index, timer, incarnation = agent.incarnation] {
     Awake(index, incarnation, [this, index, timer] {
@@ -145,11 +167,11 @@ void JobSimulation::Beat(size_t index, uint64_t id) {
   const Duration lost_after = settings_[agent.job].LostAfter();
   const size_t others = agent.end.welcomed() && setup_.majority ? 1 : 0;
   if (now_ - agent.heard >
-      agent.patience->Patience(agent.end.welcomed(), agent.endpoints.size() + others, lost_after)) {
+      agent.retries->Timeout(agent.end.welcomed(), agent.endpoints.size() + others, lost_after)) {
     agent.silent = true;
-    if (!agent.end.welcomed()) agent.patience->AttemptSilent();
+    if (!agent.end.welcomed()) agent.retries->AttemptSilent();
     End(id, By::kAgent);
-    return Lost(index, id);  // where the other end has gone in silence
+    return Lost(index, id);  // if the other end has disappeared silently
   }
   if (agent.end.welcomed()) SendBeat(index, id);
   At(settings_[agent.job].heartbeat_interval, [this, index, id, incarnation = agent.incarnation] {
@@ -178,7 +200,7 @@ void JobSimulation::Renew(size_t index, std::optional<Duration> from) {
     std::shift_right(agent.leases.begin(), agent.leases.end(), 1);
   agent.leases[0] = {agent.end.outbox.current(), agent.lease_ends};
   SetAlarm(index);
-  Feed(index, LeaseRenewed{agent.lease_ends});
+  Arrive(index, LeaseRenewed{agent.lease_ends});
 }
 
 void JobSimulation::Pump(size_t index) {
@@ -216,7 +238,7 @@ void JobSimulation::OnDown(size_t index, uint64_t id, uint64_t sequence,
     MoveTo(agent, elsewhere->endpoint);
     return End(id, By::kAgent);
   }
-  Feed(index, event);
+  Arrive(index, event);
 }
 
 void JobSimulation::Lost(size_t index, uint64_t id) {
@@ -227,7 +249,7 @@ void JobSimulation::Lost(size_t index, uint64_t id) {
   const bool elsewhere = agent.silent || !welcomed;
   if (elsewhere && !agent.redirected) MoveOn(agent);
   if (agent.watch && welcomed) agent.watch->OnDisconnected(NowOn(agent.node), now_ - agent.heard);
-  Feed(index, SessionDisconnected{"lost"});
+  Arrive(index, SessionDisconnected{"lost"});
   if (agents_[index].incarnation != 0 && !agents_[index].over) Retry(index, milliseconds(50));
   MindHost(index);
 }
@@ -235,7 +257,7 @@ void JobSimulation::Lost(size_t index, uint64_t id) {
 void JobSimulation::Perform(size_t index, const Effect& effect) {
   Agent& agent = agents_[index];
   if (const auto* offer = std::get_if<SendOffer>(&effect)) {
-    agent.end.outbox.Add(rendezvous::OfferSent{offer->offer});
+    agent.end.outbox.Add(rendezvous::OfferSent{offer->offer, offer->seen});
   } else if (const auto* send = std::get_if<SendToService>(&effect)) {
     agent.end.outbox.Add(send->event);
     agent.said_leaving |= std::holds_alternative<rendezvous::Leaving>(send->event);

@@ -1,4 +1,4 @@
-// The simulated job: what must hold, always and in the end.
+// The simulated job: the invariants, at every event and at the end.
 #include <algorithm>
 #include <set>
 
@@ -43,7 +43,7 @@ void JobSimulation::NoteFormed(const Service& service, const rendezvous::Assignm
   }
 }
 
-/// No service that lives knows of any generation of a job: none can know of those that only nodes know.
+/// Marks the generations that no living service knows: none can learn of those known only to nodes.
 void JobSimulation::NoteServicesDied() {
   for (auto& [generation, formed] : formed_) {
     const std::string& job_id = settings_[formed.job].job_id;
@@ -56,7 +56,7 @@ void JobSimulation::NoteServicesDied() {
   }
 }
 
-/// Nobody who lives knows of it any more, as `former` gives out `number`.
+/// Marks the generations that no living service or node knows when `former` issues `number`.
 void JobSimulation::NoteForgotten(const Service& former, uint64_t number) {
   for (auto& [generation, formed] : formed_) {
     const std::string& job_id = settings_[formed.job].job_id;
@@ -76,7 +76,7 @@ const JobSimulation::Formed* JobSimulation::FindFormed(const rendezvous::Generat
   return found == formed_.end() ? nullptr : &found->second;
 }
 
-/// It takes part in a generation, and would commit a step of it that is whole.
+/// Returns whether the worker is in a generation and would commit a complete step of it.
 bool JobSimulation::MayCommit(const Agent& agent, const Worker& worker) const {
   if (agent.said_leaving && setup_.trust_leavers) return false;
   const bool runs = worker.alive && !worker.doomed && !worker.frozen;
@@ -86,11 +86,12 @@ bool JobSimulation::MayCommit(const Agent& agent, const Worker& worker) const {
   });
 }
 
-/// No service can know of a generation that was known only to services that died and to nodes that it does
-/// not hear; and of two runs of the job that began so, at different services, neither waits for the other.
+/// Returns whether both generations can commit because no service can know of both: a service cannot know of
+/// a generation known only to dead services and to nodes not connected to it. If two runs of a job began like
+/// this at different services, neither waits for the other.
 bool JobSimulation::Excused(const Formed& old, const Formed& young) const {
   if (NobodyCouldTell(old, young)) return true;
-  // Nobody has told the host of another run yet.
+  // No node has told the host about another run yet.
   if (setup_.lose_file && old.incarnation != young.incarnation) return true;
   if (old.forgotten && !young.informed.contains(old.generation)) return true;
   if (young.forgotten && !old.informed.contains(young.generation)) return true;
@@ -102,10 +103,10 @@ bool JobSimulation::Excused(const Formed& old, const Formed& young) const {
   return old.incarnation != young.incarnation && (forgotten(old.incarnation) || forgotten(young.incarnation));
 }
 
-/// Two generations followed the same one, and when the second of them was formed all its members were dead
-/// that knew of the first, and the service that had formed it: another member had been away since then, and
-/// cannot know that it was replaced, or that it is in the first one itself. An operator may have said that
-/// the first one's members never come back.
+/// Returns whether neither generation's members could know of the other. Both follow the same generation.
+/// When the second was formed, the service that had formed the first was dead, as were those members of the
+/// common one that knew of the first. Another member had been away, so it cannot know that it was replaced or
+/// is in the first one. An operator may have declared the first one's members dead.
 bool JobSimulation::NobodyCouldTell(const Formed& one, const Formed& other) const {
   if (!setup_.excuse_untold && !fired_.contains(kEvicted)) return false;
   const auto line = [this](const Formed* formed) {
@@ -134,7 +135,7 @@ bool JobSimulation::NobodyCouldTell(const Formed& one, const Formed& other) cons
          });
 }
 
-/// Of few generations mostly, and behind every event: without an allocation.
+/// Runs after every event and mostly for few generations, so it does not allocate.
 void JobSimulation::CountTakingPart() {
   taking_part_.clear();
   for (const Agent& agent : agents_) {
@@ -154,8 +155,8 @@ void JobSimulation::CountTakingPart() {
             [](const auto& a, const auto& b) { return a.first->order > b.first->order; });
 }
 
-/// Steps of a generation can be committed while all its workers take part in it and their leases last. Once a
-/// younger one has got so far an older one never does again.
+/// A generation's steps can be committed while all its workers are in it and their leases last. Once a
+/// younger generation could commit, an older one never commits again.
 void JobSimulation::Check() {
   CountTakingPart();
   for (const auto& [formed, workers] : taking_part_) {
@@ -175,7 +176,7 @@ void JobSimulation::Check() {
   }
 }
 
-/// Where its agent is frozen or cut off, it finds the worker dead once it knows of the next generation.
+/// Notes a failure. If the agent is frozen or cut off, it detects it once it knows of the next generation.
 void JobSimulation::NoteFailed(const Agent& agent) {
   const Formed* newest = FindFormed(agent.last_run);
   for (const auto& [generation, formed] : formed_) {
@@ -187,14 +188,14 @@ void JobSimulation::NoteFailed(const Agent& agent) {
   if (agent.last_run.number > 0) failed_in_.insert(agent.last_run);
 }
 
-/// One failure is counted once, whoever reports it and how often.
+/// A failure is counted once, however many nodes report it and however often.
 void JobSimulation::CheckBudget(const rendezvous::Assignment& assignment) {
   if (static_cast<size_t>(assignment.restart_count) <= failed_in_.size()) return;
   Broken(absl::StrCat(assignment.restart_count, " restarts are counted, workers were killed in ",
                       failed_in_.size(), " generations"));
 }
 
-/// A node of one run is in no generation of the next one, whoever remembers what.
+/// A node of one run is never in a generation of the next, whatever the services remember.
 void JobSimulation::CheckRuns(const rendezvous::Assignment& assignment) {
   if (!setup_.forget_runs) return;
   int oldest = setup_.runs, newest = 0;
@@ -208,14 +209,14 @@ void JobSimulation::CheckRuns(const rendezvous::Assignment& assignment) {
   if (oldest < newest) Broken(absl::StrCat(channel::ToText(assignment.generation), " has nodes of two runs"));
 }
 
-/// The run that it was in has ended, and then a service died, which may be the one that knew. What was
-/// written down is known as long as there is a service that reads it.
+/// Returns whether the agent's run has ended and a service that may have known this died. Saved state is
+/// known as long as a service reads it.
 bool JobSimulation::EndWasForgotten(const Agent& agent) const {
   const Formed* last = FindFormed(agent.last_run);
   const auto ended = ended_.find(agent.job);
   if (last == nullptr || ended == ended_.end()) return false;
   const auto kept = ends_.find(settings_[agent.job].job_id);
-  // Others look a few times a second.
+  // The others poll a few times a second.
   const bool read =
       services_[0].id != 0 && now_ - services_[0].since > std::chrono::seconds(1) && !setup_.lose_file;
   if (read && kept != ends_.end() && kept->second.run.incarnation == last->incarnation) return false;
@@ -223,7 +224,7 @@ bool JobSimulation::EndWasForgotten(const Agent& agent) const {
   return end != ended->second.end() && service_died_ > end->second;
 }
 
-/// One that came after the end waits for others to begin with, as does one that nobody can tell of it.
+/// A node that came after the end waits for others to start with, as does a node that cannot be told of it.
 bool JobSimulation::MayStay(const Agent& agent) const {
   const Formed* last = FindFormed(agent.last_run);
   if (last == nullptr) return true;
@@ -233,7 +234,7 @@ bool JobSimulation::MayStay(const Agent& agent) const {
   return came_later || EndWasForgotten(agent);
 }
 
-/// A node that was in a run that has ended is not in another one (as long as a service knows of its end).
+/// A node of an ended run is not in another one (as long as a service knows of the end).
 bool JobSimulation::CheckRun(const Agent& member, const Formed& formed) {
   const Formed* last = FindFormed(member.last_run);
   if (last == nullptr) return true;
@@ -252,8 +253,8 @@ void JobSimulation::NoteEnded(const std::string& node_id, const rendezvous::JobE
   }
 }
 
-/// A service continues as another run where a member of an older one comes back, and where a run that may go
-/// on elsewhere has no node left here.
+/// A service continues as another run if a member of an older run returns, or if a run that can continue
+/// elsewhere has no node left here.
 void JobSimulation::NoteRuns(Service& service) {
   std::map<std::string, uint64_t> runs;
   for (const auto& [job_id, job] : service.jobs->jobs()) {
@@ -266,8 +267,8 @@ void JobSimulation::NoteRuns(Service& service) {
   service.runs = std::move(runs);
 }
 
-/// A run ends well when the workers of all members of one generation have done their work. Trainers say that
-/// they have when the result of all is safe.
+/// A run ends well if all members' workers are done in one generation. Trainers are done when the result is
+/// safe.
 void JobSimulation::CheckDone(const Formed& told) {
   std::set<uint64_t> runs = {told.incarnation};
   for (size_t before = 0; before < runs.size();) {
@@ -294,7 +295,7 @@ void JobSimulation::CheckEnded() {
         Broken(absl::StrCat(agent.node_id, " waits without a bound although its workers are done"));
       continue;
     }
-    // A service that has taken over may hold for the one that is cut off.
+    // A service that has taken over may hold for the node that is cut off.
     if (alone_ && setup_.hosted) continue;
     if ((setup_.late_faults > 0 || setup_.hosted) && MayStay(agent)) continue;
     if (agent.incarnation != 0 && agent.run <= finishing_ && !broken_)
@@ -302,7 +303,7 @@ void JobSimulation::CheckEnded() {
   }
 }
 
-/// Where one service has the job it knows each node of the run, also when none was left for a while.
+/// A single service knows each node of the run, even if none was connected for a while.
 void JobSimulation::CheckRefused(const Agent& agent) {
   const bool alone = setup_.services == 1 && !setup_.hosted;
   if (alone && !forgetful_ && finishing_ < agent.run)
@@ -324,7 +325,7 @@ std::string JobSimulation::CheckFormed(size_t job) const {
       return absl::StrCat(agent.node_id, " is ", agent.core->Describe());
     }
   }
-  // Two parts of a run of which neither can know of the other stay apart.
+  // Two parts of a run that cannot know of each other stay separate.
   if (setup_.excuse_forgotten && generations.size() == 2 &&
       NobodyCouldTell(*FindFormed(*generations.begin()), *FindFormed(*generations.rbegin())))
     return "";

@@ -1,12 +1,12 @@
-// The simulated job: what goes wrong with it, and how all is mended.
+// The simulated job: its faults, and their repair.
 #include <algorithm>
 #include <csignal>
 #include <iterator>
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/eviction.h"
-#include "rendezvous/job_settings.h"
+#include "rendezvous/job/eviction.h"
+#include "rendezvous/wire/job_settings.h"
 #include "tests/launcher/job_simulation.h"
 
 namespace mtrun::launcher {
@@ -39,8 +39,8 @@ void JobSimulation::ThawWorker(size_t index, int local_rank) {
   for (const auto& act : std::exchange(worker->backlog, {})) act();
 }
 
-/// Connections of a direction that is out either lose all from then on, as TCP tries ever more seldom, or
-/// bring it late.
+/// Cuts one direction. Its connections either lose all data from then on, because TCP retries ever more
+/// rarely, or deliver it late.
 void JobSimulation::CutLink(size_t from, size_t to, TimePoint until, bool for_good) {
   network_.Cut(from, to, until);
   if (!for_good) return;
@@ -51,7 +51,7 @@ void JobSimulation::CutLink(size_t from, size_t to, TimePoint until, bool for_go
   }
 }
 
-/// All links of a node.
+/// Cuts all links of a node.
 void JobSimulation::CutOff(size_t node, TimePoint until, bool for_good) {
   for (size_t other = 0; other < std::max(agents_.size(), services_.size()); ++other) {
     if (other == node) continue;
@@ -60,7 +60,7 @@ void JobSimulation::CutOff(size_t node, TimePoint until, bool for_good) {
   }
 }
 
-/// Agent, workers and service of the node end, and nobody hears of it, nor answers.
+/// Ends agent, workers and service of the node without any notification or answer.
 bool JobSimulation::LosePower(size_t index) {
   const size_t node = agents_[index].node;
   const TimePoint until = now_ + Delay(3500);
@@ -75,7 +75,7 @@ bool JobSimulation::LosePower(size_t index) {
   return true;
 }
 
-/// An operator who has seen that its host is off says so to every service.
+/// Tells every service of the eviction, like an operator who has seen that the host is off.
 void JobSimulation::EvictDead(const std::string& node_id) {
   for (size_t i = 0; i < services_.size(); ++i) {
     if (services_[i].id == 0 || IsFrozen(i)) continue;
@@ -92,9 +92,9 @@ void JobSimulation::EvictDead(const std::string& node_id) {
   }
 }
 
-/// One link of a node, or what it sends over it.
+/// Cuts one link of a node, or only the direction from the node.
 bool JobSimulation::CutSome(size_t node, bool both_ways) {
-  // To a service, mostly: agents say nothing to each other.
+  // Mostly a link to a service: agents do not talk to each other.
   const size_t others = OneIn(4) ? std::max(agents_.size(), services_.size()) : services_.size();
   const size_t other = random_() % others;
   if (other == node) return false;
@@ -105,7 +105,7 @@ bool JobSimulation::CutSome(size_t node, bool both_ways) {
   return true;
 }
 
-/// The cable is pulled just behind the next Hello of a node, which begins a new stream for it.
+/// Pulls the cable just after the next Hello of the node, which starts a new stream for it.
 bool JobSimulation::CutBehindHello(size_t index) {
   Agent& agent = agents_[index];
   if (agent.incarnation == 0) return false;
@@ -122,7 +122,7 @@ bool JobSimulation::BreakCollectives(size_t index, int local_rank) {
   return true;
 }
 
-/// Of each job one at least.
+/// Returns whether each job has at least one living member.
 bool JobSimulation::MembersLive() const {
   std::set<size_t> jobs;
   for (const Agent& agent : agents_) {
@@ -215,7 +215,7 @@ void JobSimulation::Mend() {
     agents_[i].muted_until = now_;
     for (const auto& act : std::exchange(agents_[i].backlog, {})) At(Duration(1), act);
     for (int worker = 0; worker < setup_.workers; ++worker) ThawWorker(i, worker);
-    // One that is on its way out is replaced when it is gone.
+    // A node that is leaving is replaced when it is gone.
     for (int second = 0; second < 12; ++second) {
       At(seconds(second), [this, i] {
         if (finishing_ < run_ || ended_[agents_[i].job].empty()) Boot(i);

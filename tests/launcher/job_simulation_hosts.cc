@@ -1,10 +1,10 @@
-// The simulated job: services that live in agents, and how the others take over from one that is dead.
+// The simulated job: services hosted by agents, and takeovers from a dead one.
 #include <algorithm>
 #include <cstdlib>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/job_settings.h"
 #include "tests/launcher/job_simulation.h"
 
 namespace mtrun::launcher {
@@ -18,7 +18,7 @@ constexpr char kHost[] = "host";
 
 }  // namespace
 
-// ---- where a service is ----
+// ---- locating a service ----
 
 size_t JobSimulation::NodeAt(const std::string& endpoint) const {
   const size_t digit = endpoint.find_first_of("0123456789");
@@ -78,7 +78,7 @@ rendezvous::ServiceHost JobSimulation::HostOf(size_t agent, size_t service) cons
   return host;
 }
 
-/// Its job has ended; its process stays until everybody has heard of it.
+/// Keeps the process of an ended job until every node has learned the outcome.
 void JobSimulation::Linger(size_t index, uint64_t id) {
   const Service& service = services_[index];
   if (service.id != id) return;
@@ -101,7 +101,7 @@ void JobSimulation::ReadWrittenDown(Service& service) {
     service.kept[job_id] = {job.generation.generation, job.verified.size()};
 }
 
-/// As Registrar and StateFolder do.
+/// Saves the state, like Registrar and StateFolder.
 void JobSimulation::WriteDown(size_t index, const std::string& job_id) {
   Service& service = services_[index];
   const auto job = service.jobs->jobs().find(job_id);
@@ -128,7 +128,7 @@ void JobSimulation::WriteDown(size_t index, const std::string& job_id) {
   }
 }
 
-/// As rendezvous::NoteEnd, where the service of a run that has ended was another one.
+/// Like rendezvous::NoteEnd if another service ended the run.
 void JobSimulation::NoteEndAtHost(const Agent& agent, const Exit& exit) {
   const Formed* last = FindFormed(agent.last_run);
   const auto known = file_.find(settings_[agent.job].job_id);
@@ -140,7 +140,7 @@ void JobSimulation::NoteEndAtHost(const Agent& agent, const Exit& exit) {
   file_.erase(known);
 }
 
-/// A look at another service tells it who looks, where that one stands by.
+/// Tells the probed service who probes, if that service stands by.
 void JobSimulation::AskAs(size_t index, size_t other, const rendezvous::ProbeRequest& wanted) {
   if (!setup_.hosted || index == 0) return;
   rendezvous::ProbeResult heard;
@@ -167,11 +167,11 @@ void JobSimulation::MoveTo(Agent& agent, const std::string& endpoint) {
 void JobSimulation::OnMembership(Agent& agent, const rendezvous::Assignment& generation) {
   agent.heirs.clear();
   rendezvous::AppendServices(generation, &agent.heirs);
-  // As Hosting does.
+  // Like Hosting.
   Service& own = services_[agent.node];
   if (!setup_.hosted || agent.node != 0 || own.owner != agent.incarnation) return;
   const std::string& job_id = settings_[agent.job].job_id;
-  if (!own.jobs->Learn(job_id, generation)) return;
+  if (!own.jobs->AdoptMembership(job_id, generation)) return;
   file_[job_id] = {generation, {}};
   own.kept[job_id] = {generation.generation, 0};
 }
@@ -181,7 +181,7 @@ void JobSimulation::MindHost(size_t index) {
   if (!setup_.hosted || agent.incarnation == 0 || agent.looking) return;
   const TimePoint now = NowOn(agent.node);
   if (agent.watch->TakeOver(now)) TakeOver(index);
-  if (agent.looking) return;  // since the end of a stream
+  if (agent.looking) return;  // since the stream's end
   if (const auto host = agent.watch->Look(now)) {
     agent.looking = true;
     rendezvous::ProbeResult seen;

@@ -1,5 +1,5 @@
 // The simulated job: services and the sessions that they accept.
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/job_settings.h"
 #include "tests/launcher/job_simulation.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ void JobSimulation::OnHello(size_t index, uint64_t id, uint64_t attempt, rendezv
   Service& service = services_[index];
   const Connection& connection = connections_.at(id);
   const std::string node_id = agents_[connection.agent].node_id;
-  if (agents_[connection.agent].incarnation != connection.incarnation) return;  // died on the way
+  if (agents_[connection.agent].incarnation != connection.incarnation) return;  // died in transit
   Session& session = service.sessions[node_id];
   if (session.incarnation != connection.incarnation)
     session = Session{.incarnation = connection.incarnation,
@@ -55,17 +55,17 @@ void JobSimulation::OnHello(size_t index, uint64_t id, uint64_t attempt, rendezv
     Agent& a = agents_[agent];
     if (a.connection != id) return;
     a.heard = now_;
-    a.patience->Connected();
+    a.retries->Connected();
     a.end.OnWelcome(record, resumed, received);
     if (a.watch) {
       a.watch->OnConnected(host, NowOn(a.node));
       a.endpoints = {a.endpoints[a.place]};
       a.place = 0;
     }
-    // The session beats at once, the agent answers in a thread of its own.
+    // The session beats at once; the agent answers in its own thread.
     const bool beats_first = !setup_.late_first_beat || OneIn(2);
     if (beats_first) SendBeat(agent, id);
-    Feed(agent, SessionConnected{});
+    Arrive(agent, SessionConnected{});
     if (!beats_first && agents_[agent].connection == id) SendBeat(agent, id);
     MindHost(agent);
   });
@@ -169,7 +169,7 @@ void JobSimulation::ArmService(size_t index) {
   });
 }
 
-/// One job after the other, as it wants: each waits for the answers that another one waits for.
+/// Probes one job at a time, since all jobs wait for the same answers.
 void JobSimulation::ConsiderLooking(size_t index) {
   Service& service = services_[index];
   if (service.looking) return;
@@ -192,8 +192,8 @@ void JobSimulation::ConsiderLooking(size_t index) {
 
 void JobSimulation::Look(size_t index, const rendezvous::ProbeRequest& wanted) {
   services_[index].looking = true;
-  // What it sees is as old as the answers that it waits for, or older. Who looks slowly when a run ends may
-  // form a generation before it sees the end.
+  // The result is at least as old as the answers that it waits for. A service that probes slowly when a run
+  // ends may form a generation before it sees the end.
   const bool slow = OneIn(8) && !calm_ && finishing_ < run_;
   At(Delay(slow ? 4000 : 700), [this, index, id = services_[index].id, job_id = wanted.job_id,
                                 began = NowOn(index), looked = LookAround(index, wanted)]() mutable {
@@ -244,7 +244,7 @@ void JobSimulation::LookAtMember(size_t index, const std::string& node_id,
       continue;
     if (setup_.firewall && agent.node == 0 && index != 0) looked->dead.insert(node_id);
     if ((setup_.firewall && agent.node == 0 && index != 0) || !Reach(index, agent.node)) continue;
-    // Another agent that got the port says another id.
+    // Another agent that got the port sends another id.
     const bool hosts = setup_.hosted && services_[agent.node].owner == probe.id;
     const bool lives = agent.incarnation == probe.id || hosts;
     const auto left = leftovers_.find(probe.id);

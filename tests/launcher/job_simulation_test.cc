@@ -1,7 +1,7 @@
-// Many short lives of a job with faults (job_simulation.h). MTRUN_SEED replays one of them with its trace, or
-// MTRUN_SCHEDULES from it on; MTRUN_NEW_SEEDS=1 (tools/test --full) draws others than the usual ones, which
-// are the same each time, so that a failure is the fault of a change. MTRUN_LOST_FILES=1: hosts may lose what
-// they wrote down; MTRUN_NO_EXCUSES=1: what docs/protocol.md does not exclude is a failure too.
+// Runs many short jobs with faults (job_simulation.h). MTRUN_SEED replays one schedule with its trace, or
+// MTRUN_SCHEDULES of them starting there. MTRUN_NEW_SEEDS=1 (tools/test --full) draws new seeds instead of
+// the fixed ones, which make every failure the fault of a change. MTRUN_LOST_FILES=1: hosts may lose their
+// saved state. MTRUN_NO_EXCUSES=1: cases that docs/protocol.md does not exclude are failures too.
 #include "tests/launcher/job_simulation.h"
 
 #include <cstdlib>
@@ -38,20 +38,20 @@ JobSimulation::Setup SetupOf(uint64_t seed, bool trace) {
   setup.jobs = random() % 16 == 0 ? 2 : 1;
   setup.runs = random() % 16 == 0 ? 2 : 1;
   setup.forget_runs = setup.runs > 1 && random() % 2 == 0;
-  // Where another run follows nobody can say of which one a node is that begins meanwhile.
+  // If another run follows, the run of a node that starts in between is ambiguous.
   if (setup.runs == 1 && random() % 2 == 0) setup.late_faults = 1 + static_cast<int>(random() % 3);
   setup.hosted = setup.services == 1 && setup.jobs == 1 && !setup.forget_runs && random() % 2 == 0;
   // Late nodes of a run whose services have ended with it.
   if (setup.hosted && seed % 8 == 0) setup.runs = 2, setup.late_faults = 0;
   setup.majority = setup.hosted && !setup.firewall && random() % 4 == 0;
-  // The others of a list, or of a majority, may be too few.
+  // The other services of a list, or of a majority, may be too few.
   const bool decides = setup.services == 1 && !setup.majority;
   setup.lose_one = decides && setup.late_faults > 0 && seed % 4 == 1;
-  // The host of the endpoint that has lost its memory may begin another run, whose nodes are refused where
-  // this one goes on (seed 6084).
+  // If the endpoint's host has lost its state, it may start another run. Nodes of that run are refused where
+  // this one continues (seed 6084).
   const bool lose = std::getenv("MTRUN_LOST_FILES") != nullptr;
   setup.lose_file = setup.hosted && random() % 4 == 0 && lose;
-  // What is not excluded (docs/protocol.md), and where nothing that was written down is left.
+  // Cases that docs/protocol.md does not exclude, and those in which no saved state is left.
   setup.excuse_untold = setup.services > 1 || setup.majority || setup.lose_file;
   setup.excuse_forgotten = std::getenv("MTRUN_NO_EXCUSES") == nullptr;
   return setup;
@@ -72,7 +72,7 @@ std::string TraceOf(uint64_t seed) {
   return simulation.Trace();
 }
 
-/// `half`: 0 or 1, of the usual schedules. What is given is all in the first one.
+/// `half`: 0 or 1, of the fixed schedules. The first half runs all schedules given by variables.
 void TryHalf(uint64_t half) {
   const char* given = std::getenv("MTRUN_SEED");
   const bool draw = std::getenv("MTRUN_NEW_SEEDS") != nullptr;
@@ -99,12 +99,12 @@ void TryHalf(uint64_t half) {
   if (schedules < 100) return;
   for (const char* fault : JobSimulation::kFaults) EXPECT_GE(fired[fault], 10) << fault;
   EXPECT_GE(fired[JobSimulation::kEvicted],
-            draw ? 1 : 10);  // about 12 in 1000, of any others fewer now and then
+            draw ? 1 : 10);  // about 12 in 1000; occasionally fewer with other seeds
 }
 
-// Two tests, which run at the same time on two processors.
-TEST(JobSimulation, EveryScheduleKeepsTheRulesAndFormsAgain) { TryHalf(0); }
-TEST(JobSimulation, EveryScheduleOfTheOtherHalfDoesToo) { TryHalf(1); }
+// Two tests, which run in parallel on two processors.
+TEST(JobSimulation, SchedulesOfTheFirstHalfKeepTheRulesAndRegroup) { TryHalf(0); }
+TEST(JobSimulation, SchedulesOfTheSecondHalfKeepTheRulesAndRegroup) { TryHalf(1); }
 
 }  // namespace
 }  // namespace mtrun::launcher

@@ -1,4 +1,4 @@
-// The simulated job: processes of workers, what they hear and what they say.
+// The simulated job: worker processes, the messages to them and from them.
 #include <algorithm>
 #include <csignal>
 #include <iterator>
@@ -39,7 +39,7 @@ void JobSimulation::Start(size_t index, const StartWorkers& effect) {
       Broken(absl::StrCat(agent.node_id, " starts worker ", local_rank, " twice in ",
                           channel::ToText(generation)));
     StartOne(index, local_rank);
-    // An ordinary program begins at once.
+    // An ordinary program starts at once.
     if (!setup_.cooperative) agent.workers[static_cast<size_t>(local_rank)].in = FindFormed(generation);
   }
 }
@@ -61,8 +61,8 @@ void JobSimulation::StartOne(size_t index, int local_rank) {
            [this, index, local_rank] { Say(index, local_rank, channel::Ready{}); });
 }
 
-/// A cooperative worker takes part in what it is told. A graceful end it hears after the next step: all
-/// members leave after the same one.
+/// Delivers a message to a cooperative worker. It reacts to a graceful end after the next step: all members
+/// leave after the same one.
 void JobSimulation::Tell(size_t index, int local_rank, const channel::AgentMessage& message) {
   Worker* worker = FindWorker(index, local_rank);
   if (worker == nullptr || !setup_.cooperative) return;

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/job_settings.h"
 #include "tests/launcher/job_simulation.h"
 
 namespace mtrun::launcher {
@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr size_t kMostTrace = 400;
+constexpr size_t kMaxTrace = 400;
 
 }  // namespace
 
@@ -94,13 +94,13 @@ void JobSimulation::Calm() {
   }
 }
 
-/// All that the workers had to do is done. Agents of the next run begin where those of this one have ended.
+/// Finishes the workers' tasks. Agents of the next run start where those of this one have ended.
 void JobSimulation::Finish() {
   Note("FINISH");
   finishing_ = run_;
   FinishSome();
-  // Where the service ends with the job a node that was away then hears of it from the next one, if that can
-  // know. The endpoint's own host does not when the job has ended at another one while it was away.
+  // If the service ends with the job, a node that was away learns of the end from the next service, if that
+  // can know it. The endpoint's own host does not know if the job ended at another service while it was away.
   if (setup_.runs > 1 && OneIn(2)) {
     const size_t late = setup_.hosted ? 1 + random_() % (agents_.size() - 1) : random_() % agents_.size();
     const bool forgotten = setup_.forget_runs && setup_.services > 1 && run_ < setup_.runs;
@@ -112,20 +112,20 @@ void JobSimulation::Finish() {
   }
   if (setup_.lose_one) LoseOne();
   if (setup_.late_faults > 0) Mend();
-  // A worker that ignores signals may have to go after a node has been away.
+  // A worker that ignores signals may have to be killed after a node has been away.
   RunUntil(now_ + (setup_.late_faults > 0 || setup_.runs > 1 ? seconds(30) : seconds(12)));
   CheckEnded();
 }
 
-/// A node with no service of its own; the others have the job without it.
+/// Cuts off a node that hosts no service; the others keep the job.
 void JobSimulation::LoseOne() {
   const size_t last = static_cast<size_t>(setup_.nodes) - 1;
   const bool served = last >= services_.size() || (setup_.hosted && last > 0);
   if (served && setup_.nodes > setup_.min_nodes) alone_ = last;
 }
 
-/// From when its workers are done the node hears nothing until another run is certain to have begun: before,
-/// one that comes to services which remember nothing continues its own.
+/// Isolates the node, once its workers are done, until another run has certainly begun: before that, it would
+/// continue its own run at services that remember nothing.
 void JobSimulation::HoldBack(size_t index) {
   if (setup_.nodes <= setup_.min_nodes) return;  // no other run begins without it
   At(milliseconds(agents_[index].frozen ? 100 : 1), [this, index, incarnation = agents_[index].incarnation] {
@@ -149,7 +149,7 @@ bool JobSimulation::NextRunIsCertain(const Agent& agent) const {
   });
 }
 
-/// Once all that can hear it have heard how it ended.
+/// Restarts the services once every reachable node knows the outcome.
 void JobSimulation::ForgetRun() {
   const bool awaited = std::any_of(agents_.begin(), agents_.end(), [this](const Agent& agent) {
     return agent.incarnation != 0 && agent.run <= finishing_ && !agent.frozen;
@@ -162,7 +162,7 @@ void JobSimulation::ForgetRun() {
   }
 }
 
-/// Workers say that they are done in each generation that they take part in.
+/// Makes the workers report done in each of their generations.
 void JobSimulation::FinishSome() {
   for (size_t i = 0; i < agents_.size(); ++i) {
     for (int w = 0; w < setup_.workers; ++w) {
@@ -174,7 +174,7 @@ void JobSimulation::FinishSome() {
         done_[generation].insert({agents_[i].node_id, w});
         Say(i, w, channel::Done{1, generation});
       });
-      // A cooperative one may stay until it is told.
+      // A cooperative worker can stay until it gets a stop message.
       if (!setup_.cooperative || OneIn(2))
         AsWorker(i, w, milliseconds(300) + Delay(200), [this, i, w] { EndWorker(i, w, 0, 0); });
     }
@@ -186,15 +186,15 @@ void JobSimulation::FinishSome() {
 
 void JobSimulation::Write(const std::string& text) {
   trace_.push_back(absl::StrFormat("%8.3f %s", ToSeconds(now_ - TimePoint()), text));
-  if (trace_.size() > kMostTrace) trace_.pop_front();
+  if (trace_.size() > kMaxTrace) trace_.pop_front();
 }
 
 std::string JobSimulation::Trace() const { return absl::StrJoin(trace_, "\n"); }
 
 // ---- streams ----
 
-/// A direction of a connection as it is now: what is lost while it is out TCP sends again, some time after it
-/// passes, and what comes behind that waits.
+/// Returns one direction of a connection in its current state: TCP resends data lost in an outage some time
+/// after the outage ends, and later data waits for it.
 JobSimulation::Way& JobSimulation::Pass(uint64_t id, To to) {
   Connection& connection = connections_.at(id);
   const size_t node = agents_[connection.agent].node, service = connection.service;
@@ -227,7 +227,7 @@ void JobSimulation::Arrive(uint64_t id, To to, std::function<void()> deliver) {
   if (to == To::kService && (c.open || c.given_up)) AsService(c.service, c.service_id, std::move(deliver));
 }
 
-/// It is closed, by an end or by what lies between them; the other end hears of it where something can.
+/// Closes the connection, at one end or on the way; the other end is notified if it is reachable.
 void JobSimulation::End(uint64_t id, By by) {
   Connection& connection = connections_.at(id);
   if (!connection.open) return;
@@ -258,7 +258,7 @@ void JobSimulation::OnStreamEnded(uint64_t id) {
     if (session.connection != id) continue;
     session.connection = 0;
     return StepService(connection.service, settings_[agents_[connection.agent].job].job_id,
-                       {std::string(node_id), rendezvous::StreamClosed{"connection reset"}});
+                       {std::string(node_id), rendezvous::StreamClosed{{"connection reset"}}});
   }
 }
 

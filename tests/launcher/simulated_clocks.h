@@ -1,5 +1,5 @@
-// The monotonic clocks of a simulated cluster's nodes. Each begins elsewhere and runs a little too fast or
-// too slow. A value; not thread-safe.
+// The monotonic clocks of a simulated cluster's nodes. Each starts at another time and runs slightly too fast
+// or too slow. A value; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ class SimulatedClocks {
     }
   }
 
-  /// What the node's clock shows at the true time `now`.
+  /// Returns what the node's clock shows at the true time `now`.
   TimePoint On(size_t node, TimePoint now) const {
     const Clock& clock = clocks_[node];
     return TimePoint(clock.begin +
                      Duration(now.time_since_epoch().count() / kMillion * clock.rate +
                               now.time_since_epoch().count() % kMillion * clock.rate / kMillion));
   }
-  /// The true time at which the node's clock shows `shown` or a little more.
+  /// Returns the true time at which the node's clock shows `shown` or slightly more.
   TimePoint When(size_t node, TimePoint shown) const {
     const Clock& clock = clocks_[node];
     const int64_t count = (shown.time_since_epoch() - clock.begin).count();
@@ -38,7 +38,7 @@ class SimulatedClocks {
  private:
   static constexpr int64_t kMillion = 1'000'000;
   struct Clock {
-    int64_t rate;  // of a million
+    int64_t rate;  // per million
     Duration begin;
   };
   std::vector<Clock> clocks_;

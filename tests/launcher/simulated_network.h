@@ -1,5 +1,5 @@
-// Which nodes of a simulated cluster reach each other: every pair has a link, each link two directions, and
-// each direction may be out for a while. A value; not thread-safe.
+// Reachability in a simulated cluster: every pair of nodes has a link with two directions, each of which can
+// be out for a while. A value; not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +12,11 @@ namespace mtrun::launcher {
 
 class SimulatedNetwork {
  public:
-  /// What `from` sends reaches `to`.
+  /// Returns whether data from `from` reaches `to`.
   bool Passes(size_t from, size_t to, TimePoint now) const { return Until(from, to) <= now; }
-  /// A connection can be made: it needs both directions.
+  /// Returns whether a connection can be made, which needs both directions.
   bool Reach(size_t a, size_t b, TimePoint now) const { return Passes(a, b, now) && Passes(b, a, now); }
-  /// When this direction passes again; long ago where it does.
+  /// Returns when this direction passes again; a time long ago if it passes now.
   TimePoint Until(size_t from, size_t to) const {
     const auto cut = from == to ? out_.end() : out_.find({from, to});
     return cut == out_.end() ? TimePoint() : cut->second;
@@ -29,7 +29,7 @@ class SimulatedNetwork {
   void MendAll() { out_.clear(); }
 
  private:
-  std::map<std::pair<size_t, size_t>, TimePoint> out_;  // directions, until when
+  std::map<std::pair<size_t, size_t>, TimePoint> out_;  // end of the outage, by direction
 };
 
 }  // namespace mtrun::launcher

@@ -49,7 +49,7 @@ TEST(TopScreen, FillsTheTerminalAndNoMore) {
   }
 }
 
-TEST(TopScreen, TellsWhatHasChanged) {
+TEST(TopScreen, ShowsWhatChanged) {
   TopScreen screen("node1:29400", false);
   screen.OnAnswer(Status(2, "node1 joins"), "14:00:00");
   screen.OnAnswer(Status(2, "node1 joins"), "14:00:01");
@@ -67,7 +67,7 @@ TEST(TopScreen, TellsWhatHasChanged) {
               HasSubstr("14:00:05  the service answers again\n14:00:05  train is gone"));
 }
 
-TEST(TopScreen, ALongTextGoesOnInTheNextLineAndATableKeepsItsColumns) {
+TEST(TopScreen, TextThatIsTooLongWrapsAndTablesKeepTheirColumns) {
   TopScreen screen("node1:29400", false);
   rendezvous::ServiceStatus status =
       Status(2, "rank 5 (local 1, pid 4711) on node2: exit code 1; restart 1 of 3");

@@ -12,8 +12,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-/// What trainer.sh starts lies beside the folder that it lies in.
-TEST(TrainerCheck, ThoseThatWereInstalledWithMtrunAreKnown) {
+/// The program that trainer.sh starts is next to trainer.sh's folder.
+TEST(TrainerCheck, InstalledTrainersAreRecognized) {
   const support::TemporaryFolder top;
   const std::string bin = top.File("bin");
   const auto make = [&](const std::string& name, bool executable = true) {
@@ -34,21 +34,21 @@ TEST(TrainerCheck, ThoseThatWereInstalledWithMtrunAreKnown) {
   EXPECT_FALSE(ComesWithMtrun(make("mine/cnnA"), bin));
 }
 
-TEST(TrainerCheck, LinksOfABuildTreeAreKnown) {
+TEST(TrainerCheck, LinksInABuildTreeAreRecognized) {
   const support::TemporaryFolder top;
   support::WriteText(top.File("trainer"), "#!/bin/sh\n", true);
   std::filesystem::create_symlink("trainer", top.File("cnnA"));
   EXPECT_TRUE(ComesWithMtrun(top.File("cnnA"), top.path()));
 }
 
-TEST(TrainerCheck, FlagsOfMtrunBehindTheTrainersNameAreKnown) {
+TEST(TrainerCheck, MtrunFlagsAfterTheTrainersNameAreRecognized) {
   EXPECT_THAT(MisplacedFlags({"--data", "d", "--nproc-per-node=4", "--nnodes", "2", "--batch_size", "8"}),
               ElementsAre("--nproc_per_node", "--nnodes"));
   EXPECT_THAT(MisplacedFlags({"--config", "c.yaml", "--help", "--version", "nnodes", "-n"}), IsEmpty())
       << "both have these, or they are no flags";
 }
 
-TEST(TrainerCheck, HelpIsTheTrainers) {
+TEST(TrainerCheck, HelpAfterTheTrainersNameIsForTheTrainer) {
   EXPECT_TRUE(AsksTrainer({"--data", "d", "--help"}));
   EXPECT_TRUE(AsksTrainer({"--version"}));
   EXPECT_FALSE(AsksTrainer({"--data", "help"}));

@@ -1,7 +1,7 @@
-// A cache whose disk is full: said, waited for, continued where it was, and nothing is there by half.
+// A cache on a full disk: the fetcher reports it, waits, and continues. No shard is ever incomplete.
 #include <signal.h>
 
-#include "datasets/index.h"
+#include "datasets/packed/index.h"
 #include "tests/mtdata/serve_fetch.h"
 #include "tests/support/small_disk.h"
 
@@ -20,7 +20,7 @@ class FullDisk : public ServeFetch {
     if (!disk.ok()) GTEST_SKIP() << disk.status().message();
     disk_ = *std::move(disk);
   }
-  /// Of the files under the names of shards each is whole.
+  /// Expects every file with a shard's name to be complete.
   void ExpectNothingByHalf() const {
     const auto index = datasets::ReadIndex(folder_.File("root/set"));
     ASSERT_TRUE(index.ok()) << index.status();
@@ -34,28 +34,28 @@ class FullDisk : public ServeFetch {
   std::unique_ptr<support::SmallDisk> disk_;
 };
 
-TEST_F(FullDisk, BeforeAnythingHasComeIsWaitedFor) {
+TEST_F(FullDisk, BeforeAnyDataPausesTheFetch) {
   const auto server = Serve();
   disk_->Fill();
   const auto fetch = Fetch();
   const auto said = fetch->WaitForLine("waiting: ");
   EXPECT_THAT(said.value_or(fetch->Text()),
               AllOf(HasSubstr("No space left on device"),
-                    HasSubstr("nothing is lost, it goes on once there is room")));
+                    HasSubstr("nothing is lost, and fetching continues when there is disk space")));
   ExpectNothingByHalf();
   disk_->Free();
   ExpectCopy(*fetch);
 }
 
-TEST_F(FullDisk, WhoseSetIsThereAlreadyIsNotWaitedFor) {
+TEST_F(FullDisk, DoesNotPauseTheFetchOfACachedSet) {
   const auto server = Serve();
   ExpectCopy(*Fetch());
   disk_->Fill();
   ExpectCopy(*Fetch());
 }
 
-/// The index of another set finds its room as a shard does.
-TEST_F(FullDisk, BeforeAnotherIndexWhatNobodyUsesGoesFirst) {
+/// Space for the index of another set is made like that for a shard.
+TEST_F(FullDisk, BeforeAnotherIndexEvictsUnusedFiles) {
   const auto server = Serve();
   ExpectCopy(*Fetch());
   trainers::testing::WritePackedSet(folder_.File("root"), "other", {.train = 300, .test = 50},
@@ -65,18 +65,18 @@ TEST_F(FullDisk, BeforeAnotherIndexWhatNobodyUsesGoesFirst) {
   ASSERT_EQ(fetch->Wait(), 0) << fetch->Text();
 }
 
-TEST_F(FullDisk, InTheMiddleOfAShardIsContinuedThere) {
+TEST_F(FullDisk, DuringAShardResumesThere) {
   const auto server = Serve();
   disk_->Leave(600 << 10);  // of 1.2 MB
   const auto fetch = Fetch();
   const auto said = fetch->WaitForLine("waiting: ");
   EXPECT_THAT(said.value_or(fetch->Text()),
               AllOf(HasSubstr("/shard_00000.safetensors.part."), HasSubstr("No space left on device"),
-                    HasSubstr("nothing is lost, it goes on once there is room")));
+                    HasSubstr("nothing is lost, and fetching continues when there is disk space")));
   ExpectNothingByHalf();
   ASSERT_THAT(CachedShard(), HasSubstr(".part."));
   EXPECT_GT(fs::file_size(CachedShard()), 0u) << "what fits is kept";
-  // Who fetched may go meanwhile.
+  // The client that started the fetch may exit.
   fetch->Signal(SIGTERM);
   EXPECT_EQ(fetch->Wait(), 128 + SIGTERM) << fetch->Text();
   disk_->Free();
@@ -85,8 +85,8 @@ TEST_F(FullDisk, InTheMiddleOfAShardIsContinuedThere) {
       << server->Text() << support::ReadText(folder_.File("cache/" + datasets::FetcherFile("log")));
 }
 
-/// What nobody uses any more makes room.
-TEST_F(FullDisk, WhatNobodyUsesGoesFirst) {
+/// Unused files are evicted.
+TEST_F(FullDisk, EvictsUnusedFiles) {
   const auto server = Serve();
   ExpectCopy(*Fetch());
   trainers::testing::WritePackedSet(folder_.File("root"), "other", {.train = 300, .test = 50},

@@ -1,4 +1,4 @@
-// The fetcher as a process of its own, between its clients and a server that has what the test wants it to.
+// The fetcher as a separate process, between its clients and a server with the behaviour that a test needs.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "datasets/cache/set_client.h"
-#include "datasets/index.h"
+#include "datasets/packed/index.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/gated_server.h"
@@ -43,7 +43,7 @@ class GatedFetch : public testing::Test {
   }
   ~GatedFetch() override { unsetenv(support::Mark::kVariable); }
 
-  /// Of clients in this process.
+  /// Returns a request for clients in this process.
   datasets::SetRequest RequestOf(const GatedServer& server) const {
     setenv(support::Mark::kVariable, mark_.value().c_str(), 1);  // for the fetcher that they start
     return {.cache = cache_,
@@ -63,7 +63,7 @@ class GatedFetch : public testing::Test {
   const std::string cache_ = folder_.File("cache"), set_;
 };
 
-TEST_F(GatedFetch, WhatTwoAskForInDifferentWaysComesOnce) {
+TEST_F(GatedFetch, FilesWantedByTwoClientsAreFetchedOnce) {
   GatedServer server(set_, {kIndexFile});
   const auto one = Fetch(server.url(), {"--cache_gib", "1"});
   const auto two = Fetch(server.url(), {"--cache_gib", "2"});
@@ -76,7 +76,7 @@ TEST_F(GatedFetch, WhatTwoAskForInDifferentWaysComesOnce) {
   EXPECT_THAT(server.GivenFiles(), Contains(Pair(test_, 1)));
 }
 
-TEST_F(GatedFetch, WhoComesLaterIsToldOfTheTroubleToo) {
+TEST_F(GatedFetch, LaterClientGetsTheError) {
   GatedServer server(set_, {});
   const auto one = Fetch(server.url());
   ASSERT_TRUE(one->WaitForLine("waiting: ")) << one->Text();
@@ -87,7 +87,7 @@ TEST_F(GatedFetch, WhoComesLaterIsToldOfTheTroubleToo) {
   ExpectCopy(*two);
 }
 
-TEST_F(GatedFetch, AServerThatComesBackMayBeWithoutAFileFirst) {
+TEST_F(GatedFetch, RestartedServerCanLackAFileAtFirst) {
   GatedServer server(set_, {kIndexFile, test_});
   const auto fetch = Fetch(server.url());
   for (int i = 0; i < 600 && server.refused() < 4; ++i)
@@ -100,15 +100,15 @@ TEST_F(GatedFetch, AServerThatComesBackMayBeWithoutAFileFirst) {
   ExpectCopy(*fetch);
 }
 
-TEST_F(GatedFetch, AFileThatIsMissingAgainAndAgainIsNamed) {
+TEST_F(GatedFetch, ErrorNamesARepeatedlyMissingFile) {
   GatedServer server(set_, {kIndexFile, test_}, 404);
   const auto fetch = Fetch(server.url());
   EXPECT_EQ(fetch->Wait(), 1);
-  EXPECT_THAT(fetch->Text(), HasSubstr(train_ + " is not there (HTTP 404)"));
+  EXPECT_THAT(fetch->Text(), HasSubstr(train_ + " does not exist (HTTP 404)"));
   EXPECT_EQ(server.refused(), 3);
 }
 
-TEST_F(GatedFetch, AFileThatIsMissingIsNoneOfThoseWhoDoNotWantIt) {
+TEST_F(GatedFetch, MissingFileFailsOnlyClientsThatWantIt) {
   GatedServer server(set_, {kIndexFile});
   std::filesystem::remove(set_ + "/" + train_);
   const datasets::SetRequest request = RequestOf(server);
@@ -123,7 +123,7 @@ TEST_F(GatedFetch, AFileThatIsMissingIsNoneOfThoseWhoDoNotWantIt) {
   EXPECT_TRUE(came.ok()) << came;
 }
 
-TEST_F(GatedFetch, TheTroubleOfAFileThatFailedIsOver) {
+TEST_F(GatedFetch, ErrorOfAFailedFileIsCleared) {
   GatedServer server(set_, {kIndexFile});
   std::filesystem::remove(set_ + "/" + train_);
   const datasets::SetRequest request = RequestOf(server);
@@ -148,8 +148,8 @@ TEST_F(GatedFetch, TheTroubleOfAFileThatFailedIsOver) {
   EXPECT_EQ(trouble, "");
 }
 
-/// Here it may open no more files for a while.
-TEST_F(GatedFetch, WhatKeepsAClientFromAFileThatIsThereIsTold) {
+/// Here the client cannot open more files for a while.
+TEST_F(GatedFetch, ReportsWhyAPresentFileCannotBeHeld) {
   GatedServer server(set_, {kIndexFile, train_});
   const datasets::SetRequest request = RequestOf(server);
   datasets::SetClient one(request), two(request);
@@ -173,15 +173,15 @@ TEST_F(GatedFetch, WhatKeepsAClientFromAFileThatIsThereIsTold) {
   EXPECT_THAT(trouble, testing::AllOf(HasSubstr(train_), HasSubstr("Too many open files")));
 }
 
-/// Another job of the node, or a worker that was started again, while a neighbour reads the shard.
-TEST_F(GatedFetch, AShardThatIsDamagedWhileItIsHeldIsFetchedAgainForOthers) {
+/// The others are another job on the node, or a restarted worker, while a neighbour reads the shard.
+TEST_F(GatedFetch, ShardDamagedWhileHeldIsFetchedAgainForOthers) {
   GatedServer server(set_, {kIndexFile, train_, test_});
   const datasets::SetRequest request = RequestOf(server);
   datasets::SetClient holder(request);
   ASSERT_TRUE(holder.Open(nullptr).ok());
   ASSERT_TRUE(holder.Await({train_}, nullptr).ok());
   const std::string copy = holder.folder() + "/" + train_;
-  std::vector<std::unique_ptr<datasets::SetClient>> others;  // who hold what they have got, too
+  std::vector<std::unique_ptr<datasets::SetClient>> others;  // these also hold their shards
   for (const bool cut : {false, true}) {
     if (cut) {
       std::filesystem::resize_file(copy, 100);
@@ -200,7 +200,7 @@ TEST_F(GatedFetch, AShardThatIsDamagedWhileItIsHeldIsFetchedAgainForOthers) {
   EXPECT_THAT(server.GivenFiles(), Contains(Pair(train_, 3)));
 }
 
-TEST_F(GatedFetch, WhatIsHereNeedsNoServerAlsoWhereAnotherAnswersAtItsPort) {
+TEST_F(GatedFetch, CachedSetNeedsNoServerEvenIfAnotherUsesItsPort) {
   GatedServer server(set_, {kIndexFile, train_, test_});
   const datasets::SetRequest request = RequestOf(server);
   datasets::SetClient one(request), two(request);

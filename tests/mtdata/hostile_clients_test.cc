@@ -1,4 +1,4 @@
-// What clients that mean no good get from the server, over TLS as everybody, and what they cost the others.
+// Malicious clients, over TLS like all others: the server's answers, and the effect on other clients.
 #include <deque>
 
 #include "base/data_key.h"
@@ -29,7 +29,7 @@ class HostileClients : public ServeFetch {
   static constexpr char kClose[] = "Connection: close\r\n\r\n";
 };
 
-TEST_F(HostileClients, PathsLeadNowhere) {
+TEST_F(HostileClients, PathsDoNotEscapeTheRoot) {
   const auto server = Serve();
   support::WriteText(folder_.File("secret"), "secret");
   EXPECT_THAT(Get("/set/index.json"), HasSubstr("HTTP/1.1 200"));
@@ -64,10 +64,10 @@ TEST_F(HostileClients, AbsurdRangesAreRefusedOrIgnored) {
       << "all of the last bytes there are";
 }
 
-TEST_F(HostileClients, AThousandThatSayNothingKeepNobodyOut) {
+TEST_F(HostileClients, OneThousandSilentConnectionsDoNotBlockOthers) {
   RaiseFileLimit();
   const auto server = Serve();
-  std::deque<TcpClient> silent;  // not even of TLS
+  std::deque<TcpClient> silent;  // not even TLS messages
   std::deque<TlsClient> idle;    // between two requests
   for (int i = 0; i < 500; ++i) {
     silent.emplace_back(port_);
@@ -79,8 +79,8 @@ TEST_F(HostileClients, AThousandThatSayNothingKeepNobodyOut) {
   ExpectCopy(*Fetch());
 }
 
-/// More than it may have: those who wait for nothing go, whoever comes is served.
-TEST_F(HostileClients, ACrowdBeyondTheBoundKeepsNobodyOut) {
+/// Above the limit, idle connections are closed, and new clients are served.
+TEST_F(HostileClients, ConnectionsAboveTheBoundDoNotBlockOthers) {
   const auto server = Serve({"--connections", "100"});
   std::deque<TlsClient> idle;
   const auto fetch = Fetch();
@@ -90,7 +90,7 @@ TEST_F(HostileClients, ACrowdBeyondTheBoundKeepsNobodyOut) {
 }
 
 /// With one thread for all.
-TEST_F(HostileClients, SlowReadersKeepNobodyWaiting) {
+TEST_F(HostileClients, SlowReadersDoNotDelayOthers) {
   trainers::testing::WritePackedSet(folder_.File("root"), "large", {.train = 6000, .test = 1},
                                     trainers::testing::VariedPixel);
   const auto server = Serve({"--threads", "1"});

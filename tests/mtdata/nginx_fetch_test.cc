@@ -1,4 +1,4 @@
-// The client against a web server of others that holds a packed folder: nginx, which checks the bearer token
+// The client against a third-party web server with a packed folder: nginx, which checks the bearer token
 // itself, answers ranges, sends slowly, and has moved the set to another place.
 #include <signal.h>
 
@@ -30,7 +30,7 @@ class NginxFetch : public ServeFetch {
     ASSERT_EQ(certificate.Wait(), 0) << certificate.Text();
   }
 
-  /// `rate`: of each connection, as nginx writes it; 0: none.
+  /// `rate`: limit per connection in nginx's syntax; 0: none.
   std::unique_ptr<Program> Nginx(const std::string& rate = "0") {
     const std::string& work = folder_.path();
     std::string temporary;
@@ -62,27 +62,28 @@ class NginxFetch : public ServeFetch {
   std::string AccessLog() const { return support::ReadText(folder_.File("access.log")); }
 };
 
-TEST_F(NginxFetch, LongASetArrives) {
+TEST_F(NginxFetch, LongSetIsFetched) {
   const auto nginx = Nginx();
   ExpectCopy(*FetchFromNginx("set"));
 }
 
-TEST_F(NginxFetch, LongASetThatHasMovedArrivesFromItsNewPlace) {
+TEST_F(NginxFetch, LongMovedSetIsFetchedFromItsNewPlace) {
   const auto nginx = Nginx();
   ExpectCopy(*FetchFromNginx("moved"));
   EXPECT_THAT(AccessLog(), AllOf(HasSubstr("\"GET /moved/train/shard_00000.safetensors HTTP/1.1\" 302 "),
                                  HasSubstr("\"GET /set/train/shard_00000.safetensors HTTP/1.1\" 200 ")));
 }
 
-TEST_F(NginxFetch, LongAnotherHostIsNotAskedThoughItIsTheSameMachine) {
+TEST_F(NginxFetch, LongOtherHostNameIsNotContacted) {
   const auto nginx = Nginx();
   const auto fetch = FetchFromNginx("away");
   EXPECT_EQ(fetch->Wait(), 1);
-  EXPECT_THAT(fetch->Text(), HasSubstr("only hosts that were named are asked (--data_redirects allows it)"));
+  EXPECT_THAT(fetch->Text(),
+              HasSubstr("only the host that was given is contacted (--data_redirects allows others)"));
   EXPECT_THAT(AccessLog(), Not(HasSubstr("GET /set/")));
 }
 
-TEST_F(NginxFetch, LongAnotherBearerOpensNothing) {
+TEST_F(NginxFetch, LongAnotherBearerIsRefused) {
   support::WriteText(folder_.File("other"), "opens-another\n");
   const auto nginx = Nginx();
   const auto fetch = FetchFromNginx("set", "other");
@@ -90,7 +91,7 @@ TEST_F(NginxFetch, LongAnotherBearerOpensNothing) {
   EXPECT_THAT(fetch->Text(), AllOf(HasSubstr("is refused (HTTP 401)"), HasSubstr("--data_bearer_file")));
 }
 
-TEST_F(NginxFetch, LongACertificateThatTheSystemDoesNotKnowIsNotTrusted) {
+TEST_F(NginxFetch, LongCertificateUnknownToTheSystemIsNotTrusted) {
   const auto nginx = Nginx();
   const auto fetch = Fetch("set", {}, "https", {"--data_bearer_file", folder_.File("bearer")});
   EXPECT_EQ(fetch->Wait(), 1);
@@ -98,8 +99,8 @@ TEST_F(NginxFetch, LongACertificateThatTheSystemDoesNotKnowIsNotTrusted) {
   EXPECT_EQ(AccessLog(), "");
 }
 
-/// A fetcher that dies in the middle of a shard, and a server that does: both go on from there.
-TEST_F(NginxFetch, LongWhatHasComeIsNotAskedForAgain) {
+/// After a fetcher and a server were killed in the middle of a shard, the next ones continue there.
+TEST_F(NginxFetch, LongReceivedBytesAreNotRequestedAgain) {
   auto nginx = Nginx("300k");  // 4 s for the train split
   const auto fetch = FetchFromNginx("set");
   const auto has_begun = [&] {
@@ -110,7 +111,7 @@ TEST_F(NginxFetch, LongWhatHasComeIsNotAskedForAgain) {
   while (!has_begun()) ASSERT_FALSE(fetch->Wait(support::Seconds(0.02))) << fetch->Text();
   for (const pid_t pid : Fetchers()) kill(pid, SIGKILL);
   const auto ranges = [&] { return AccessLog().find("shard_00000.safetensors HTTP/1.1\" 206 "); };
-  nginx->Signal(SIGTERM);  // what was asked for with a range stands in the log when it ends
+  nginx->Signal(SIGTERM);  // nginx logs a range request when it ends
   ASSERT_TRUE(nginx->Wait()) << nginx->Text();
   nginx = Nginx();
   ExpectCopy(*fetch);

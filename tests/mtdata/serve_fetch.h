@@ -1,4 +1,4 @@
-// What tests of mtdata's server, fetcher and cache as real processes share.
+// Shared code of tests of mtdata's server, fetcher and cache as real processes.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// The server, the fetcher and the cache as real processes: what one of them loses, the others get again.
+// The server, the fetcher and the cache as real processes, which recover each other's losses.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -13,8 +13,8 @@
 
 #include "base/posix.h"
 #include "datasets/cache/set_client.h"
-#include "datasets/index.h"
-#include "datasets/packed_writer.h"
+#include "datasets/packed/index.h"
+#include "datasets/packed/packed_writer.h"
 #include "tests/mtdata/serve_fetch.h"
 
 namespace mtrun::mtdata {
@@ -23,7 +23,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST_F(ServeFetch, ASetArrivesAndIsNotFetchedTwice) {
+TEST_F(ServeFetch, SetIsFetchedOnce) {
   const auto server = Serve();
   ExpectCopy(*Fetch());
   ExpectCopy(*Fetch());
@@ -32,25 +32,25 @@ TEST_F(ServeFetch, ASetArrivesAndIsNotFetchedTwice) {
   EXPECT_EQ(server->Wait(), 0) << server->Text();
 }
 
-TEST_F(ServeFetch, WithoutTlsOnThisMachineAlone) {
+TEST_F(ServeFetch, PlainHttpIsForLoopbackOnly) {
   const auto server = Serve({"--plain"});
   ExpectCopy(*Fetch("set", {}, "http"));
   Program beyond({support::BinaryFolder() + "/mtdata", "serve", folder_.File("root"), "--listen", "0.0.0.0:0",
                   "--plain"},
                  Environment());
   EXPECT_EQ(beyond.Wait(), 2);
-  EXPECT_THAT(beyond.Text(), HasSubstr("--plain is for a loopback address"));
+  EXPECT_THAT(beyond.Text(), HasSubstr("--plain needs a loopback address"));
 }
 
-TEST_F(ServeFetch, AnotherTokenOpensNothing) {
+TEST_F(ServeFetch, AnotherTokenIsRefused) {
   const auto server = Serve();
   const auto fetch = Fetch("set", {{"MTRUN_TOKEN", support::kOtherToken}});
   EXPECT_EQ(fetch->Wait(), 1);
-  EXPECT_THAT(fetch->Text(), HasSubstr("has another token than this machine"));
+  EXPECT_THAT(fetch->Text(), HasSubstr("its token differs from this machine's"));
   EXPECT_FALSE(fs::exists(folder_.File("cache/sources")));
 }
 
-TEST_F(ServeFetch, TheRightServerIsTrustedAlsoAfterAnotherOneWasThere) {
+TEST_F(ServeFetch, RightServerIsTrustedAfterAnotherOneAtItsPort) {
   auto server = Serve({}, {{"MTRUN_TOKEN", support::kOtherToken}});
   const auto refused = Fetch();
   EXPECT_EQ(refused->Wait(), 1);
@@ -61,7 +61,7 @@ TEST_F(ServeFetch, TheRightServerIsTrustedAlsoAfterAnotherOneWasThere) {
   ExpectCopy(*Fetch());
 }
 
-TEST_F(ServeFetch, TheUrlThatTheServerNamesIsTakenWhateverTheFolderIsCalled) {
+TEST_F(ServeFetch, UrlPrintedByTheServerWorksForAnyFolderName) {
   const std::string name = "50% of my set? #1";
   fs::create_directories(folder_.File("root/a b"));
   fs::rename(folder_.File("root/set"), folder_.File("root/a b/" + name));
@@ -75,21 +75,21 @@ TEST_F(ServeFetch, TheUrlThatTheServerNamesIsTakenWhateverTheFolderIsCalled) {
   EXPECT_TRUE(fs::exists(fetch->OutLines().at(0) + "/train/shard_00000.safetensors"));
 }
 
-TEST_F(ServeFetch, WhatIsNotThereIsNamed) {
+TEST_F(ServeFetch, ErrorNamesAMissingSet) {
   const auto server = Serve();
   const auto fetch = Fetch("nothing");
   EXPECT_EQ(fetch->Wait(), 1);
-  EXPECT_THAT(fetch->Text(), HasSubstr("/nothing/index.json is not there (HTTP 404)"));
+  EXPECT_THAT(fetch->Text(), HasSubstr("/nothing/index.json does not exist (HTTP 404)"));
 }
 
-TEST_F(ServeFetch, AServerThatComesLateIsWaitedFor) {
+TEST_F(ServeFetch, LateServerIsAwaited) {
   const auto fetch = Fetch();
   ASSERT_TRUE(fetch->WaitForLine("waiting: ")) << fetch->Text();
   const auto server = Serve();
   ExpectCopy(*fetch);
 }
 
-TEST_F(ServeFetch, AFetcherThatIsKilledIsStartedAgain) {
+TEST_F(ServeFetch, KilledFetcherIsRestarted) {
   const auto fetch = Fetch();
   ASSERT_TRUE(fetch->WaitForLine("waiting: ")) << fetch->Text();
   const std::vector<pid_t> fetchers = Fetchers();
@@ -99,25 +99,25 @@ TEST_F(ServeFetch, AFetcherThatIsKilledIsStartedAgain) {
   ExpectCopy(*fetch);
 }
 
-TEST_F(ServeFetch, WhyNoFetcherCanRunIsTold) {
+TEST_F(ServeFetch, ReportsWhyNoFetcherCanRun) {
   const auto server = Serve();
   for (const std::string kind : {"lock", "sock"}) {
     const std::string file = folder_.File("cache/" + datasets::FetcherFile(kind));
     fs::create_directories(file + "/folder");
     const auto fetch = Fetch();
-    const auto said = fetch->WaitForLine("waiting: the fetcher ends at once: ");
+    const auto said = fetch->WaitForLine("waiting: the fetcher exits at once: ");
     EXPECT_THAT(said.value_or("nothing is said"),
                 AllOf(HasSubstr(kind == "lock" ? ".lock: Is a directory" : ".sock: Address already in use"),
                       HasSubstr(folder_.File("cache/" + datasets::FetcherFile("log")))));
     fs::remove_all(file);
     ExpectCopy(*fetch);
-    EXPECT_EQ(CountOf(*fetch, "ends at once"), 1u) << fetch->Text();
+    EXPECT_EQ(CountOf(*fetch, "exits at once"), 1u) << fetch->Text();
     for (const pid_t pid : Fetchers()) kill(pid, SIGKILL);
     fs::remove_all(folder_.File("cache"));
   }
 }
 
-TEST_F(ServeFetch, AnMtdataThatCannotFetchIsNamed) {
+TEST_F(ServeFetch, ErrorNamesAnMtdataThatCannotFetch) {
   const std::string old = folder_.File("old");
   fs::create_directories(old);
   support::WriteText(old + "/mtdata", "#!/bin/sh\necho 'mtdata: unknown command' >&2\necho hint\nexit 2\n",
@@ -132,11 +132,11 @@ TEST_F(ServeFetch, AnMtdataThatCannotFetchIsNamed) {
                                                                     : absl::CancelledError("seen");
   });
   EXPECT_TRUE(absl::IsCancelled(opened)) << opened;
-  EXPECT_THAT(trouble, HasSubstr("the fetcher ends at once: unknown command ("));
+  EXPECT_THAT(trouble, HasSubstr("the fetcher exits at once: unknown command ("));
 }
 
-/// Here the test holds its lock; a machine of the same name may, or one whose socket a cleaner has removed.
-TEST_F(ServeFetch, AFetcherThatCannotBeReachedIsNamed) {
+/// Here the test holds the lock; it can also be a machine of the same name, or a fetcher without socket.
+TEST_F(ServeFetch, ErrorNamesAnUnreachableFetcher) {
   fs::create_directories(folder_.File("cache"));
   const std::string lock = folder_.File("cache/" + datasets::FetcherFile("lock"));
   const UniqueFd held(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -155,7 +155,7 @@ TEST_F(ServeFetch, AFetcherThatCannotBeReachedIsNamed) {
               AllOf(HasSubstr(lock), HasSubstr(datasets::FetcherFile("sock")), HasSubstr("--cache")));
 }
 
-TEST_F(ServeFetch, ASetOfMoreShardsThanFilesMayBeOpenIsRefused) {
+TEST_F(ServeFetch, SetWithMoreShardsThanTheFileLimitIsRefused) {
   constexpr int kImages = 60;
   const auto writer = datasets::PackedWriter::Create(
       folder_.File("root/many"), {.height = 1, .width = 1, .classes = {"a"}, .splits = {{"train", kImages}}},
@@ -176,24 +176,26 @@ TEST_F(ServeFetch, ASetOfMoreShardsThanFilesMayBeOpenIsRefused) {
   EXPECT_EQ(Fetch("many")->Wait(), 0);
 }
 
-TEST_F(ServeFetch, AShardThatIsDamagedOnTheServerIsNamed) {
+TEST_F(ServeFetch, ErrorNamesAShardDamagedOnTheServer) {
   const auto server = Serve();
   std::fstream(Shard()).seekp(5000).write("damage", 6);
   const auto fetch = Fetch();
   EXPECT_EQ(fetch->Wait(), 1);
-  EXPECT_THAT(fetch->Text(), HasSubstr("train/shard_00000.safetensors has come 2 times with other bytes"));
+  EXPECT_THAT(fetch->Text(),
+              HasSubstr("train/shard_00000.safetensors was received 2 times and never matched"));
 }
 
-TEST_F(ServeFetch, AnIndexThatHasNoEndIsNamed) {
+TEST_F(ServeFetch, ErrorNamesAnEndlessIndex) {
   const auto server = Serve();
   fs::resize_file(folder_.File("root/set/index.json"), 257 << 20);
   const auto fetch = Fetch();
   EXPECT_EQ(fetch->Wait(), 1);
-  EXPECT_THAT(fetch->Text(), HasSubstr("/set/index.json is larger than 256 MiB, and no index of a set is"));
+  EXPECT_THAT(fetch->Text(),
+              HasSubstr("/set/index.json is larger than 256 MiB, so it is not the index of a data set"));
 }
 
-// Here a folder that took its place meanwhile; a disk may be full, too.
-TEST_F(ServeFetch, WhatKeepsAWholeShardFromItsPlaceIsTold) {
+// Here a folder has taken its path; a full disk has the same effect.
+TEST_F(ServeFetch, ReportsWhyAShardCannotBePutInPlace) {
   const auto server = Serve();
   const auto index = datasets::ReadIndex(folder_.File("root/set"));
   ASSERT_TRUE(index.ok()) << index.status();
@@ -203,21 +205,21 @@ TEST_F(ServeFetch, WhatKeepsAWholeShardFromItsPlaceIsTold) {
   support::WriteText(place + ".part." + HostName(), "");
   const auto fetch = Fetch();
   const auto said = fetch->WaitForLine("waiting: ");
-  EXPECT_THAT(said.value_or(fetch->Text()), HasSubstr("Is a directory; it is tried again"));
+  EXPECT_THAT(said.value_or(fetch->Text()), HasSubstr("Is a directory; it will be tried again"));
   fs::remove_all(place);
   ExpectCopy(*fetch);
 }
 
-TEST_F(ServeFetch, ACopyThatIsDamagedIsFetchedAgain) {
+TEST_F(ServeFetch, DamagedCopyIsFetchedAgain) {
   const auto server = Serve();
   ExpectCopy(*Fetch());
   std::fstream(CachedShard()).seekp(5000).write("damage", 6);
   ExpectCopy(*Fetch());
-  fs::resize_file(CachedShard(), 100);  // a shorter one is gone on with, and begun again where that fails
+  fs::resize_file(CachedShard(), 100);  // continue a shorter file, and restart it if that fails
   ExpectCopy(*Fetch());
 }
 
-TEST_F(ServeFetch, WhatIsHereNeedsNoServer) {
+TEST_F(ServeFetch, CachedSetNeedsNoServer) {
   auto server = Serve();
   ExpectCopy(*Fetch());
   server.reset();
@@ -225,14 +227,14 @@ TEST_F(ServeFetch, WhatIsHereNeedsNoServer) {
   ExpectCopy(*again);
 }
 
-TEST_F(ServeFetch, ASetAboveTheBoundIsRefused) {
+TEST_F(ServeFetch, SetAboveTheBoundIsRefused) {
   const auto server = Serve();
   const auto fetch = Fetch("set", {}, "https", {"--cache_gib", "0.0001"});
   EXPECT_EQ(fetch->Wait(), 2);
   EXPECT_THAT(fetch->Text(), HasSubstr("--cache_gib"));
 }
 
-/// Any of what may happen to a cache, its fetcher and its server.
+/// Random failures of a cache, its fetcher and its server.
 class Storm : public ServeFetch {
  protected:
   void Strike(std::mt19937_64& random, std::unique_ptr<Program>& server) {
@@ -260,7 +262,7 @@ class Storm : public ServeFetch {
   }
 };
 
-TEST_F(Storm, LongAHundredFaultsAndEveryCopyIsWhole) {
+TEST_F(Storm, LongEveryCopyIsWholeAfterOneHundredFaults) {
   const char* given = std::getenv("MTRUN_SEED");
   const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
   std::cout << "MTRUN_SEED=" << seed << std::endl;
@@ -273,7 +275,7 @@ TEST_F(Storm, LongAHundredFaultsAndEveryCopyIsWhole) {
       Strike(random, server);
     }
     ASSERT_EQ(fetch->Wait(), 0) << fetch->Text();
-    ExpectCopy(*Fetch());  // what was damaged behind the first one's back is mended by the next
+    ExpectCopy(*Fetch());  // damage that the first one did not notice is repaired by the next
     if (HasFailure()) return;
   }
 }

@@ -39,7 +39,7 @@ class SetServerTest : public testing::Test {
   std::shared_ptr<SetServer> server_;
 };
 
-TEST_F(SetServerTest, GivesAwayFilesOfSets) {
+TEST_F(SetServerTest, ServesFilesOfSets) {
   for (const char* path : {"/small/index.json", "/small/train/shard_00000.safetensors",
                            "/more/deep/index.json", "/small/test/shard_00000.safetensors"}) {
     const web::Response response = Ask(path);
@@ -48,7 +48,7 @@ TEST_F(SetServerTest, GivesAwayFilesOfSets) {
   }
 }
 
-TEST_F(SetServerTest, AndNothingElse) {
+TEST_F(SetServerTest, ServesNothingElse) {
   for (const char* path :
        {"/secret.txt", "/small", "/small/", "/small/train", "/../shard_00000.safetensors", "/none/index.json",
         "/small/train/shard_00009.safetensors", "/small/%2e%2e/secret.txt",
@@ -57,7 +57,7 @@ TEST_F(SetServerTest, AndNothingElse) {
   }
 }
 
-TEST_F(SetServerTest, WhatCannotBeReadNowIsNotSaidToBeMissing) {
+TEST_F(SetServerTest, FileThatCannotBeReadNowIsNotReportedMissing) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
@@ -68,7 +68,7 @@ TEST_F(SetServerTest, WhatCannotBeReadNowIsNotSaidToBeMissing) {
   EXPECT_EQ(Ask("/small/index.json").status, 200);
 }
 
-TEST_F(SetServerTest, StrangersGetNothing) {
+TEST_F(SetServerTest, UnauthenticatedClientsGetNothing) {
   for (const char* bearer : {"", "key", "Bearer ", "Bearer kez", "Bearer keyy", "Basic key"}) {
     for (const char* path : {"/", "/small/index.json", "/metrics", "/none"})
       EXPECT_EQ(Ask(path, bearer).status, 401) << path << bearer;
@@ -76,7 +76,7 @@ TEST_F(SetServerTest, StrangersGetNothing) {
   }
 }
 
-TEST_F(SetServerTest, AScraperReadsNumbersAndNoData) {
+TEST_F(SetServerTest, ScraperReadsMetricsAndNoData) {
   EXPECT_EQ(Ask("/metrics", "Bearer scraper's").status, 200);
   for (const char* path : {"/", "/small/index.json", "/none"})
     EXPECT_EQ(Ask(path, "Bearer scraper's").status, 401) << path;
@@ -95,7 +95,7 @@ TEST_F(SetServerTest, ListsItsSets) {
   EXPECT_EQ(FindSets(folder_.File("root/small"))[0].name, "");
 }
 
-TEST_F(SetServerTest, ASetThatIsReplacedUnderItIsServedOn) {
+TEST_F(SetServerTest, ReplacedSetIsStillServed) {
   const auto server =
       *SetServer::Make({.root = folder_.File("root/small"), .bearer = "key", .access_log = false});
   const web::Request index{
@@ -108,7 +108,7 @@ TEST_F(SetServerTest, ASetThatIsReplacedUnderItIsServedOn) {
   EXPECT_EQ(server->Answer(index).status, 200);
 }
 
-TEST_F(SetServerTest, DoesNotListWhatALinkLeadsOutTo) {
+TEST_F(SetServerTest, DoesNotListLinksThatLeadOutside) {
   fs::rename(folder_.File("root/more"), folder_.File("elsewhere"));
   fs::create_symlink(folder_.File("elsewhere"), folder_.File("root/more"));
   fs::create_symlink("small", folder_.File("root/within"));
@@ -122,7 +122,7 @@ TEST_F(SetServerTest, DoesNotListWhatALinkLeadsOutTo) {
   EXPECT_EQ(Ask("/more/deep/index.json").status, 404);
 }
 
-TEST_F(SetServerTest, CountsWhatItDoes) {
+TEST_F(SetServerTest, CountsItsWork) {
   server_->Count({.status = 206, .bytes = 1000, .complete = true});
   server_->Count({.status = 401, .bytes = 10, .complete = false});
   const std::string metrics = Ask("/metrics").body;
@@ -132,7 +132,7 @@ TEST_F(SetServerTest, CountsWhatItDoes) {
   }
 }
 
-TEST(SetServerLog, ALineIsALine) {
+TEST(SetServerLog, EntryIsASingleLine) {
   EXPECT_EQ(LogLine({.peer = "1.2.3.4",
                      .method = "GET",
                      .target = "/a\n\x1b[1m",

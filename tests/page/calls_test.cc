@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(CallsTest, ALogQuestionIsReadFromTheQuery) {
+TEST(CallsTest, LogRequestIsParsedFromTheQuery) {
   const auto question = ReadLogQuestion("job=a%20b&rank=3&attempt=%2Fx&out=10&err=-1");
   ASSERT_TRUE(question.ok()) << question.status();
   EXPECT_EQ(question->job_id, "a b");
@@ -22,19 +22,20 @@ TEST(CallsTest, ALogQuestionIsReadFromTheQuery) {
     EXPECT_TRUE(absl::IsInvalidArgument(ReadLogQuestion(bad).status())) << bad;
 }
 
-TEST(CallsTest, AControlQuestionIsReadFromTheBody) {
-  const auto stop = ReadControlQuestion("stop", R"({"job": "a", "checkpoint": true})");
+TEST(CallsTest, ControlRequestIsParsedFromTheBody) {
+  const auto stop = ReadControlQuestion(rendezvous::StopCall(), R"({"job": "a", "checkpoint": true})");
   ASSERT_TRUE(stop.ok()) << stop.status();
   EXPECT_EQ(stop->job_id, "a");
-  EXPECT_TRUE(stop->checkpoint);
+  EXPECT_TRUE(std::get<rendezvous::StopCall>(stop->what).checkpoint);
   EXPECT_THAT(stop->by.user, HasSubstr("the page's operator"));
-  EXPECT_EQ(ReadControlQuestion("drain", R"({"node": "n1"})")->node, "n1");
+  const auto drain = ReadControlQuestion(rendezvous::DrainCall(), R"({"node": "n1"})");
+  EXPECT_EQ(std::get<rendezvous::DrainCall>(drain->what).node, "n1");
   for (const char* bad : {"", "[]", "{", R"({"node": 1})", R"({"x": "y"})", R"({"job": "a"})"})
-    EXPECT_FALSE(ReadControlQuestion("drain", bad).ok()) << bad;
-  EXPECT_FALSE(ReadControlQuestion("stop", std::string(5000, ' ') + "{}").ok());
+    EXPECT_FALSE(ReadControlQuestion(rendezvous::DrainCall(), bad).ok()) << bad;
+  EXPECT_FALSE(ReadControlQuestion(rendezvous::StopCall(), std::string(5000, ' ') + "{}").ok());
 }
 
-TEST(CallsTest, WhatWaitsForLogsHoldsUpNoControlCall) {
+TEST(CallsTest, LogRequestsDoNotDelayControlCalls) {
   const support::SilentServer silent;
   Calls calls({.insecure = true});
   std::atomic<int> read = 0;
@@ -42,8 +43,8 @@ TEST(CallsTest, WhatWaitsForLogsHoldsUpNoControlCall) {
   for (int i = 0; i < 4; ++i) calls.ReadLog({silent.endpoint()}, "job=a&rank=0", count);
   std::promise<int> status;
   const TimePoint asked = MonotonicNow();
-  // Nobody listens there: it is refused at once.
-  calls.Control({"127.0.0.1:1"}, "stop", R"({"job": "a"})",
+  // It is refused at once, because there is no listener.
+  calls.Control({"127.0.0.1:1"}, rendezvous::StopCall(), R"({"job": "a"})",
                 [&](const web::Response& response) { status.set_value(response.status); });
   EXPECT_EQ(status.get_future().get(), 409);
   EXPECT_LT(MonotonicNow() - asked, std::chrono::seconds(4)) << "the logs take 5 s each";

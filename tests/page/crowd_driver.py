@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The live page of a job of 1,000 nodes that is told and not there: the page's own files, served with the answers of a stub. How
-long a browser draws it, what its tables show, what its buttons send. For page_browser_test.cc; each check prints a line, a
-failure ends it.
+"""The live page of a simulated job of 1,000 nodes: the page's own files, served with the answers of a stub. Checks how long a
+browser draws it, what its tables show and what its buttons send. For page_browser_test.cc. Each check prints a line; a failure
+ends the driver.
 
 usage: crowd_driver.py PICTURES_FOLDER
-Exit 77: what it needs is not here, and the last line says what."""
+Exit 77: a requirement is missing; the last line names it."""
 import http.server
 import json
 import os
@@ -19,7 +19,7 @@ TOP = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), 
 sys.path.insert(0, os.path.join(TOP, "tests", "support"))
 from browser import Browser, check  # noqa: E402
 
-NODES, WORKERS = 1000, 8  # of each node
+NODES, WORKERS = 1000, 8  # per node
 BAD = 700  # the node that is away
 MOST_ROWS = 100
 MOST_MS, DRAWS = 200, 9
@@ -28,7 +28,7 @@ FILES = {"/": ("page.html", "text/html"), "/page.css": ("page.css", "text/css"),
          "/icon.svg": ("icon.svg", "image/svg+xml")}
 
 
-# ---- what is told: docs/formats.md
+# ---- the job's states: docs/formats.md
 
 def worker(node, local, tick):
     rank = node * WORKERS + local
@@ -62,9 +62,9 @@ def told(tick):
 
 
 class Stub(http.server.BaseHTTPRequestHandler):
-    """The page's files, an operator's session and the job; keeps what it is sent."""
+    """Serves the page's files, an operator's session and the job; records requests."""
     protocol_version = "HTTP/1.1"
-    states = [json.dumps(told(tick)) for tick in range(1, 5)]  # made once: one takes longer than a browser to draw it
+    states = [json.dumps(told(tick)) for tick in range(1, 5)]  # made once: slower than drawing it
     sent = []
 
     def answer(self, body, kind):
@@ -107,14 +107,14 @@ class Stub(http.server.BaseHTTPRequestHandler):
                 self.wfile.flush()
                 time.sleep(0.5)
         except OSError:
-            pass  # the browser has gone
+            pass  # the browser has disconnected
 
     def log_message(self, *_):
         pass
 
 
 def guarded():
-    """The headers of page/gate.cc, so that the page is held to what it is in earnest."""
+    """Sends the headers of page/gate.cc, so that the page has the restrictions of the real one."""
     with open(os.path.join(TOP, "page", "gate.cc"), encoding="utf-8") as file:
         text = re.sub(r'"\s*\n\s*"', "", file.read())
     found = re.findall(r'\{"((?:[A-Z][a-z]+-)+(?:[A-Z][a-z]+|Options))",\s*"([^"]*)"\}', text)
@@ -125,10 +125,10 @@ def guarded():
 GUARDED = guarded()
 
 
-# ---- what is looked at
+# ---- the checks
 
 def draws(browser, what):
-    """The median milliseconds of some draws: from a message to the document's new layout."""
+    """Returns the median milliseconds of several draws, from a message to the document's new layout."""
     took = browser.run_async("""
         const [count, done] = arguments, took = [];
         new MutationObserver((_, self) => {
@@ -176,11 +176,11 @@ def main(pictures):
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/"
-    with Browser(listens=False) as browser:  # it is told gigabytes
+    with Browser(listens=False) as browser:  # it receives gigabytes
         browser.driver.get(url)
         tables(browser)
         buttons(browser)
-        browser.driver.get(url)  # with tables of 100 rows again, for axe looks at each
+        browser.driver.get(url)  # with tables of 100 rows again, because axe checks each
         browser.wait("the job is shown", lambda: browser.find("#workers tbody tr"))
         browser.run("document.querySelector('#workers button').click()")
         browser.wait("the log is shown", lambda: browser.text("#log") == ["a line\n"])

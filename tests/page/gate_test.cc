@@ -34,7 +34,7 @@ class GateTest : public testing::Test {
             .peer = "peer"};
   }
   static std::string Form(Role role) { return "password=" + PasswordOf(role, support::kToken); }
-  /// With the cookie of somebody who has just logged in.
+  /// Returns a request with the cookie of a new session.
   Request From(Role role) {
     const Response response = gate_.LogIn(Post(Form(role)), kGateNow);
     EXPECT_EQ(response.status, 204) << response.body;
@@ -51,7 +51,7 @@ class GateTest : public testing::Test {
   Gate gate_ = Make(false);
 };
 
-TEST_F(GateTest, WithoutAPasswordNothingIsSeen) {
+TEST_F(GateTest, NothingIsShownWithoutAPassword) {
   EXPECT_EQ(StatusOf(Post(""), Gate::Need::kNothing), 200);
   EXPECT_EQ(StatusOf(Post(""), Gate::Need::kViewer), 401);
   EXPECT_EQ(StatusOf(Post(""), Gate::Need::kOperator), 401);
@@ -64,7 +64,7 @@ TEST_F(GateTest, WithoutAPasswordNothingIsSeen) {
   EXPECT_EQ(StatusOf(guessed, Gate::Need::kViewer), 401);
 }
 
-TEST_F(GateTest, ForeignHostsAreRefusedWhateverTheyShow) {
+TEST_F(GateTest, ForeignHostsAreRefusedWithAnyCredentials) {
   Request request = From(Role::kOperator);
   request.headers["host"] = "rebound.example";
   request.headers["origin"] = "http://rebound.example";
@@ -75,7 +75,7 @@ TEST_F(GateTest, ForeignHostsAreRefusedWhateverTheyShow) {
   EXPECT_EQ(gate_.LogIn(login, kGateNow).status, 421);
 }
 
-TEST_F(GateTest, TheCookieIsOutOfReachOfScriptsAndOtherSites) {
+TEST_F(GateTest, CookieIsHiddenFromScriptsAndOtherSites) {
   const Response plain = gate_.LogIn(Post(Form(Role::kViewer)), kGateNow);
   EXPECT_EQ(plain.headers.at(0).second, "mtrun_8080=random1; Path=/; HttpOnly; SameSite=Strict");
   Gate encrypted = Make(true);
@@ -110,12 +110,12 @@ TEST_F(GateTest, AViewerChangesNothing) {
   EXPECT_THAT(refused.refusal->body, HasSubstr("operator's password"));
 }
 
-TEST_F(GateTest, ALogInFromAnotherPageIsRefused) {
+TEST_F(GateTest, LogInFromAnotherPageIsRefused) {
   EXPECT_EQ(gate_.LogIn(Post(Form(Role::kViewer), "http://evil.example"), kGateNow).status, 403);
   EXPECT_EQ(gate_.LogIn(Post(Form(Role::kViewer), ""), kGateNow).status, 403);
 }
 
-TEST_F(GateTest, ScrapersLookByBasicCredentialsAndChangeNothing) {
+TEST_F(GateTest, ScrapersReadWithBasicCredentialsAndChangeNothing) {
   Request request{.headers = {{"host", "node1"}}, .peer = "scraper"};
   request.headers["authorization"] =
       "Basic " + absl::Base64Escape("prometheus:" + PasswordOf(Role::kOperator, support::kToken));
@@ -126,8 +126,8 @@ TEST_F(GateTest, ScrapersLookByBasicCredentialsAndChangeNothing) {
   EXPECT_EQ(StatusOf(request, Gate::Need::kViewer), 429);
 }
 
-/// Who guesses from the same address, behind a NAT or on loopback, must not lock people out.
-TEST_F(GateTest, GuessesAreSlowedAndARightPasswordPassesAllTheSame) {
+/// Guesses from the same address, behind a NAT or on loopback, must not lock out other users.
+TEST_F(GateTest, GuessesAreThrottledAndARightPasswordStillPasses) {
   for (int i = 0; i < Attempts::kEach; ++i) EXPECT_EQ(gate_.LogIn(Post("password=x"), kGateNow).status, 403);
   EXPECT_EQ(gate_.LogIn(Post("password=x"), kGateNow).status, 429);
   EXPECT_EQ(gate_.LogIn(Post(Form(Role::kOperator)), kGateNow).status, 204);
@@ -139,7 +139,7 @@ TEST_F(GateTest, GuessesAreSlowedAndARightPasswordPassesAllTheSame) {
   EXPECT_EQ(gate_.LogIn(Post("password=x"), kGateNow + Attempts::kBackEach).status, 403);
 }
 
-TEST_F(GateTest, LoggedOutACookieIsWorthNothing) {
+TEST_F(GateTest, CookieIsInvalidAfterLogOut) {
   const Request request = From(Role::kViewer);
   EXPECT_EQ(StatusOf(request, Gate::Need::kViewer), 200);
   Request forged = request;
@@ -150,7 +150,7 @@ TEST_F(GateTest, LoggedOutACookieIsWorthNothing) {
   EXPECT_EQ(StatusOf(request, Gate::Need::kViewer), 401);
 }
 
-TEST(GuardedTest, BrowsersLoadAndSendNothingElsewhere) {
+TEST(GuardedTest, PolicyForbidsOtherSources) {
   std::string headers;
   for (const auto& [name, value] : Guarded({}).headers) absl::StrAppend(&headers, name, ": ", value, "\n");
   EXPECT_THAT(headers,

@@ -11,7 +11,7 @@ using testing::Optional;
 
 constexpr TimePoint kHistoryNow{};
 
-TEST(HistoryTest, CountersBecomeRatesBetweenTwoAnswers) {
+TEST(HistoryTest, RatesAreComputedBetweenTwoAnswers) {
   History history;
   history.OnState(AState(1, 1), kHistoryNow);
   EXPECT_EQ(history.BusyOf("job", "n0-1-abc"), std::nullopt);
@@ -19,40 +19,40 @@ TEST(HistoryTest, CountersBecomeRatesBetweenTwoAnswers) {
   EXPECT_THAT(history.BusyOf("job", "n0-1-abc"), Optional(2.0));
   EXPECT_THAT(history.BusyOf("job", "n0-1-abc", 100), Optional(0.5));
   EXPECT_THAT(history.RateOf("job"), Optional(64.0));
-  history.OnState(AState(1, 2), kHistoryNow);  // the same answer again says nothing new
+  history.OnState(AState(1, 2), kHistoryNow);  // the same answer again adds nothing
   EXPECT_THAT(history.BusyOf("job", "n0-1-abc"), Optional(2.0));
 }
 
-TEST(HistoryTest, AnotherProcessStartsFromNothing) {
+TEST(HistoryTest, NewProcessStartsFromZero) {
   History history;
   history.OnState(AState(1, 1), kHistoryNow);
   auto state = AState(1, 2);
   state.nodes[0].use.workers[0].pid = 999;
-  state.nodes[0].use.workers[0].samples = 3;  // the job began again
+  state.nodes[0].use.workers[0].samples = 3;  // the job started over
   history.OnState(state, kHistoryNow);
   EXPECT_EQ(history.BusyOf("job", "n0-1-abc", 999), std::nullopt);
   EXPECT_EQ(history.RateOf("job"), std::nullopt);
 }
 
-TEST(HistoryTest, ANodeThatIsGoneIsKeptForAWhileWithTheReason) {
+TEST(HistoryTest, LostNodeIsKeptForAWhileWithTheReason) {
   History history;
   history.OnState(AState(2, 1), kHistoryNow);
   auto state = AState(1, 2);
-  state.happenings.push_back(
-      {"job", 1, 0, "n1-1-abc is dead: its host answers that there is no such process"});
+  const rendezvous::NodeLost dead{.how = rendezvous::NodeLost::How::kAgentGone};
+  state.happenings.push_back({"job", 1, 0, "n1 is lost", rendezvous::Cause{"n1-1-abc", "n1", dead}});
   history.OnState(state, kHistoryNow);
   auto gone = history.GoneOf("job");
   ASSERT_EQ(gone.size(), 1u);
-  EXPECT_EQ(gone.begin()->second.why, state.happenings[0].text);
-  EXPECT_FALSE(gone.begin()->second.left);
+  EXPECT_EQ(gone.begin()->second.cause, state.happenings[0].cause);
+  EXPECT_FALSE(gone.begin()->second.left());
   history.OnState(state, kHistoryNow + History::kGoneShown);
   EXPECT_EQ(history.GoneOf("job").size(), 1u);
   history.OnState(state, kHistoryNow + History::kGoneShown + Duration(1));
   EXPECT_TRUE(history.GoneOf("job").empty());
 }
 
-/// Else nobody could evict it by button.
-TEST(HistoryTest, AMemberThatTheJobWaitsForIsKeptUntilItGoesOn) {
+/// Otherwise it could not be evicted with the button.
+TEST(HistoryTest, AwaitedMemberIsKeptUntilTheJobContinues) {
   History history;
   history.OnState(AState(2, 1), kHistoryNow);
   auto state = AState(1, 2);
@@ -65,18 +65,19 @@ TEST(HistoryTest, AMemberThatTheJobWaitsForIsKeptUntilItGoesOn) {
   EXPECT_TRUE(history.GoneOf("job").empty());
 }
 
-TEST(HistoryTest, ANodeThatIsBackOrHasLeftIsNotLost) {
+TEST(HistoryTest, ReturnedOrDepartedNodeIsNotLost) {
   History history;
   history.OnState(AState(2, 1), kHistoryNow);
   auto state = AState(1, 2);
-  state.happenings.push_back({"job", 1, 0, "n1 is asked to leave by anna"});
+  const rendezvous::NodeLeft signal{.why = rendezvous::NodeLeft::Why::kSignal, .signal = 15};
+  state.happenings.push_back({"job", 1, 0, "n1 leaves", rendezvous::Cause{"n1-1-abc", "n1", signal}});
   history.OnState(state, kHistoryNow);
-  EXPECT_TRUE(history.GoneOf("job").begin()->second.left);
+  EXPECT_TRUE(history.GoneOf("job").begin()->second.left());
   history.OnState(AState(2, 3), kHistoryNow);
   EXPECT_TRUE(history.GoneOf("job").empty());
 }
 
-TEST(HistoryTest, ALostNodeIsReplacedByOneThatArrivesThere) {
+TEST(HistoryTest, LostNodeIsReplacedByANewOneAtItsAddress) {
   History history;
   auto state = AState(2, 1);
   for (auto& node : state.status.jobs[0].nodes) node.address = "127.0.0.1";
@@ -99,8 +100,8 @@ TEST(HistoryTest, NodesOfAJobThatEndedAreNotLost) {
   EXPECT_TRUE(history.GoneOf("job").empty());
 }
 
-/// Its clock began when its machine did.
-TEST(HistoryTest, ARateIsOfOneNodesClock) {
+/// The clock starts at the machine's boot.
+TEST(HistoryTest, RateUsesTheClockOfASingleNode) {
   History history;
   const auto count = [&](const std::string& node, double measured, int64_t samples, int64_t asked) {
     auto state = AState(1, asked);

@@ -23,7 +23,7 @@ std::string TextOf(rendezvous::WatchedState state) {
   return MetricsText(StateJson(state, history, kMetricsNow));
 }
 
-TEST(MetricsTest, FamiliesStandTogetherBehindTheirHelpAndType) {
+TEST(MetricsTest, FamiliesAreContiguousAfterTheirHelpAndType) {
   const std::string text = TextOf(AState(2, 1));
   std::set<std::string> seen;
   std::string family;
@@ -47,7 +47,7 @@ TEST(MetricsTest, FamiliesStandTogetherBehindTheirHelpAndType) {
   EXPECT_THAT(text, HasSubstr("mtrun_job_nodes{job=\"job\",level=\"bad\"} 0\n"));
 }
 
-TEST(MetricsTest, NamesOfOthersStayWithinTheirLabels) {
+TEST(MetricsTest, UntrustedNamesAreEscapedInLabels) {
   auto state = AState(1, 1);
   state.status.jobs[0].nodes[0].host = "a\"} 1\nmtrun_up 0\\";
   const std::string text = TextOf(state);
@@ -55,7 +55,7 @@ TEST(MetricsTest, NamesOfOthersStayWithinTheirLabels) {
   EXPECT_THAT(text, Not(HasSubstr("\nmtrun_up 0")));
 }
 
-TEST(MetricsTest, WhatIsUnknownIsLeftOut) {
+TEST(MetricsTest, UnknownValuesAreOmitted) {
   auto state = AState(1, 1);
   state.nodes[0].use.gpus.push_back({.name = "H100", .memory = 5, .memory_total = 10});
   const std::string text = TextOf(state);

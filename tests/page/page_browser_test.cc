@@ -1,4 +1,4 @@
-// The page in a browser, of a job that only a stub tells of: tests/page/crowd_driver.py. One with a real job:
+// The page in a browser with a job from a stub: tests/page/crowd_driver.py. With a real job:
 // tests/e2e/launcher_page_test.cc.
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace mtrun::page {
 namespace {
 
-TEST(PageBrowser, DrawsAThousandNodesInAFifthOfASecond) {
+TEST(PageBrowser, DrawsOneThousandNodesIn200Milliseconds) {
   const support::TemporaryFolder folder;
   support::Program driver(
       {support::BrowserPython(), support::TestFile("page/crowd_driver.py"), folder.path()});

@@ -44,7 +44,7 @@ class PageTest : public testing::Test {
                                      "Content-Length: ",
                                      body.size(), "\r\n\r\n", body));
   }
-  /// Headers of who has logged in.
+  /// Returns the headers of a logged-in client.
   std::string Cookie(Role role) const {
     const std::string answer = LogIn(role);
     EXPECT_THAT(answer, StartsWith("HTTP/1.1 204 "));
@@ -55,13 +55,13 @@ class PageTest : public testing::Test {
   std::unique_ptr<Page> page_;
 };
 
-TEST_F(PageTest, WhatABrowserLoadsHoldsNoSecretAndIsGuarded) {
+TEST_F(PageTest, StaticFilesContainNoSecretAndHaveSecurityHeaders) {
   for (const char* path : {"/", "/page.css", "/page.js", "/parts.js", "/chart.js", "/icon.svg"})
     EXPECT_THAT(Get(path), AllOf(StartsWith("HTTP/1.1 200 OK\r\n"), HasSubstr("script-src 'self'"))) << path;
   EXPECT_THAT(Get("/", "Host: evil.example\r\n"), StartsWith("HTTP/1.1 421"));
 }
 
-TEST_F(PageTest, ValuesWantALogIn) {
+TEST_F(PageTest, ValuesRequireALogIn) {
   for (const char* path : {"/api/state", "/api/live", "/api/log?rank=0", "/metrics"})
     EXPECT_THAT(Get(path), StartsWith("HTTP/1.1 401 ")) << path;
   EXPECT_THAT(Get("/api/session"), HasSubstr("{\"role\":null}"));
@@ -71,12 +71,12 @@ TEST_F(PageTest, ValuesWantALogIn) {
   EXPECT_THAT(Get("/metrics", headers), HasSubstr("mtrun_up 0\n"));
 }
 
-TEST_F(PageTest, ProbesTellOnlyWhetherItIsThere) {
+TEST_F(PageTest, ProbesTellOnlyWhetherItIsAlive) {
   EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(Get("/readyz"), StartsWith("HTTP/1.1 503 "));
 }
 
-/// A service that takes connections and says nothing: each look at it takes seconds.
+/// A service that accepts connections and is silent: each probe takes seconds.
 class SilentPageTest : public PageTest {
  protected:
   SilentPageTest() { page_->SetEndpoints({silent_.endpoint()}); }
@@ -89,7 +89,7 @@ class SilentPageTest : public PageTest {
   const support::SilentServer silent_;
 };
 
-TEST_F(SilentPageTest, AStrangersProbesKeepNobodyOut) {
+TEST_F(SilentPageTest, ProbesFromOneAddressDoNotBlockOthers) {
   const support::TcpClient live(page_->port());
   live.Send(absl::StrCat("GET /api/live HTTP/1.1\r\n", Cookie(Role::kViewer), "\r\n"));
   ASSERT_TRUE(live.Hears(support::kPatience));
@@ -103,9 +103,9 @@ TEST_F(SilentPageTest, AStrangersProbesKeepNobodyOut) {
   for (const auto& probe : probes) EXPECT_THAT(probe->ReadAll(), AnyOf("", StartsWith("HTTP/1.1 503 ")));
 }
 
-TEST(PageStartTest, WhereItCannotBeIsSaid) {
+TEST(PageStartTest, ErrorNamesAnUnusableAddress) {
   PageOptions options{.listen = "nowhere.invalid:1", .insecure = true, .page_token = support::kToken};
-  EXPECT_THAT(Page::Start(options).status().message(), HasSubstr("leads to no address"));
+  EXPECT_THAT(Page::Start(options).status().message(), HasSubstr("does not resolve to an address"));
   options.listen = "127.0.0.1:x";
   EXPECT_THAT(Page::Start(options).status().message(), HasSubstr("--http: "));
 }

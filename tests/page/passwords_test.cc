@@ -11,7 +11,7 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
 
-TEST(PasswordsTest, EachRoleHasItsOwnAndTheTokenIsNone) {
+TEST(PasswordsTest, EachRoleHasItsPasswordAndTheTokenIsNotOne) {
   const std::string viewer = PasswordOf(Role::kViewer, support::kToken);
   const std::string op = PasswordOf(Role::kOperator, support::kToken);
   EXPECT_THAT(viewer, MatchesRegex("([a-z2-7]{6}-){3}[a-z2-7]{6}"));
@@ -24,7 +24,7 @@ TEST(PasswordsTest, EachRoleHasItsOwnAndTheTokenIsNone) {
   EXPECT_NE(PasswordOf(Role::kViewer, "another token"), viewer);
 }
 
-TEST(PasswordsTest, TheTableShowsBothAndNotTheToken) {
+TEST(PasswordsTest, TableShowsBothPasswordsAndNotTheToken) {
   const std::string table = PasswordTable(support::kToken);
   EXPECT_THAT(table, HasSubstr(PasswordOf(Role::kViewer, support::kToken)));
   EXPECT_THAT(table, HasSubstr(PasswordOf(Role::kOperator, support::kToken)));

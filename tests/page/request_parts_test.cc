@@ -12,7 +12,7 @@ using testing::ElementsAre;
 using testing::Optional;
 using testing::Pair;
 
-TEST(RequestPartsTest, ACookieIsFoundByItsWholeName) {
+TEST(RequestPartsTest, CookieIsFoundByItsWholeName) {
   EXPECT_EQ(CookieIn("a=1; mtrun_8080=abc=; b=2", "mtrun_8080"), "abc=");
   EXPECT_EQ(CookieIn("xmtrun_8080=1;mtrun_80=2", "mtrun_8080"), "");
   EXPECT_EQ(CookieIn("mtrun_8080", "mtrun_8080"), "");
@@ -27,7 +27,7 @@ TEST(RequestPartsTest, AFormIsDecodedOrRefused) {
   EXPECT_EQ(ParseForm("a=%zz"), std::nullopt);
   EXPECT_EQ(ParseForm("%=1"), std::nullopt);
   std::string many;
-  for (size_t i = 0; i <= kMostFields; ++i) absl::StrAppend(&many, "f", i, "=1&");
+  for (size_t i = 0; i <= kMaxFields; ++i) absl::StrAppend(&many, "f", i, "=1&");
   EXPECT_EQ(ParseForm(many), std::nullopt);
 }
 
@@ -39,7 +39,7 @@ TEST(RequestPartsTest, OnlyBasicCredentialsCount) {
   EXPECT_EQ(BasicPasswordIn("Basic " + absl::Base64Escape("nocolon")), std::nullopt);
 }
 
-TEST(RequestPartsTest, AHostIsReadWithoutItsPort) {
+TEST(RequestPartsTest, HostIsParsedWithoutItsPort) {
   EXPECT_EQ(HostIn("Node1.Example:8080"), "node1.example");
   EXPECT_EQ(HostIn("[::1]:8080"), "::1");
   EXPECT_EQ(HostIn("127.0.0.1"), "127.0.0.1");
@@ -51,7 +51,7 @@ TEST(RequestPartsTest, AHostIsReadWithoutItsPort) {
   EXPECT_EQ(HostIn("[fe80::1%eth0]:80"), "fe80::1%eth0");
 }
 
-TEST(RequestPartsTest, NamesOfOthersAreNotOurHost) {
+TEST(RequestPartsTest, ForeignNamesAreNotOurHost) {
   EXPECT_TRUE(IsOurHost("localhost:9", {}));
   EXPECT_TRUE(IsOurHost("10.0.0.7:8080", {}));
   EXPECT_TRUE(IsOurHost("[fe80::1]", {}));
@@ -61,7 +61,7 @@ TEST(RequestPartsTest, NamesOfOthersAreNotOurHost) {
   EXPECT_FALSE(IsOurHost("", {""}));
 }
 
-TEST(RequestPartsTest, AnOriginMustBeWhereItSends) {
+TEST(RequestPartsTest, OriginMustMatchTheHost) {
   EXPECT_TRUE(IsOwnOrigin("http://localhost:8080", "localhost:8080", false));
   EXPECT_TRUE(IsOwnOrigin("https://node1", "node1", true));
   EXPECT_FALSE(IsOwnOrigin("http://localhost:8081", "localhost:8080", false));

@@ -8,7 +8,7 @@ namespace {
 
 constexpr TimePoint kStart{};
 
-TEST(SessionsTest, ASessionEndsByTimeAndByItsUser) {
+TEST(SessionsTest, SessionEndsByTimeAndByItsUser) {
   Sessions sessions;
   sessions.Begin("cookie", "csrf", Role::kOperator, kStart);
   const auto found = sessions.Find("cookie", kStart + Sessions::kLength - Duration(1));
@@ -22,7 +22,7 @@ TEST(SessionsTest, ASessionEndsByTimeAndByItsUser) {
   EXPECT_FALSE(sessions.Find("cookie", kStart));
 }
 
-TEST(SessionsTest, TheOldestMakesRoom) {
+TEST(SessionsTest, OldestSessionIsEvicted) {
   Sessions sessions;
   for (size_t i = 0; i <= Sessions::kMost; ++i)
     sessions.Begin(absl::StrCat("c", i), "", Role::kViewer, kStart + Duration(i));
@@ -31,7 +31,7 @@ TEST(SessionsTest, TheOldestMakesRoom) {
   EXPECT_TRUE(sessions.Find(absl::StrCat("c", Sessions::kMost), kStart));
 }
 
-TEST(AttemptsTest, AnAddressTiresAndRecovers) {
+TEST(AttemptsTest, AttemptsOfAnAddressAreLimitedAndRecover) {
   Attempts attempts;
   for (int i = 0; i < Attempts::kEach; ++i) EXPECT_TRUE(attempts.Take("a", kStart));
   EXPECT_FALSE(attempts.Take("a", kStart));
@@ -40,7 +40,7 @@ TEST(AttemptsTest, AnAddressTiresAndRecovers) {
   EXPECT_TRUE(attempts.Take("a", kStart + Attempts::kBackEach * 2));
 }
 
-TEST(AttemptsTest, ManyAddressesTireTogether) {
+TEST(AttemptsTest, AttemptsOfManyAddressesAreLimitedTogether) {
   Attempts attempts;
   int taken = 0;
   for (int i = 0; i < 1000; ++i) taken += attempts.Take(absl::StrCat(i), kStart) ? 1 : 0;
@@ -51,7 +51,7 @@ TEST(AttemptsTest, ManyAddressesTireTogether) {
 TEST(AttemptsTest, AddressesBeyondTheBoundCountAsOne) {
   Attempts attempts;
   TimePoint now = kStart;
-  for (size_t i = 0; i < Attempts::kMostPeers; ++i) {
+  for (size_t i = 0; i < Attempts::kMaxPeers; ++i) {
     attempts.Take(absl::StrCat("p", i), now);
     now += Duration(1);
   }

@@ -10,7 +10,7 @@ using nlohmann::json;
 
 constexpr TimePoint kNow{};
 
-TEST(StateJsonTest, AJobIsToldWithItsNodesAndWorkers) {
+TEST(StateJsonTest, JobIsWrittenWithItsNodesAndWorkers) {
   History history;
   history.OnState(AState(3, 1), kNow);
   auto state = AState(3, 2);
@@ -36,7 +36,7 @@ TEST(StateJsonTest, AJobIsToldWithItsNodesAndWorkers) {
   EXPECT_EQ(job["events"][0]["time_ms"], 1'700'000'000'000);
 }
 
-TEST(StateJsonTest, TheSlowestIsTheOneThatOthersWaitFor) {
+TEST(StateJsonTest, SlowestWorkerIsTheOneThatOthersWaitFor) {
   History history;
   const auto state = AState(3, 1);
   history.OnState(state, kNow);
@@ -48,22 +48,23 @@ TEST(StateJsonTest, TheSlowestIsTheOneThatOthersWaitFor) {
   EXPECT_EQ(slow[0]["times_median"], 2.5);
 }
 
-TEST(StateJsonTest, ALostNodeIsBadAndSaysWhy) {
+TEST(StateJsonTest, LostNodeIsBadAndHasAReason) {
   History history;
   history.OnState(AState(2, 1), kNow);
   auto state = AState(1, 2);
-  state.happenings.push_back({"job", 1, 0, "n1 is dead"});
+  const rendezvous::NodeLost dead{.how = rendezvous::NodeLost::How::kAgentGone};
+  state.happenings.push_back({"job", 1, 0, "n1 is lost", rendezvous::Cause{"n1-1-abc", "n1", dead}});
   history.OnState(state, kNow);
   const json made = StateJson(state, history, kNow + std::chrono::seconds(3));
   const json& node = made["jobs"][0]["nodes"][1];
   EXPECT_EQ(node["state"], "lost");
   EXPECT_EQ(node["level"], "bad");
-  EXPECT_EQ(node["note"], "n1 is dead");
+  EXPECT_EQ(node["note"], "n1 is lost: its agent is gone");
   EXPECT_EQ(node["gone_for_s"], 3.0);
   EXPECT_TRUE(node["first_rank"].is_null());
 }
 
-TEST(StateJsonTest, WhatIsUnknownIsNull) {
+TEST(StateJsonTest, UnknownValuesAreNull) {
   History history;
   auto state = AState(1, 1);
   state.nodes.clear();
@@ -77,7 +78,7 @@ TEST(StateJsonTest, WhatIsUnknownIsNull) {
   EXPECT_EQ(job["stragglers"], json::array());
 }
 
-TEST(StateJsonTest, AnEndedJobSaysHowLongAgo) {
+TEST(StateJsonTest, EndedJobHasTheTimeSinceItsEnd) {
   rendezvous::WatchedState state;
   rendezvous::JobView job;
   job.settings.job_id = "done";
@@ -87,7 +88,7 @@ TEST(StateJsonTest, AnEndedJobSaysHowLongAgo) {
   EXPECT_EQ(made["jobs"][0]["ended_for_s"], 90.0);
 }
 
-TEST(StateJsonTest, BytesThatAreNoTextDoNotBreakTheLine) {
+TEST(StateJsonTest, InvalidUtf8DoesNotBreakTheLine) {
   auto state = AState(1, 1);
   state.status.jobs[0].nodes[0].host = "\xff<script>\n";
   const std::string line = Line(StateJson(state, History(), kNow));
@@ -95,7 +96,7 @@ TEST(StateJsonTest, BytesThatAreNoTextDoNotBreakTheLine) {
   EXPECT_TRUE(json::accept(line));
 }
 
-TEST(StateJsonTest, AThousandNodesAreToldInTime) {
+TEST(StateJsonTest, OneThousandNodesAreWrittenInTime) {
   History history;
   const auto state = AState(1000, 1);
   history.OnState(state, kNow);

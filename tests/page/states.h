@@ -1,10 +1,10 @@
-// A job as a service tells of it.
+// Job states as reported by a service.
 #pragma once
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/watch_client.h"
+#include "rendezvous/client/watch_client.h"
 
 namespace mtrun::page {
 
@@ -41,7 +41,7 @@ inline rendezvous::WatchedNode AUse(const std::string& name, int rank, int64_t a
   return node;
 }
 
-/// `nodes` nodes n0, n1 ... with a worker each, that have answered question `asked`.
+/// Returns a job of `nodes` nodes n0, n1 ... with a worker each, which have answered request `asked`.
 inline rendezvous::WatchedState AState(int nodes, int64_t asked) {
   rendezvous::WatchedState state;
   rendezvous::JobView job;

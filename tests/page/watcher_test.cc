@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(WatcherTest, NobodyIsAskedWhileNobodyLooks) {
+TEST(WatcherTest, ServicesAreNotPolledWithoutListeners) {
   std::atomic<int> asked = 0;
   Watcher watcher(
       [&](const auto&) {
@@ -27,7 +27,7 @@ TEST(WatcherTest, NobodyIsAskedWhileNobodyLooks) {
   EXPECT_EQ(asked, 1);
 }
 
-TEST(WatcherTest, FewProbesWaitAndWhatWasHeardServesTheNext) {
+TEST(WatcherTest, WaitingProbesAreLimitedAndAnswersAreReused) {
   std::atomic<int> asked = 0;
   std::promise<void> answered;
   const std::shared_future<void> answer(answered.get_future());
@@ -42,19 +42,19 @@ TEST(WatcherTest, FewProbesWaitAndWhatWasHeardServesTheNext) {
   std::promise<void> all;
   const auto count = [&](bool answers) {
     EXPECT_TRUE(answers);
-    if (++told == Watcher::kMostProbes) all.set_value();
+    if (++told == Watcher::kMaxProbes) all.set_value();
   };
-  for (size_t i = 0; i < Watcher::kMostProbes; ++i) EXPECT_TRUE(watcher.Probe(count)) << i;
+  for (size_t i = 0; i < Watcher::kMaxProbes; ++i) EXPECT_TRUE(watcher.Probe(count)) << i;
   EXPECT_FALSE(watcher.Probe(count)) << "one more would wait";
   answered.set_value();
   all.get_future().wait();
   const int before = asked;
   EXPECT_TRUE(watcher.Probe(count));
-  EXPECT_EQ(told, Watcher::kMostProbes + 1) << "told at once";
+  EXPECT_EQ(told, Watcher::kMaxProbes + 1) << "told at once";
   EXPECT_EQ(asked, before);
 }
 
-TEST(WatcherTest, AListenerHearsAgainAndAgainUntilItGoes) {
+TEST(WatcherTest, ListenerGetsUpdatesUntilItLeaves) {
   std::promise<std::vector<std::string>> second;
   std::atomic<int> asked = 0;
   Watcher watcher(

@@ -1,5 +1,5 @@
-"""A worker that was frozen, or a disk that is older, brings no run back: the furthest state that any member holds or can read
-counts. It needs PyTorch, but not NumPy; tests/e2e/python_package_test.cc runs it."""
+"""A frozen worker or an older disk never rewinds a run: the furthest state that any member holds or can read counts. It needs
+PyTorch, but not NumPy; tests/e2e/python_package_test.cc runs it."""
 import os
 import signal
 import subprocess
@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-sys.modules["numpy"] = None  # PyTorch does without
+sys.modules["numpy"] = None  # PyTorch works without it
 
 import support  # the package's path
 import torch
@@ -17,7 +17,7 @@ from replica_workers import ReplicaCase, Worker
 from support import assignment, lease_page, renew_lease
 
 EVERY = 5            # steps between checkpoints
-FROZEN, DIED = 8, 21  # step in which the first one is frozen; steps after which the second one dies
+FROZEN, DIED = 8, 21  # step in which the first worker is frozen; steps after which the second dies
 NODES = [{"host": host, "address": "127.0.0.1", "first_rank": rank, "workers": 1} for rank, host in enumerate(("a", "b"))]
 
 
@@ -37,7 +37,7 @@ class BranchCase(ReplicaCase):
         return sorted(name for name in os.listdir(folder) if name.endswith(".pt"))
 
     def enter(self, number, *workers, ended=None):
-        """They form the generation of this number; `ended`: those that were in it."""
+        """Forms the generation of this number; `ended`: members of the previous one."""
         self.values.clear()
         for rank, worker in enumerate(workers):
             worker.agent.say(*([{"type": "dissolved", "generation": f"{ended}.{ended:x}", "why": "cut off", "graceful": False}]
@@ -46,7 +46,7 @@ class BranchCase(ReplicaCase):
                                         peers=NODES[:len(workers)]))
 
     def join_to(self, alone, number, *workers):
-        """Another one joins to one that runs alone, in its generation `number` - 1."""
+        """Adds a worker to one that runs alone in generation `number` - 1."""
         self.values.clear()
         ended = f"{number - 1}.{number - 1:x}"
         alone.agent.say({"type": "dissolved", "generation": ended, "why": "a node joins", "graceful": False})
@@ -68,7 +68,7 @@ class BranchCase(ReplicaCase):
         return workers
 
     def freeze_and_continue(self, shared, lease=None):
-        """The first one is frozen, the second one goes on alone, saves and is killed. `lease`: of the first one's node."""
+        """Freezes the first worker; the second continues alone, saves and is killed. `lease`: of the first one's node."""
         folders = self.folders(shared)
         frozen, other = self.started(folders[0], lease=lease) + self.started(folders[1])
         self.enter(1, frozen, other)
@@ -85,14 +85,14 @@ class BranchCase(ReplicaCase):
 
     def thaw(self, frozen):
         frozen.process.send_signal(signal.SIGCONT)
-        frozen.tell()  # the step that it was in
+        frozen.tell()  # the step in which it was frozen
 
     def said(self, worker, *words):
         lines = [line for line in worker.lines if all(word in line for word in words)]
         self.assertEqual(len(lines), 1, f"{words} in {worker.lines}")
 
     def whole(self, steps, *folders):
-        """By a walk of the test's own and by the project's verifier."""
+        """Checks the ledgers with the test's own walk and with the project's verifier."""
         written = [folder for folder in dict.fromkeys(folders) if os.path.exists(os.path.join(folder, "ledger.jsonl"))]
         verify = [sys.executable, os.path.join(support.ROOT, "tools", "verify_ledger"), *written, "--partial"]
         done = subprocess.run(verify, capture_output=True, text=True)
@@ -158,12 +158,12 @@ class FrozenTest(BranchCase):
                 self.assertIn("replica_20.pt", self.names(folders[1]))
                 self.whole(26, *folders)
                 if rank == 0:
-                    self.whole(26, folders[0])  # it was given the lines that its own lacked
+                    self.whole(26, folders[0])  # it got the lines that its own ledger lacked
                 for worker in workers:
                     worker.close()
 
     def test_a_disk_that_joins_brings_the_run_forward(self):
-        """It takes a step alone while the other one's process still starts."""
+        """It takes a step alone while the other process still starts."""
         frozen, folders = self.freeze_and_continue(shared=False)
         fresh, = self.started(folders[1])
         self.thaw(frozen)
@@ -181,7 +181,7 @@ class FrozenTest(BranchCase):
         self.keeps_its_branch_aside(fresh, frozen, folders)
 
     def keeps_its_branch_aside(self, other, frozen, folders):
-        """The one that was frozen goes on alone; its own checkpoint of step 10 is of no ancestor."""
+        """The frozen worker continues alone; its own checkpoint of step 10 is not an ancestor."""
         other.process.kill()
         frozen.tell()
         self.enter(5, frozen, ended=4)
@@ -192,7 +192,7 @@ class FrozenTest(BranchCase):
         frozen.await_line("wants 36")
         self.assertEqual(self.names(folders[0]), ["branch_3_replica_10.pt", "replica_30.pt", "replica_35.pt"])
         self.assertEqual(self.steps_in(os.path.join(folders[0], "branch_3_replica_10.pt")), 10)
-        self.said(frozen, "replica_10.pt is of another branch", "step 10 (generation 3)", "branch_3_replica_10.pt")
+        self.said(frozen, "replica_10.pt is from another branch", "step 10 (generation 3)", "branch_3_replica_10.pt")
         self.whole(36, *folders)
 
     def test_after_its_lease_has_lapsed_the_numbers_leave_a_gap(self):
@@ -212,7 +212,7 @@ class FrozenTest(BranchCase):
 
 class ColdStartTest(BranchCase):
     def disks(self):
-        """The first node's is of step 5 in generation 1, the second one's of step 20 in generation 2."""
+        """Makes the disks: the first node's at step 5 in generation 1, the second node's at step 20 in generation 2."""
         frozen, folders = self.freeze_and_continue(shared=False)
         frozen.close()
         self.assertEqual(self.names(folders[0]), ["replica_5.pt"])

@@ -1,4 +1,4 @@
-"""A worker's end of the channel, against an agent that the tests play."""
+"""A worker's end of the channel, with an agent simulated by the tests."""
 import base64
 import os
 import signal
@@ -21,7 +21,7 @@ class AgentCase(unittest.TestCase):
             self.addCleanup(signal.signal, number, signal.getsignal(number))
 
     def joined(self, first=None, **environment):
-        """A job whose worker is in generation 1."""
+        """Returns a job whose worker is in generation 1."""
         joining = in_thread(lambda: join(self.agent.environment(**environment)))
         self.agent.accept()
         self.hello = [self.agent.heard(), self.agent.heard()]
@@ -66,13 +66,13 @@ class JobTest(AgentCase):
         self.assertTrue(job.changed())
         self.assertFalse(job.over())
         self.assertFalse(job.wait_until_over(0))
-        self.assertTrue(job.wait_until_ends(0))  # where its step has failed
+        self.assertTrue(job.wait_until_ends(0))  # if its step has failed
         job.hold()  # may commit
         job.on_break(None)
         self.assertEqual(job.next().generation, "2.2")
         self.assertFalse(job.wants_regroup)
 
-    def test_a_graceful_end_interrupts_who_still_connects(self):
+    def test_graceful_end_interrupts_a_connecting_worker(self):
         job, broken = self.joined(), threading.Event()
         with self.assertRaisesRegex(Interrupted, "a node joins"):
             with job.connects():
@@ -84,10 +84,10 @@ class JobTest(AgentCase):
         self.agent.say(assignment(2))
         self.assertEqual(job.next().generation, "2.2")
         with job.connects():
-            pass  # nobody has ended this one
+            pass  # it has not been ended
         self.assertFalse(job.changed())
 
-    def test_what_fails_while_it_connects_says_so_itself(self):
+    def test_error_while_connecting_is_raised_unchanged(self):
         job = self.joined()
         with self.assertRaises(KeyError):
             with job.connects():
@@ -104,7 +104,7 @@ class JobTest(AgentCase):
         self.assertTrue(broken.wait(20))
         self.assertTrue(job.over())
 
-    def test_what_ended_before_it_was_entered_is_passed_over(self):
+    def test_generations_that_end_before_entry_are_skipped(self):
         job = self.joined()
         self.agent.say({"type": "dissolved", "generation": "1.1", "why": "lost", "graceful": False}, assignment(2),
                        {"type": "dissolved", "generation": "2.2", "why": "lost again", "graceful": False}, assignment(3))
@@ -139,7 +139,7 @@ class JobTest(AgentCase):
         waiting = in_thread(lambda: job.store.wait("key"))
         self.agent.heard()
         self.agent.say({"type": "dissolved", "generation": "1.1", "why": "lost", "graceful": False})
-        with self.assertRaisesRegex(Interrupted, "no value of key: lost"):
+        with self.assertRaisesRegex(Interrupted, "no value for key: lost"):
             waiting.result()
 
     def test_done_waits_for_the_end_of_the_job(self):
@@ -151,14 +151,14 @@ class JobTest(AgentCase):
         with self.assertRaises(Stopped):
             job.next()
 
-    def test_done_is_said_again_where_another_generation_begins_first(self):
+    def test_done_is_repeated_if_another_generation_starts_first(self):
         job = self.joined()
         ending = in_thread(lambda: job.done(7))
         self.agent.heard()
         self.agent.say({"type": "dissolved", "generation": "1.1", "why": "a node joins", "graceful": True}, assignment(2))
         self.assertFalse(ending.result())
 
-    def test_who_is_asked_to_go_does_not_wait_for_the_end_of_the_job(self):
+    def test_drained_worker_does_not_wait_for_the_end_of_the_job(self):
         drain = {"type": "drain", "deadline_seconds": 5, "why": "asked"}
         for by, ask in (("drain", lambda: self.agent.say(drain)), ("signal", lambda: os.kill(os.getpid(), signal.SIGUSR1))):
             with self.subTest(by=by):
@@ -172,7 +172,7 @@ class JobTest(AgentCase):
                 self.assertTrue(ending.result())
                 self.assertTrue(job.leaves)
 
-    def test_a_drain_and_a_signal_are_wishes_to_leave(self):
+    def test_drain_and_signal_request_to_leave(self):
         job = self.joined()
         self.agent.say({"type": "drain", "deadline_seconds": 5, "why": "asked"})
         self.wait(lambda: job.leaves)
@@ -181,22 +181,22 @@ class JobTest(AgentCase):
         os.kill(os.getpid(), signal.SIGINT)
         self.wait(lambda: job.leaves)
         self.assertEqual(job.exit_status, 128 + signal.SIGINT)
-        job.leave()  # nobody to tell
+        job.leave()  # no agent to notify
 
-    def test_who_is_asked_to_go_waits_for_no_generation_that_is_not_near(self):
+    def test_drained_worker_waits_for_no_later_generation(self):
         job = self.joined()
         self.agent.say({"type": "dissolved", "generation": "1.1", "why": "lost", "graceful": False},
                        {"type": "drain", "deadline_seconds": 5, "why": "asked"})
         self.wait(lambda: job.leaves)
         began = time.monotonic()
-        with self.assertRaisesRegex(Stopped, "asked to go"):
+        with self.assertRaisesRegex(Stopped, "asked to leave"):
             job.next(timeout=20)
         self.assertLess(time.monotonic() - began, 10)
         self.agent.say(assignment(2, world_size=1))
         self.wait(lambda: job._newest.number == 2)
-        self.assertEqual(job.next().number, 2)  # one that is there is entered: its members would miss this worker
+        self.assertEqual(job.next().number, 2)  # an existing one is entered: its members would miss this worker
 
-    def test_who_is_asked_to_go_before_it_has_a_place_exits(self):
+    def test_worker_drained_before_its_assignment_exits(self):
         joining = in_thread(lambda: join(self.agent.environment()))
         self.agent.accept()
         for _ in range(2):
@@ -210,7 +210,7 @@ class JobTest(AgentCase):
     def test_a_signal_counts_once_however_often_it_comes_at_first(self):
         job = join({})
         for _ in range(3):
-            os.kill(os.getpid(), signal.SIGUSR1)  # by itself it would kill
+            os.kill(os.getpid(), signal.SIGUSR1)  # its default action would kill
             self.wait(lambda: job.leaves)
         self.assertEqual(job.exit_status, 128 + signal.SIGUSR1)
         os.kill(os.getpid(), signal.SIGINT)
@@ -219,11 +219,11 @@ class JobTest(AgentCase):
             os.kill(os.getpid(), signal.SIGINT)
             threading.Event().wait(20)
 
-    def test_a_lost_agent_is_said(self):
+    def test_lost_agent_raises(self):
         job = self.joined()
         self.agent.hang_up()
         self.wait(job.over)
-        with self.assertRaisesRegex(AgentLost, "the agent is gone"):
+        with self.assertRaisesRegex(AgentLost, "lost the connection to this node's agent"):
             job.next()
 
     def test_malformed_messages_end_the_channel_and_nothing_else(self):
@@ -243,7 +243,7 @@ class JobTest(AgentCase):
         self.agent.say({"type": "weather", "rain": True}, {"type": "stop", "why": "success", "more": 1})
         self.wait(lambda: job.changed())
 
-    def test_nobody_at_the_socket(self):
+    def test_socket_without_a_listener_raises(self):
         with self.assertRaisesRegex(ConnectionError, "MTRUN_SOCKET=@nobody-listens-here"):
             join({"MTRUN_SOCKET": "@nobody-listens-here"})
 
@@ -254,7 +254,7 @@ class JobTest(AgentCase):
         self.assertEqual((said["type"], said["generation"]), ("waiting", "1.1"))
         self.assertGreaterEqual(said["seconds"], 1)
 
-    def test_progress_is_told_every_half_a_second_and_first_in_a_generation(self):
+    def test_progress_is_sent_first_in_a_generation_and_every_half_second(self):
         job, begun = self.joined(), time.monotonic()
         for step in range(1, 51):
             job.progress(0, step, 8 * step)
@@ -272,10 +272,10 @@ class JobTest(AgentCase):
         self.assertEqual(heard[-1], {"type": "progress", "epoch": 0, "step": 51, "samples": -1})
         self.assertLessEqual(len(heard), most + 1)
 
-    def test_what_steps_wait_for_is_told_while_somebody_watches(self):
+    def test_step_times_are_sent_while_a_client_watches(self):
         job = self.joined()
         job.progress(0, 1)
-        job.progress(0, 2)  # nobody watches
+        job.progress(0, 2)  # without a watcher
         self.assertEqual(self.agent.heard()["type"], "progress")
         self.agent.say({"type": "watch", "seconds": 6})
         self.wait(lambda: job._watched_until)
@@ -291,7 +291,7 @@ class JobTest(AgentCase):
 
 
 class LeaseTest(AgentCase):
-    def test_a_valid_lease_holds_nobody(self):
+    def test_valid_lease_does_not_block(self):
         job = self.joined(MTRUN_LEASE=str(lease_page(self, (1, 2**62))))
         job.hold()
 
@@ -330,7 +330,7 @@ class LeaseTest(AgentCase):
             holding.result()
         self.assertEqual(job.next().number, 2)
 
-    def test_who_waits_outside_has_the_lease_of_those_who_have_left_its_generation(self):
+    def test_waiting_worker_has_the_lease_of_members_that_left(self):
         ended, elsewhere = (1, 1), (9, 1)
         for outside, waits in (((1, 2**62), False), ((9, 2**62), True), ((1, 1), True)):
             with self.subTest(outside=outside):
@@ -349,13 +349,13 @@ class LeaseTest(AgentCase):
                 self.agent = Agent()
                 self.addCleanup(self.agent.close)
 
-    def test_who_is_told_to_go_holds_for_half_of_its_grace(self):
+    def test_drained_worker_holds_for_half_of_its_grace(self):
         job = self.joined(MTRUN_LEASE=str(lease_page(self, (9, 2**62))), MTRUN_SHUTDOWN_TIMEOUT="0.1")
         self.agent.say({"type": "drain", "deadline_seconds": 0.1, "why": "asked"})
         with self.assertRaises(Interrupted):
             in_thread(job.hold).result()
 
-    def test_who_is_told_to_go_holds_for_no_more_than_that_in_all(self):
+    def test_drained_worker_holds_for_half_of_its_grace_in_total(self):
         job = self.joined(MTRUN_LEASE=str(lease_page(self, (9, 2**62))), MTRUN_SHUTDOWN_TIMEOUT="0.1")
         self.agent.say({"type": "drain", "deadline_seconds": 0.1, "why": "asked"})
         with self.assertRaises(Interrupted):
@@ -365,7 +365,7 @@ class LeaseTest(AgentCase):
                 job.hold(outside=True)
 
     def lapses(self, job, number, connects=True):
-        """Whether the lease of the generation before has, when this one begins."""
+        """Returns whether the previous generation's lease has lapsed when this one begins."""
         self.agent.say({"type": "dissolved", "generation": job.generation, "why": "over", "graceful": False}, assignment(number))
         job.next()
         if connects:
@@ -395,7 +395,7 @@ class LeaseTest(AgentCase):
         fd = os.memfd_create("other")
         self.addCleanup(os.close, fd)
         os.ftruncate(fd, 4096)
-        with self.assertRaisesRegex(ValueError, f"MTRUN_LEASE={fd} is no page"):
+        with self.assertRaisesRegex(ValueError, f"MTRUN_LEASE={fd} is not a lease page"):
             join(self.agent.environment(MTRUN_LEASE=str(fd)))
 
 
@@ -424,7 +424,7 @@ class AloneTest(unittest.TestCase):
     def test_malformed_variables_are_named(self):
         with self.assertRaisesRegex(ValueError, "RANK is '-1'"):
             join({"RANK": "-1", "WORLD_SIZE": "4"})
-        with self.assertRaisesRegex(ValueError, "RANK is 4, it has to be below WORLD_SIZE, which is 4"):
+        with self.assertRaisesRegex(ValueError, "RANK is 4, but must be below WORLD_SIZE, which is 4"):
             join({"RANK": "4", "WORLD_SIZE": "4"})
 
 

@@ -1,4 +1,4 @@
-"""Sums of two workers whose generation ends at any moment: none outlives it. It needs PyTorch, but not NumPy;
+"""Sums of two workers whose generation ends at any moment: no sum outlives it. It needs PyTorch, but not NumPy;
 tests/e2e/python_package_test.cc runs it."""
 import random
 import time
@@ -9,8 +9,8 @@ from replica_workers import ReplicaCase, Worker
 from support import assignment
 
 ROUNDS = 25
-SOON = 15.0  # seconds for two workers to meet again; a sum of which Gloo loses sight waits for 600
-# Sums as long as there is a generation, and says how many it has been in.
+SOON = 15.0  # seconds for two workers to meet again; a sum that Gloo loses waits for 600
+# Sums while there is a generation, and prints how many it has been in.
 PROGRAM = """import sys
 sys.modules["numpy"] = None
 sys.path.insert(0, sys.argv[1])
@@ -55,7 +55,7 @@ class LateSumsTest(ReplicaCase):
             if number > 1:
                 self.assertLess(time.monotonic() - began, SOON)
             time.sleep(0.005 * random.random())
-            for worker in random.sample(workers, 2):  # the other one's connections have ended when it hears of it
+            for worker in random.sample(workers, 2):  # the other one's connections have ended when it is notified
                 worker.agent.say({"type": "dissolved", "generation": f"{number}.{number:x}", "why": "cut off", "graceful": False})
                 time.sleep(0.02 * random.random())
         for worker in workers:

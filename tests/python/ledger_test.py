@@ -1,4 +1,4 @@
-"""tools/verify_ledger accepts what the package's ledger says of a run with deaths, and rejects what does not add up."""
+"""tools/verify_ledger accepts the package's ledger of a run with deaths, and rejects an inconsistent one."""
 import hashlib
 import json
 import os
@@ -28,7 +28,7 @@ class LedgerTest(unittest.TestCase):
         self.recent = []
 
     def step(self, generation, writer, world=2, gathers=None):
-        """A step of the run; `writer` None: it died before it could write."""
+        """Makes a step of the run; `writer` None: it died before it could write."""
         ids = self.sampler.ids()
         samples, hash = gathered(ids if gathers is None else gathers)
         line = Ledger.step_line(self.sampler.step, self.sampler.epoch, generation, world, ids, samples, hash, 0.1)
@@ -51,7 +51,7 @@ class LedgerTest(unittest.TestCase):
         ledger = self.writer(data="made-up")
         while not self.sampler.finished:
             self.step(1, ledger)
-        self.assertEqual(self.verify()[0], 1)  # it has not said yet that it ended
+        self.assertEqual(self.verify()[0], 1)  # its end is not recorded yet
         ledger.finish("example", {}, {})
         status, said = self.verify()
         self.assertEqual(status, 0, said)
@@ -60,7 +60,7 @@ class LedgerTest(unittest.TestCase):
         self.step(1, self.writer())
         self.step(1, None)
         with open(os.path.join(self.folder, "ledger.jsonl"), "ab") as file:
-            file.write(b'{"step":1,"epo')  # and what it had begun to write
+            file.write(b'{"step":1,"epo')  # an incomplete line
         second = self.writer()
         while not self.sampler.finished:
             self.step(2, second, world=1)
@@ -68,7 +68,7 @@ class LedgerTest(unittest.TestCase):
         self.assertEqual(status, 0, said)
         self.assertIn("2 generations, world sizes 1, 2", said)
 
-    def test_a_step_that_nobody_remembers_is_redone_in_a_higher_generation(self):
+    def test_forgotten_step_is_redone_in_a_higher_generation(self):
         first = self.writer()
         self.step(1, first)
         self.step(1, first)
@@ -82,23 +82,23 @@ class LedgerTest(unittest.TestCase):
         self.assertIn("superseded lines 1", said)
 
     def enter(self, lineage, generation, steps):
-        """A writer begins a generation with the state of so many steps, made by these generations."""
+        """Starts a generation's writer with the state of `steps` steps, made by these generations."""
         lineage = Lineage(lineage).enter(generation, steps)
         ledger = Ledger(self.folder, self.sampler)
         ledger.begin(RUN, self.recent, lineage, generation)
         self.sampler.step = steps
         return ledger
 
-    def test_a_writer_that_goes_on_from_before_the_end_says_so_and_accounts_for_what_it_remembers(self):
+    def test_writer_that_continues_before_the_end_writes_a_rewind_and_its_steps(self):
         first = self.enter([], 1, 0)
         self.step(1, first)
-        self.step(1, None)  # the first writer is cut off before it writes it
+        self.step(1, None)  # the first writer is disconnected before it writes it
         frozen = list(self.recent)
         second = self.enter([[1, 0]], 2, 1)
         self.recent = frozen[:1]
         for _ in range(3):
             self.step(2, second)
-        # The second one's state is lost, and nobody can read a checkpoint of it: the first one's counts.
+        # The second one's state is lost and has no readable checkpoint, so the first one's counts.
         self.recent = frozen
         third = self.enter([[1, 0]], 3, 2)
         self.step(3, third)
@@ -111,7 +111,7 @@ class LedgerTest(unittest.TestCase):
         self.assertEqual(status, 0, said)
 
     def test_a_writer_in_a_folder_without_the_generations_between_says_where_it_continues(self):
-        """Generation 2 of another node's folder may be a branch."""
+        """Generation 2 of another node's folder can be a branch."""
         self.step(1, self.enter([], 1, 0))
         third = self.enter([[1, 0]], 3, 1)
         self.step(3, third)
@@ -130,7 +130,7 @@ class LedgerTest(unittest.TestCase):
         status, said = self.verify("--partial", "--no_late")
         self.assertEqual(status, 0, said)
 
-    def test_where_a_ledger_ends(self):
+    def test_end_of_a_ledger_is_found(self):
         def end(*lines):
             return end_of_entries([{"ledger": 2}, *lines])
 
@@ -139,7 +139,7 @@ class LedgerTest(unittest.TestCase):
         self.assertEqual(end({"step": 4, "generation": 2}, {"step": 9, "generation": 1}), (5, 2), "a late line")
         self.assertEqual(end({"step": 4, "generation": 1}, {"rewind": 3, "generation": 2}), (3, 2))
 
-    def test_what_a_writer_finds_missing(self):
+    def test_missing_steps_are_found(self):
         def line(step, generation):
             return {"step": step, "generation": generation}
 
@@ -178,7 +178,7 @@ class LedgerTest(unittest.TestCase):
         self.assertTrue(says((2, 3), [], 4, steps=0))
 
     def long(self):
-        """A ledger of many steps, of generation 2 but for the first, and the line of a writer that does not know that."""
+        """Returns a ledger of many steps, all but the first of generation 2, and the line of a writer unaware of that."""
         first = self.writer()
         self.step(1, first)
         with open(first.path, "ab") as file:
@@ -188,7 +188,7 @@ class LedgerTest(unittest.TestCase):
             file.write(b'{"step":77,"generation":1}\nno JSON\n[1]\n\n{"step":')
         return first.path
 
-    def test_of_a_long_one_the_end_is_read(self):
+    def test_only_the_end_of_a_long_ledger_is_read(self):
         path, parsed, loads = self.long(), [0], json.loads
 
         def counting(line):
@@ -210,7 +210,7 @@ class LedgerTest(unittest.TestCase):
         self.assertEqual((newline, rest), (b"", b""))
         self.assertEqual(loads(line), {**recent[2], "prev": hashlib.sha256(b'{"step":').hexdigest()})
         for other in (Ledger(self.folder, ElasticSampler(20, 8, 4, seed=9)), Ledger(self.folder, self.sampler, data="d")):
-            with self.assertRaisesRegex(ValueError, "another run's"):
+            with self.assertRaisesRegex(ValueError, "another run"):
                 other.begin(RUN)
 
     def test_the_end_of_a_file_is_whole_lines_however_little_of_it_is_wanted(self):
@@ -237,7 +237,7 @@ class LedgerTest(unittest.TestCase):
         self.step(1, ledger)
         status, said = self.verify("--partial")
         self.assertEqual(status, 0, said)
-        self.writer()  # which finds it
+        self.writer()  # it finds the line
         with open(ledger.path, encoding="utf-8") as file:
             self.assertEqual(file.read().count('{"ledger":2,"run"'), 1)
 
@@ -250,7 +250,7 @@ class LedgerTest(unittest.TestCase):
 
     def test_another_runs_folder_is_refused(self):
         self.step(1, self.writer())
-        with self.assertRaisesRegex(ValueError, "another run's .seed differ"):
+        with self.assertRaisesRegex(ValueError, "another run .seed differ"):
             Ledger(self.folder, ElasticSampler(20, 8, 4, seed=9)).begin(RUN)
         with self.assertRaisesRegex(ValueError, "run differ"):
             Ledger(self.folder, self.sampler).begin("f" * 16)

@@ -1,4 +1,4 @@
-"""Which lines of a run's ledgers count, by the rule of docs/formats.md alone: do they prove that every step was made once?"""
+"""Selects the valid lines of a run's ledgers by the rule of docs/formats.md, to prove that every step was made once."""
 import json
 import os
 
@@ -11,11 +11,11 @@ def entries_of(folder):
                 try:
                     yield json.loads(line)
                 except ValueError:
-                    pass  # what a killed writer left
+                    pass  # an incomplete line of a killed writer
 
 
 def walk(folders):
-    """{step: its line} of the lines that count over all folders. AssertionError if two lines of one generation differ."""
+    """Returns {step: its valid line} over all folders. AssertionError if two lines of one generation differ."""
     steps, rewinds, last = {}, {}, set()
     for folder in folders:
         highest = read(folder, steps, rewinds)
@@ -28,7 +28,7 @@ def walk(folders):
 
 def read(folder, steps, rewinds):
     """Adds {generation: {step: line}} and {generation: (step, generation that it continues)} of one file. Returns its highest
-    generation; of a lower one behind that only steps count."""
+    generation; a lower one after that contributes only steps."""
     highest = 0
     for entry in entries_of(folder):
         entry.pop("prev", None)
@@ -43,7 +43,7 @@ def read(folder, steps, rewinds):
 
 
 def branch(steps, rewinds, generation):
-    """{step: its line} of a generation, and of those that it continues."""
+    """Returns {step: its line} of a generation and those that it continues."""
     counted, end = {}, float("inf")
     generations = sorted(set(steps) | set(rewinds))
     while generation is not None:
@@ -59,7 +59,7 @@ def branch(steps, rewinds, generation):
 
 
 def check_walk(case, sampler, end, *folders):
-    """Of the first `end` steps each counts once, with the samples of the order."""
+    """Checks that each of the first `end` steps counts once, with the samples of the order."""
     counted = walk(folders)
     case.assertEqual(sorted(counted), list(range(end)))
     from mtrun.sampler import digest

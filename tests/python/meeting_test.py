@@ -1,4 +1,4 @@
-"""Whose state counts when members meet, by what they hold and what their disks hold."""
+"""Selects whose state counts when members meet, by their live states and their disks."""
 import itertools
 import unittest
 
@@ -15,7 +15,7 @@ def live(generation, steps, run=RUN, **more):
 
 
 def fresh(generation, steps, **more):
-    """A process that has loaded its checkpoint."""
+    """Returns the claim of a process that has loaded its checkpoint."""
     return live(generation, steps, **{"lived": False, "saved": Position(steps, generation), "saved_run": RUN, **more})
 
 
@@ -30,7 +30,7 @@ class MeetingTest(unittest.TestCase):
             self.assertTrue(all(-2**63 <= number < 2**63 for number in numbers))
             self.assertEqual(claim_of(numbers), claim)
 
-    def test_a_frozen_state_gives_way_to_the_checkpoint_of_those_who_went_on(self):
+    def test_frozen_state_yields_to_the_checkpoint_of_members_that_continued(self):
         frozen = live(2, 66, **disk(3, 350))
         self.assertEqual(readers([frozen])[0], {0})
         self.assertEqual(readers([frozen, live(2, 66)])[0], {0}, "it reads what the others have not")
@@ -40,13 +40,13 @@ class MeetingTest(unittest.TestCase):
         self.assertEqual((plan.source, plan.needy), (0, [1]))
         self.assertEqual(discarded([frozen, live(2, 66)], read), [0, 1])
 
-    def test_what_cannot_be_read_does_not_count(self):
+    def test_unreadable_checkpoint_is_ignored(self):
         self.assertEqual(readers([live(2, 66)])[0], set())
 
     def test_a_checkpoint_of_another_run_is_not_read(self):
         self.assertEqual(readers([live(2, 66, **disk(9, 999, run=OTHER))])[0], set())
 
-    def test_where_nobody_holds_a_state_all_read_theirs(self):
+    def test_all_members_read_theirs_if_none_holds_a_state(self):
         self.assertEqual(readers([Claim(), Claim(**disk(3, 350))]), ({1}, None))
 
     def test_a_node_that_joins_with_more_steps_brings_the_run_forward(self):
@@ -63,11 +63,11 @@ class MeetingTest(unittest.TestCase):
         self.assertEqual(discarded([later, further], further), [0])
         self.assertEqual(discarded([live(3, 69), later], later), [], "it has not finished the last step")
 
-    def test_of_as_many_steps_the_later_generations_count(self):
+    def test_later_generation_prevails_at_equal_steps(self):
         self.assertEqual(decide([live(2, 100), live(3, 100)], 4).source, 1)
         self.assertEqual(readers([live(2, 100, **disk(3, 100))])[0], {0})
 
-    def test_of_a_cold_start_the_further_disk_counts_in_either_order(self):
+    def test_further_disk_prevails_at_a_cold_start_in_either_order(self):
         older, newer = fresh(5, 100), fresh(5, 271)
         self.assertEqual(decide([older, newer], 1).source, 1)
         self.assertEqual(decide([newer, older], 1).source, 0)
@@ -81,7 +81,7 @@ class MeetingTest(unittest.TestCase):
         self.assertEqual(decide([Claim(begins_again=True, known=5, gap=1000)], 1).generation, 1006)
         self.assertEqual(decide([Claim()], 1).generation, 1)
 
-    def test_of_two_runs_the_one_with_more_steps_counts(self):
+    def test_run_with_more_steps_prevails(self):
         self.assertEqual(find_source([live(19, 3, run=OTHER), live(5, 271)]), 1)
 
     def test_two_states_of_one_position_are_rivals(self):

@@ -1,4 +1,4 @@
-"""Positions and lineages: which state is further, which descends from which."""
+"""Positions and lineages: the order of states, and their ancestors."""
 import unittest
 
 import support  # the package's path
@@ -28,7 +28,7 @@ class LineageTest(unittest.TestCase):
         for other in (Position(67, 2), Position(66, 3), Position(66, 5), Position(101, 5), Position(80, 6)):
             self.assertFalse(lineage.descends(100, other), other)
 
-    def test_where_a_generation_starts(self):
+    def test_start_of_a_generation(self):
         lineage = Lineage([[2, 0], [5, 66], [9, 80]])
         self.assertEqual((lineage.start(5), lineage.start(9)), ((66, 2), (80, 5)))
         self.assertIsNone(lineage.start(3))

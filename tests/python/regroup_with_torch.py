@@ -1,4 +1,4 @@
-"""Process groups that do not come to be: each test's agent ends the generation while this worker connects. It needs PyTorch;
+"""Process groups that never form: each test's agent ends the generation while this worker connects. It needs PyTorch;
 tests/e2e/python_package_test.cc runs it."""
 import base64
 import os
@@ -21,7 +21,7 @@ from mtrun.torch_store import GenerationStore
 from support import Agent, assignment, in_thread
 
 SOON = 10.0  # seconds; torch.distributed itself waits for 600
-# A member whose process has made no group before.
+# A member whose process has not made a group before.
 FRESH = """import sys
 import torch.distributed as dist
 store = dist.TCPStore("127.0.0.1", int(sys.argv[1]), None, False)
@@ -52,20 +52,20 @@ class RegroupTest(unittest.TestCase):
         self.addCleanup(leave_group, self.job)
 
     def heard(self, kind):
-        """Its next message of this kind."""
+        """Returns the worker's next message of this kind."""
         while message := self.agent.heard():
             if message["type"] == kind:
                 return message
         self.fail(f"the worker has gone without \"{kind}\"")
 
     def tells_port(self, port):
-        """The agent's answer to where rank 0's store is."""
+        """Sends the agent's answer with the address of rank 0's store."""
         question = self.heard("store_wait")
         values = {key: base64.b64encode(str(port).encode()).decode() for key in question["keys"]}
         self.agent.say({"type": "store_values", "id": question["id"], "values": values})
 
     def goes_on_alone(self, regrouping):
-        """In the next generation, in which a sum is this worker's own."""
+        """Expects a sum of only this worker in the next generation."""
         began = time.monotonic()
         self.agent.say(assignment(2, rank=0, world_size=1, local_world_size=1))
         self.assertEqual(regrouping.result().generation, "2.2")
@@ -91,7 +91,7 @@ class RegroupTest(unittest.TestCase):
                 self.joined(rank=0)
                 regrouping = in_thread(lambda: regroup(self.job, "gloo"))
                 self.heard("store_set")
-                time.sleep(0.5)  # until it waits in the middle of init_process_group: nothing tells
+                time.sleep(0.5)  # until it waits in the middle of init_process_group, which has no event
                 self.agent.say(dissolved("a node joins", graceful))
                 self.goes_on_alone(regrouping)
                 leave_group(self.job)
@@ -116,7 +116,7 @@ class RegroupTest(unittest.TestCase):
         with interruptible(self.job):
             dist.all_reduce(torch.ones(1 << 20))
 
-    def test_a_member_that_falls_silent_holds_nobody_up(self):
+    def test_silent_member_does_not_block_the_others(self):
         self.joined(rank=0)
         regrouping = in_thread(lambda: regroup(self.job, "gloo"))
         port = base64.b64decode(self.heard("store_set")["value"]).decode()
@@ -124,7 +124,7 @@ class RegroupTest(unittest.TestCase):
             try:
                 self.assertEqual(silent.stdout.readline(), b"connected\n")
                 regrouping.result()
-                silent.send_signal(signal.SIGSTOP)  # as a node whose cable is drawn: no connection says so
+                silent.send_signal(signal.SIGSTOP)  # like a node with an unplugged cable: no connection ends
                 summing = in_thread(self.sums)
                 time.sleep(0.5)
                 self.agent.say(dissolved("rank 1 is silent", False))
@@ -145,8 +145,8 @@ class RegroupTest(unittest.TestCase):
             began.append(True)
         self.assertEqual(began, [])
 
-    def test_what_connects_after_the_end_is_ended_too(self):
-        """The abort comes before the connection that it would have to end."""
+    def test_connection_after_the_end_is_aborted(self):
+        """The abort comes before the connection that it must end."""
         with socket.create_server(("127.0.0.1", 0)) as silent:
             def connect_late(*args, **more):
                 self.agent.say(dissolved("rank 1 is silent", False))
@@ -164,7 +164,7 @@ class RegroupTest(unittest.TestCase):
                 time.sleep(0.1)
             self.goes_on_alone(regrouping)
 
-    def test_no_descriptor_is_left_behind(self):
+    def test_no_descriptor_leaks(self):
         self.joined(rank=0)
         regrouping = in_thread(lambda: regroup(self.job, "gloo"))
         self.heard("store_set")

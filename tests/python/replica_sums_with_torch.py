@@ -1,12 +1,12 @@
-"""A Replica's sums in this process alone: of buffers of any kind, and of gradients when one is aborted. It needs PyTorch, but not
-NumPy; tests/e2e/python_package_test.cc runs it."""
+"""A Replica's sums within this process: of buffers of any kind, and of gradients if a sum is aborted. It needs PyTorch, but
+not NumPy; tests/e2e/python_package_test.cc runs it."""
 import signal
 import sys
 import time
 import unittest
 import unittest.mock
 
-sys.modules["numpy"] = None  # PyTorch does without
+sys.modules["numpy"] = None  # PyTorch works without it
 
 import support  # the package's path
 import torch
@@ -21,7 +21,7 @@ ALL_REDUCE = dist.all_reduce
 
 class BuffersOfAnyKindTest(unittest.TestCase):
     class Odd(torch.nn.Module):
-        """Buffers of kinds of which a mean is no plain one, each moved by a pass."""
+        """Buffers whose mean needs special handling, each changed by a pass."""
         def __init__(self):
             super().__init__()
             self.register_buffer("mask", torch.full((2, 2), float("-inf")))
@@ -39,7 +39,7 @@ class BuffersOfAnyKindTest(unittest.TestCase):
             self.cache += 1
 
     def run_step(self, workers):
-        """`workers`: what each one's passes are given. The state of each after the step."""
+        """Returns each worker's state after the step. `workers`: the inputs of each one's passes."""
         each = [Buffers(self.Odd()) for _ in workers]
         for buffers, values in zip(each, workers):
             buffers.begin()
@@ -69,7 +69,7 @@ class BuffersOfAnyKindTest(unittest.TestCase):
 
 
 class Sum:
-    """Of gradients, in the place of torch's Work."""
+    """A sum of gradients that replaces torch's Work."""
     def __init__(self, wait):
         self._wait = wait
 
@@ -107,7 +107,7 @@ class AbortedSumTest(unittest.TestCase):
 
         with join({}) as job, unittest.mock.patch("torch.distributed.all_reduce", all_reduce):
             replica = Replica(job, model, torch.optim.SGD(model.parameters(), lr=0.1), sampler)
-            with self.assertRaises(Interrupted):  # without mtrun nobody regroups
+            with self.assertRaises(Interrupted):  # there is no regrouping without mtrun
                 next(replica.steps(lambda ids: model(torch.ones(len(ids), 2)).mean()))
         self.assertEqual(sampler.step, 0)
         self.assertTrue(torch.equal(model.weight, before))

@@ -1,4 +1,4 @@
-"""What a Replica keeps, whatever its workers are told and whenever. It needs PyTorch, but not NumPy;
+"""A Replica keeps its state if its workers are stopped at any time. It needs PyTorch, but not NumPy;
 tests/e2e/python_package_test.cc runs it."""
 import enum
 import errno
@@ -15,7 +15,7 @@ import time
 import unittest
 import unittest.mock
 
-sys.modules["numpy"] = None  # PyTorch does without
+sys.modules["numpy"] = None  # PyTorch works without it
 
 import support  # the package's path
 import torch
@@ -35,17 +35,17 @@ class StopTest(ReplicaCase):
         self.start()
 
     def drain_behind_the_vote_of(self, late):
-        """One is in the step's sums, and has said that it stays, when both are asked to go."""
+        """Drains both while one is in the step's sums and has voted to stay."""
         early, late = self.workers[1 - late], self.workers[late]
         late.tell()
-        time.sleep(0.5)  # until it has voted: it waits in the sums for the other one's
+        time.sleep(0.5)  # until it has voted: it waits in the sums for the other one
         for worker in self.workers:
             worker.agent.say(DRAIN)
         time.sleep(0.2)
         early.tell()
         return early, late
 
-    def test_of_two_that_are_asked_to_go_the_one_that_had_voted_saves(self):
+    def test_one_of_two_drained_workers_saves_if_it_had_voted(self):
         for late in (1, 0):
             with self.subTest(late=late):
                 if late == 0:
@@ -66,7 +66,7 @@ class StopTest(ReplicaCase):
         self.assertEqual(self.checkpoints(), ["replica_1.pt"])
         self.verify()
 
-    def test_what_others_went_on_with_is_not_saved_over(self):
+    def test_checkpoint_of_members_that_continued_is_not_overwritten(self):
         for worker in self.workers:
             worker.tell()
         for worker in self.workers:
@@ -76,7 +76,7 @@ class StopTest(ReplicaCase):
         first.agent.say({"type": "dissolved", "generation": "1.1", "why": "rank 1 is cut off", "graceful": False},
                         assignment(2, world_size=1))
         second.tell()
-        first.tell()  # the step that is given up
+        first.tell()  # the abandoned step
         for _ in range(2):
             first.tell()  # micro-batches of the next one
         first.await_line("did 1")
@@ -88,8 +88,7 @@ class StopTest(ReplicaCase):
 
 
 class OtherLauncherTest(ReplicaCase):
-    """Workers that torchrun, srun or a person started: nobody starts others in their place, so none may look as if it had
-    finished."""
+    """Workers started by torchrun, srun or by hand: they are not replaced, so none may look as if it had finished."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -115,7 +114,7 @@ class OtherLauncherTest(ReplicaCase):
         self.assertEqual(self.checkpoints(), ["replica_2.pt"])
         self.verify()
 
-    def test_who_cannot_read_its_own_is_given_the_state_of_another_one(self):
+    def test_worker_with_an_unreadable_checkpoint_receives_the_state_of_another(self):
         self.test_all_save_and_stop_when_one_is_asked_to_go()
         with tempfile.TemporaryDirectory() as refuses:
             os.symlink("replica_7.pt", os.path.join(refuses, "replica_7.pt"))
@@ -128,7 +127,7 @@ class OtherLauncherTest(ReplicaCase):
             self.assertEqual([worker.status() for worker in self.workers], [1, 1])
             self.assertIn("Too many levels of symbolic links", "".join(self.workers[0].lines))
 
-    def test_who_loses_another_one_saves_and_fails(self):
+    def test_worker_that_loses_its_peer_saves_and_fails(self):
         self.workers[1].process.kill()
         self.workers[0].tell()
         self.assertEqual(self.workers[0].status(), 1)
@@ -138,10 +137,10 @@ class OtherLauncherTest(ReplicaCase):
 
 
 class WaitTest(ReplicaCase):
-    """A worker waits for the next generation behind a step that was aborted."""
+    """A worker waits for the next generation after an aborted step."""
 
     def lose_the_first(self, *then):
-        """In step 1, which is given up; the other one hears of it, and of `then`."""
+        """Loses the first worker in step 1, which is abandoned; the other one is notified of it, and of `then`."""
         for worker in self.workers:
             worker.await_line("wants 1")
         first, second = self.workers
@@ -157,17 +156,17 @@ class WaitTest(ReplicaCase):
         self.assertEqual(self.checkpoints(), ["replica_1.pt"])
         self.verify()
 
-    def test_where_the_file_system_has_no_locks_as_well(self):
+    def test_drained_worker_saves_on_a_file_system_without_locks(self):
         self.start("unlocked")
         self.step(0)
         second = self.lose_the_first(DRAIN)
         self.assertEqual(second.status(), 143)
         self.assertEqual(self.checkpoints(), ["replica_1.pt"])
-        said = f"mtrun: the last state is saved without a lock: lock {self.folder}/.lock: No locks available"
+        said = f"mtrun: saving the last state without a lock: lock {self.folder}/.lock: No locks available"
         self.assertEqual(second.lines.count(said), 1, second.lines)
         self.verify()
 
-    def test_of_a_job_that_is_done_it_saves_nothing_and_waits_for_no_service(self):
+    def test_worker_of_a_completed_job_saves_nothing_and_waits_for_no_service(self):
         lease = lease_page(self, (1, 2**62))
         self.start(lease=lease)
         self.step(0)
@@ -177,7 +176,7 @@ class WaitTest(ReplicaCase):
         second = self.lose_the_first({"type": "stop", "why": "success", "complete": True})
         self.assertEqual(second.status(), 0)
         self.assertEqual(self.checkpoints(), [])
-        self.assertEqual([line for line in second.lines if "not saved" in line], [])
+        self.assertEqual([line for line in second.lines if "could not be saved" in line], [])
 
 
 class RestartTest(ReplicaCase):
@@ -217,13 +216,13 @@ class RestartTest(ReplicaCase):
                 worker.await_line("did 0")
             self.assertEqual(self.run_of(self.folder), self.run_of(second))
 
-    def test_what_an_earlier_generation_left_further_on_is_not_kept_instead_of_the_new(self):
+    def test_further_checkpoint_of_an_earlier_generation_does_not_displace_the_new(self):
         for number in CAUGHT:
             self.addCleanup(signal.signal, number, signal.getsignal(number))
         with tempfile.TemporaryDirectory() as folder:
             for step in (8, 9):
                 with open(os.path.join(folder, f"replica_{step}.pt"), "wb"):
-                    pass  # its node was away while others went on
+                    pass  # its node was away while others continued
             model = torch.nn.Linear(1, 1)
             with join({}) as job:
                 replica = Replica(job, model, torch.optim.SGD(model.parameters(), lr=0.1), ElasticSampler(16, 4, 4, 1),
@@ -266,12 +265,12 @@ class ProgressTest(ReplicaCase):
 
 
 def state(step, lineage, run="0" * 16):
-    """What a Replica saves, without tensors."""
+    """Returns what a Replica saves, without tensors."""
     return {"run": run, "generation": lineage[-1][0], "lineage": lineage, "sampler": {"step": step}}
 
 
 class Counter:
-    """Something of the program's in `more`."""
+    """An object of the program in `more`."""
     def __init__(self, value=0):
         self.value = value
 
@@ -283,12 +282,12 @@ class Counter:
 
 
 class Colour(enum.Enum):
-    """What torch.load does not take with weights_only."""
+    """A type that torch.load rejects with weights_only."""
     RED = 1
 
 
 class CheckpointTest(ReplicaCase):
-    """Files of which a run cannot continue, in this process alone."""
+    """Files from which a run cannot continue, within this process."""
     def setUp(self):
         for number in CAUGHT:
             self.addCleanup(signal.signal, number, signal.getsignal(number))
@@ -303,7 +302,7 @@ class CheckpointTest(ReplicaCase):
                        folder=folder or self.folder, checkpoint_steps=self.checkpoint_steps, more=more)
 
     def train(self, **program):
-        """The numbers of the steps that this start made."""
+        """Returns the numbers of the steps that this start made."""
         with join({}) as job:
             taken = [taken.step for taken in self.replica(job, **program).steps(
                 lambda ids: self.model(torch.ones(len(ids), 2)).mean())]
@@ -318,7 +317,7 @@ class CheckpointTest(ReplicaCase):
         for program, why in (({"width": 3}, "size mismatch"), ({"schedule": Counter()}, "no 'schedule'"),
                              ({"size": 40}, "another order of samples")):
             with self.subTest(why=why), join({}) as job, self.assertRaisesRegex(
-                    ValueError, f"^{self.path(2)} is a checkpoint of another model or program .*{why}.*: take another folder"):
+                    ValueError, f"^{self.path(2)} is a checkpoint of another model or program .*{why}.*: use another folder"):
                 self.replica(job, **program)
             self.assertEqual(self.sampler.step, 0)
         self.assertEqual(self.checkpoints(), ["replica_1.pt", "replica_2.pt"])
@@ -332,7 +331,7 @@ class CheckpointTest(ReplicaCase):
         self.assertIn(f"{self.path(10)} is a checkpoint of another model or program", wide.stderr)
         self.assertEqual(wide.stdout, "")
 
-    def test_of_damaged_ones_the_one_before_them_is_taken(self):
+    def test_checkpoint_before_a_damaged_one_is_loaded(self):
         self.train(size=36)
         os.remove(self.path(9))
         with open(self.path(8), "rb") as file:
@@ -356,7 +355,7 @@ class CheckpointTest(ReplicaCase):
             with open(self.path(step) + ".unreadable", encoding="ascii") as file:
                 self.assertEqual(file.read(), f"was {step}")
 
-    def test_where_none_can_be_read_the_run_begins_again_and_none_is_lost(self):
+    def test_run_starts_again_without_a_readable_checkpoint_and_keeps_all(self):
         for checkpoint_steps in (1, 0):
             with self.subTest(checkpoint_steps=checkpoint_steps), tempfile.TemporaryDirectory() as self.folder:
                 self.checkpoint_steps = checkpoint_steps
@@ -365,11 +364,11 @@ class CheckpointTest(ReplicaCase):
                 self.damage(*damaged)
                 with unittest.mock.patch("sys.stderr", io.StringIO()) as said:
                     self.assertEqual(self.train(), [0, 1])
-                self.assertIn(f"no checkpoint in {self.folder} can be read: the run begins again", said.getvalue())
+                self.assertIn(f"no checkpoint in {self.folder} can be read: the run starts over", said.getvalue())
                 self.assert_kept(*damaged)
                 self.assertEqual(self.train(), [])
 
-    def test_where_the_disk_refuses_to_read_the_only_ones_the_run_does_not_begin_again(self):
+    def test_run_does_not_start_again_if_the_disk_has_read_errors(self):
         self.assertEqual(self.train(), [0, 1])
         before = self.checkpoints()
         with join({}) as job, unittest.mock.patch("sys.stderr", io.StringIO()) as said, \
@@ -382,7 +381,7 @@ class CheckpointTest(ReplicaCase):
         self.assertEqual(self.checkpoints(), before)
         self.assertEqual(self.train(), [])
 
-    def test_who_goes_saves_its_state_also_where_a_damaged_one_stands_for_it(self):
+    def test_leaving_worker_saves_its_state_over_a_damaged_checkpoint(self):
         self.train(size=36)
         self.damage(9)
         with join({}) as job, unittest.mock.patch("sys.stderr", io.StringIO()):
@@ -392,7 +391,7 @@ class CheckpointTest(ReplicaCase):
         self.assert_kept(9)
         self.assertEqual(self.train(size=36), [])
 
-    def test_who_goes_saves_its_state_unless_a_later_generation_has_come_further(self):
+    def test_leaving_worker_saves_unless_a_later_generation_is_further(self):
         for line, saves in (({"step": 9, "generation": 2}, False), ({"rewind": 7, "generation": 2, "of": 1}, True)):
             with self.subTest(line=line), tempfile.TemporaryDirectory() as self.folder, join({}) as job:
                 self.train(size=36)
@@ -452,7 +451,7 @@ class CheckpointTest(ReplicaCase):
             self.assertIn("step 9 (generation 2)", said.getvalue())
         self.assertEqual(self.checkpoints(), ["branch_2_replica_9.2.pt", "branch_2_replica_9.pt", "replica_9.pt"])
 
-    def test_what_another_run_left_is_not_moved(self):
+    def test_checkpoints_of_another_run_are_not_moved(self):
         for step in (1, 2, 3):
             torch.save(state(step, [[2, 0]], run="1" * 16), self.path(step))
         Checkpoints(self.folder).save(state(6, [[3, 0]]), lambda: None)
@@ -477,18 +476,18 @@ class CheckpointTest(ReplicaCase):
         torch.save(old, self.path(8))
         self.assertEqual(self.train(size=36), [8])
 
-    def test_one_that_its_writer_removes_is_none_that_is_damaged(self):
+    def test_checkpoint_removed_by_its_writer_is_not_damaged(self):
         with unittest.mock.patch("os.listdir", return_value=["replica_7.pt"]), \
                 unittest.mock.patch("sys.stderr", io.StringIO()) as said:
             self.assertFalse(Checkpoints(self.folder).load_newest(None))
         self.assertEqual(said.getvalue(), "")
 
-    def test_a_whole_one_that_is_not_loaded_is_none_that_is_damaged(self):
+    def test_intact_checkpoint_that_fails_to_load_is_not_damaged(self):
         self.train(counter=Counter(Colour.RED))
         with join({}) as job, self.assertRaisesRegex(ValueError, f"^{self.path(2)} is a checkpoint .*Colour"):
             self.replica(job, counter=Counter())
 
-    def test_who_holds_keeps_nobody_from_the_folder(self):
+    def test_holding_worker_does_not_lock_the_folder(self):
         with join({}) as job:
             replica = self.replica(job)
             with unittest.mock.patch.object(job, "hold", side_effect=Interrupted("no service")):
@@ -496,7 +495,7 @@ class CheckpointTest(ReplicaCase):
                     replica._save_unless_saved()
         self.assertEqual(os.listdir(self.folder), [])
 
-    def test_what_another_member_gives_has_to_fit(self):
+    def test_state_from_another_member_must_fit(self):
         self.train()
         with join({}) as job:
             state = io.BytesIO()
@@ -504,14 +503,14 @@ class CheckpointTest(ReplicaCase):
             sends = [torch.tensor([state.tell()]), torch.frombuffer(state.getbuffer(), dtype=torch.uint8)]
             newcomer = self.replica(job, width=3, folder=os.path.join(self.folder, "another"))
             with unittest.mock.patch("torch.distributed.recv", lambda tensor, source: tensor.copy_(sends.pop(0))):
-                with self.assertRaisesRegex(ValueError, "^what rank 4 gives is of another model or program .*size mismatch"):
+                with self.assertRaisesRegex(ValueError, "^the state of rank 4 is from another model or program .*size mismatch"):
                     newcomer._take(4)
         self.assertEqual((self.sampler.step, newcomer._knows), (0, False))
 
 
 class BuffersTest(ReplicaCase):
     def regroup(self):
-        """While both wait in step 2, which is given up."""
+        """Regroups while both wait in step 2, which is abandoned."""
         for worker in self.workers:
             worker.await_line("wants 2")
         self.values.clear()
@@ -537,7 +536,7 @@ class BuffersTest(ReplicaCase):
                                        alone.told("loss", step) + alone.told("before", step), strict=True):
                     self.assertAlmostEqual(got, wanted, delta=1e-9)
 
-    def test_what_one_worker_has_done_to_them_besides_ends_no_run(self):
+    def test_buffers_changed_by_one_worker_do_not_end_the_run(self):
         self.start("strays")
         self.step(0)
         self.step(1)

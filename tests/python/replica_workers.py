@@ -1,4 +1,4 @@
-"""Workers that train a Replica in processes of their own, beside agents that the tests play. It needs PyTorch, but not NumPy."""
+"""Workers that train a Replica in separate processes, with agents simulated by the tests. It needs PyTorch, but not NumPy."""
 import os
 import subprocess
 import sys
@@ -11,10 +11,9 @@ import support
 from support import Agent, assignment
 
 SOON = 60.0  # seconds: a start of PyTorch on a loaded machine
-# A worker: with `norm` its network has buffers, with `wide` larger ones; rank 0 changes them outside of a step with `strays`.
-# With `unlocked` its file system has no locks. CHECKPOINT_STEPS and EPOCHS may be in its environment.
-# It says "wants N" before it computes step N and goes on when it is told to ("over": when its generation is over), says
-# "did N" after it.
+# A worker. `norm`: its network has buffers; `wide`: larger ones; `strays`: rank 0 changes them outside a step; `unlocked`: its
+# file system has no locks. Its environment can contain CHECKPOINT_STEPS and EPOCHS. It prints "wants N" before step N,
+# continues on request ("over": when its generation is over), and prints "did N" after it.
 WORKER = """import errno
 import fcntl
 import os
@@ -59,14 +58,14 @@ print("ended", flush=True)
 
 
 class Worker:
-    """One process, and its agent. `values`: the key-value space, shared by all of a generation. `alone`: without agent, which
-    `variables` of another launcher's may stand for. `lease`: of the node."""
+    """A process and its agent. `values`: the key-value space, shared by a generation. `alone`: without an agent, possibly
+    with `variables` of another launcher. `lease`: of the node."""
 
     def __init__(self, case, folder, values, model="plain", alone=False, lease=None, variables=None, program=WORKER):
         self.agent, self.values, self.heard, self.lines = Agent(), values, [], []
         case.addCleanup(self.agent.close)
         environment = {**os.environ, **({} if alone else self.agent.environment()), **(variables or {}),
-                       "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore::UserWarning"}  # of PyTorch, that there is no NumPy
+                       "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore::UserWarning"}  # PyTorch's, for the missing NumPy
         if lease is not None:
             environment["MTRUN_LEASE"] = str(lease)
         package = os.path.join(support.ROOT, "python")
@@ -88,7 +87,7 @@ class Worker:
         self.process.stdout.close()
 
     def tell_to_give_up(self, micro_batches=1):
-        """Ends a step that waits for the end of its generation, which is near."""
+        """Ends a step that waits for the imminent end of its generation."""
         self.process.stdin.write("over\n")
         self.tell(micro_batches - 1)
 
@@ -97,7 +96,7 @@ class Worker:
         self.process.stdin.flush()
 
     def told(self, word, step):
-        """The numbers behind its last line of this kind."""
+        """Returns the numbers in its last line of this kind."""
         line = [line.split() for line in self.lines if line.startswith(f"{word} {step} ")][-1]
         return [float(number) for number in line[2:]]
 
@@ -113,7 +112,7 @@ class Worker:
             raise AssertionError(f"it has ended with {self.process.returncode} without {what}: {self.lines}")
 
     def status(self):
-        """When it has ended, and all that it has said is in `lines`."""
+        """Returns its exit status when it has ended and all output is in `lines`."""
         status = self.process.wait(SOON)
         self.reader.join(SOON)
         return status

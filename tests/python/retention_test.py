@@ -1,4 +1,4 @@
-"""Which checkpoints a save removes, and which it keeps aside."""
+"""The checkpoints that a save removes, and those that it keeps aside."""
 import unittest
 
 import support  # the package's path
@@ -17,7 +17,7 @@ class RetentionTest(unittest.TestCase):
         self.assertEqual(sort_out(found((1, 20), (1, 40), (3, 80)), LINEAGE, 100), ([20, 40], []))
         self.assertEqual(sort_out(found((1, 20), (3, 100)), LINEAGE, 100), ([], []))
 
-    def test_of_another_branch_an_older_one_is_kept_aside(self):
+    def test_older_checkpoint_of_another_branch_is_kept_aside(self):
         self.assertEqual(sort_out(found((1, 20), (1, 40), (1, 80), (3, 90)), LINEAGE, 100), ([20, 40], [80]))
         self.assertEqual(sort_out(found((1, 20), (1, 40), (1, 80)), LINEAGE, 100), ([20, 40], []), "it may be continued from")
 

@@ -1,4 +1,4 @@
-"""The order of samples is that of the trainers, and each sample is taken once an epoch at any number of workers."""
+"""The order of samples equals the trainers', and each sample is used once per epoch for any number of workers."""
 import itertools
 import unittest
 
@@ -28,7 +28,7 @@ class SamplerTest(unittest.TestCase):
 
     def test_micro_batches_do_not_depend_on_the_world_size(self):
         sampler = ElasticSampler(100, 48, 8, seed=5)
-        sampler.step = 2  # the short one
+        sampler.step = 2  # the short step
         alone = sampler.micro_batches(0, 1)
         self.assertEqual([len(m) for m in alone], [4])
         for world in (2, 3, 7):

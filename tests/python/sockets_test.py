@@ -1,4 +1,4 @@
-"""Which connections are a group's, and that they end, and nobody else's."""
+"""A group's connections are found and ended, and no others."""
 import socket
 import unittest
 
@@ -8,7 +8,7 @@ from mtrun.sockets import NewConnections
 
 class SocketsTest(unittest.TestCase):
     def pair(self):
-        """Two ends of a TCP connection, and what has accepted it."""
+        """Returns the two ends of a TCP connection, and its listener."""
         listener = socket.create_server(("127.0.0.1", 0))
         near = socket.create_connection(listener.getsockname())
         far = listener.accept()[0]
@@ -24,7 +24,7 @@ class SocketsTest(unittest.TestCase):
         near.sendall(b"x")
         self.assertEqual(far.recv(1), b"x")
 
-    def test_what_was_made_meanwhile_ends_and_nothing_else(self):
+    def test_only_connections_made_in_between_are_closed(self):
         before = self.pair()
         new = NewConnections()
         during = self.pair()
@@ -38,11 +38,11 @@ class SocketsTest(unittest.TestCase):
         self.assertWorks(*before[:2])
         self.assertWorks(*after[:2])
         self.assertWorks(*unix)
-        socket.create_connection(during[2].getsockname()).close()  # who listens goes on
-        new.shut_down()  # once more harms nothing
+        socket.create_connection(during[2].getsockname()).close()  # the listener continues
+        new.shut_down()  # a second call is harmless
 
     def test_reads_end_and_writes_do_not_fail(self):
-        """Gloo queues a send whose write fails with EPIPE and never tells who waits for it."""
+        """Gloo queues a send whose write fails with EPIPE and never notifies its waiter."""
         new = NewConnections()
         near, far, _ = self.pair()
         new.complete()

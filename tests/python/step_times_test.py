@@ -1,4 +1,4 @@
-"""Where the time of steps goes: what is told, and when."""
+"""Reports of step times: their content and their times."""
 import unittest
 
 import support  # noqa: F401  the package's path
@@ -14,8 +14,8 @@ class StepTimesTest(unittest.TestCase):
         self.times.exchange += exchange
         return self.times.finish(number, watched, now)
 
-    def test_means_are_told_at_once_and_then_every_two_seconds(self):
-        self.assertIsNone(self.step(7, 10.0, data=9.0, exchange=9.0))  # began before this worker was in
+    def test_means_are_reported_at_once_and_then_every_two_seconds(self):
+        self.assertIsNone(self.step(7, 10.0, data=9.0, exchange=9.0))  # began before this worker joined
         self.assertEqual(self.step(8, 10.1, data=0.25, exchange=0.5),
                          {"step": 8, "data_seconds": 0.25, "exchange_seconds": 0.5})
         self.assertIsNone(self.step(9, 10.2, data=1.0, exchange=2.0))
@@ -23,14 +23,14 @@ class StepTimesTest(unittest.TestCase):
         self.assertEqual(self.step(11, 12.1, data=0.5, exchange=1.0),
                          {"step": 11, "data_seconds": 0.5, "exchange_seconds": 1.0})
 
-    def test_what_nobody_watched_is_not_told_later(self):
+    def test_unwatched_steps_are_not_reported_later(self):
         self.step(1, 10.0)
         self.assertIsNone(self.step(2, 11.0, data=5.0, watched=False))
         self.assertEqual(self.step(3, 12.0, data=0.5)["data_seconds"], 0.5)
 
-    def test_a_generation_begins_with_a_step_that_is_not_told(self):
+    def test_first_step_of_a_generation_is_not_reported(self):
         self.step(1, 10.0)
-        self.times.exchange += 30.0  # the way to the next group
+        self.times.exchange += 30.0  # forming the next group
         self.times.restart()
         self.assertIsNone(self.step(2, 50.0, exchange=1.0))
         self.assertEqual(self.step(3, 51.0, exchange=0.25)["exchange_seconds"], 0.25)

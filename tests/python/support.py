@@ -1,4 +1,4 @@
-"""What the tests of the Python package share: the package's path, and an agent that says what a test tells it to."""
+"""Shared by the tests of the Python package: the package's path, and an agent that sends what a test tells it to."""
 import json
 import os
 import socket
@@ -19,8 +19,8 @@ def assignment(number, rank=0, world_size=2, **more):
 
 
 def lease_page(case, *leases, outside=(0, 0)):
-    """The descriptor of a page as base/lease_page.cc makes it: pairs of a generation's id and when its lease ends; `outside`:
-    the one of workers that have left that generation."""
+    """Returns the descriptor of a page like those of base/lease_page.cc: pairs of a generation's id and its lease's end;
+    `outside`: the end for workers that have left that generation."""
     fd = os.memfd_create("lease")
     case.addCleanup(os.close, fd)
     os.ftruncate(fd, 4096)
@@ -30,12 +30,12 @@ def lease_page(case, *leases, outside=(0, 0)):
 
 
 def renew_lease(fd, ends):
-    """Of the page's first generation."""
+    """Renews the lease of the page's first generation."""
     os.pwrite(fd, struct.pack("<q", ends), 32)
 
 
 class Agent:
-    """Listens as mtrun's agent does, for one worker. `heard()` waits for its next message."""
+    """Listens for one worker, like mtrun's agent. `heard()` waits for its next message."""
     _names = 0
 
     def __init__(self):
@@ -52,6 +52,9 @@ class Agent:
     def accept(self, timeout=20):
         self._worker = self._listener.accept()[0]
         self._worker.settimeout(timeout)
+        if not self._worker.recv(1, socket.MSG_PEEK):  # a look at the owner of the socket
+            self._worker.close()
+            return self.accept(timeout)
         self._lines = self._worker.makefile("rb")
 
     def heard(self):
@@ -76,7 +79,7 @@ class Agent:
 
 
 def in_thread(call):
-    """Runs `call` beside the test; `.result()` waits for what it returns or raises."""
+    """Runs `call` in a thread; `.result()` waits for its result or exception."""
     class Running(threading.Thread):
         value = error = None
 

@@ -23,7 +23,7 @@ Offer OfferOf(const std::string& node) {
   return offer;
 }
 
-/// Only others have reported it so far: it cannot say anything.
+/// True if the node is known only from others, so that it cannot send anything.
 bool IsExpected(const ClusterSimulation& world, const std::string& node) {
   for (const NodeView& view : world.machine().View(world.now()).nodes) {
     if (view.node_id == node) return absl::EndsWith(view.state, ", expected");
@@ -31,13 +31,13 @@ bool IsExpected(const ClusterSimulation& world, const std::string& node) {
   return false;
 }
 
-/// What an agent does over its stream.
+/// Makes an action that an agent performs over its stream.
 Action Of(const std::string& node, const std::string& what, std::function<Lines(ClusterSimulation&)> act) {
   return {absl::StrCat(what, " ", node),
           [node, act](ClusterSimulation& w) { return IsExpected(w, node) ? Lines() : act(w); }};
 }
 
-/// An agent never goes back to an older generation.
+/// An agent never returns to an older generation.
 bool HasNewer(const ClusterSimulation& world, const std::string& node, const Assignment& held) {
   const auto assigned = world.assignments().find(node);
   return assigned != world.assignments().end() && assigned->second.generation > held.generation;
@@ -132,14 +132,12 @@ Action EvictNode(const std::string& node) {
 }
 
 Action DrainNode(const std::string& node) {
-  return {"drain " + node,
-          [=](ClusterSimulation& w) { return w.Control({.call = ControlCall::kDrain, .node = node}); }};
+  return {"drain " + node, [=](ClusterSimulation& w) { return w.Control({.what = DrainCall{node}}); }};
 }
 
 Action StopJob(bool checkpoint) {
-  return {checkpoint ? "stop with a checkpoint" : "stop", [=](ClusterSimulation& w) {
-            return w.Control({.call = ControlCall::kStop, .checkpoint = checkpoint});
-          }};
+  return {checkpoint ? "stop with a checkpoint" : "stop",
+          [=](ClusterSimulation& w) { return w.Control({.what = StopCall{checkpoint}}); }};
 }
 
 Action Fail(const std::string& node) {

@@ -1,4 +1,4 @@
-// What can happen to the nodes of a small job, as actions for the exploration, and the worlds it begins from.
+// Actions of the nodes of a small job for the exploration, and the worlds from which it starts.
 #pragma once
 
 #include <map>
@@ -6,34 +6,34 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/job_settings.h"
 #include "tests/rendezvous/explorer.h"
 
 namespace mtrun::rendezvous {
 
 JobSettings Settings(int min_nodes, int max_nodes, int max_restarts);
-/// "service1", "service2", ...
+/// Returns "service1", "service2", ...
 std::vector<std::string> Services(int count);
-/// These nodes have joined and run, or wait beyond max_nodes.
+/// Returns a job that these nodes have joined, and in which they run, or wait beyond max_nodes.
 ClusterSimulation RunningJob(const JobSettings& settings, const std::vector<std::string>& nodes);
-/// What these nodes run from an earlier service: generation `number` of a run, 0: whatever this one is.
+/// Returns what these nodes run from an earlier service: generation `number` of a run, 0: the current one.
 std::map<std::string, Assignment> HeldBy(const std::vector<std::string>& nodes, uint64_t number = 1,
                                          uint64_t incarnation = 0);
 
-// ---- of one node ----
+// ---- actions of one node ----
 Action Open(const std::string& node);
 Action CloseStream(const std::string& node);
 Action OfferAgain(const std::string& node);
-/// An offer from before its last assignment, delivered late.
+/// Delivers late an offer from before the node's last assignment.
 Action OfferLate(const std::string& node);
-/// Opens its stream and offers itself.
+/// Opens the node's stream and sends its offer.
 Action Arrive(const std::string& node);
-/// Opens its stream and says that it runs what it holds.
+/// Opens the node's stream and reports that it runs what it holds.
 Action Return(const std::string& node, const std::map<std::string, Assignment>& held);
-/// Opens its stream and reports that its workers have finished, before it says that it runs what it holds.
+/// Opens the node's stream and reports finished workers before it reports what it holds.
 Action ReportBefore(const std::string& node, const std::map<std::string, Assignment>& held);
 Action Leave(const std::string& node);
-/// By an operator.
+/// An operator's eviction.
 Action EvictNode(const std::string& node);
 Action DrainNode(const std::string& node);
 Action StopJob(bool checkpoint);
@@ -46,22 +46,23 @@ Action Finish(const std::string& node);
 Action Wait(const std::string& node);
 Action Set(const std::string& node);
 Action Steps(const std::string& node, int64_t step);
-/// As many steps as the time that has passed allows.
+/// Commits as many steps as the elapsed time allows.
 Action StepsByTime(const std::string& node);
 
 // ---- of all ----
 Action OfferAll(const std::vector<std::string>& nodes);
 Action Beats(const std::vector<std::string>& nodes);
-/// To the next deadline, nobody heard before it.
+/// Advances to the next deadline without messages of nodes.
 Action NextTick();
-/// Time passes, connected nodes are heard.
+/// Advances the time while connected nodes send heartbeats.
 Action Pass(Duration duration);
-/// The other services answer; `peers` in the order of the job's endpoints, their names are filled in.
+/// Delivers the answers of the other services: `peers` in the order of the job's endpoints, whose names are
+/// filled in.
 Action Look(const JobSettings& settings, std::vector<PeerService> peers,
             const std::set<std::string>& dead = {});
 PeerService Peer(PeerService::State state, uint64_t generation = 0, bool authority = false);
 
-/// What happens to every job, for each node.
+/// Returns the actions that occur in every job, for each node.
 std::vector<Action> EverydayActions(const std::vector<std::string>& nodes);
 
 }  // namespace mtrun::rendezvous

@@ -1,4 +1,4 @@
-#include "rendezvous/attendance.h"
+#include "rendezvous/authority/attendance.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -23,19 +23,19 @@ Attendance OfThree() {
   return attendance;
 }
 
-TEST(Attendance, AtFirstEveryMemberIsAbsent) {
+TEST(Attendance, EveryMemberIsAbsentAtFirst) {
   const Attendance attendance = OfThree();
   EXPECT_THAT(attendance.absent(), ElementsAre(0, 1, 2));
   EXPECT_FALSE(attendance.MostConfirmed());
   EXPECT_THAT(attendance.untold(), IsEmpty());
 }
 
-TEST(Attendance, CountsMembersThatRunTheGenerationForCertain) {
+TEST(Attendance, CountsConfirmedMembers) {
   Attendance attendance = OfThree();
   NodeFacets confirmed = Greeted();
   confirmed.confirmed = true;
   attendance.Change("node1", NodeFacets(), confirmed);
-  attendance.Change("node9", NodeFacets(), confirmed);  // of an earlier one
+  attendance.Change("node9", NodeFacets(), confirmed);  // in an earlier one
   EXPECT_FALSE(attendance.MostConfirmed());
   attendance.Change("node2", NodeFacets(), confirmed);
   EXPECT_TRUE(attendance.MostConfirmed() && !attendance.AllConfirmed());
@@ -46,7 +46,7 @@ TEST(Attendance, CountsMembersThatRunTheGenerationForCertain) {
   EXPECT_THAT(attendance.absent(), ElementsAre(1));
 }
 
-TEST(Attendance, SaysWhatItKnows) {
+TEST(Attendance, DescribesItsState) {
   EXPECT_EQ(Attendance().Describe(), "no generation");
   Attendance attendance = OfThree();
   EXPECT_EQ(attendance.Describe(), "generation 2: 0 of 3 confirmed, absent 0 1 2");
@@ -69,7 +69,7 @@ TEST(Attendance, NamesMembersWithMoreWorkersThanRanks) {
   EXPECT_THAT(attendance.grown(), IsEmpty());
 }
 
-TEST(Attendance, NodesThatAreHereAndKnowAnotherGenerationAreUntold) {
+TEST(Attendance, ConnectedNodesOfAnotherGenerationAreUntold) {
   Attendance attendance = OfThree();
   NodeFacets told = Greeted(), away = Greeted();
   told.knows = {2, 22};
@@ -82,7 +82,7 @@ TEST(Attendance, NodesThatAreHereAndKnowAnotherGenerationAreUntold) {
   EXPECT_THAT(attendance.untold(), ElementsAre("node1"));
 }
 
-TEST(Attendance, OfNoGenerationThereIsNothingToKnow) {
+TEST(Attendance, IsEmptyWithoutAGeneration) {
   Attendance attendance = OfThree();
   attendance.Change("node1", NodeFacets(), Greeted());
   attendance.Follow(std::nullopt);

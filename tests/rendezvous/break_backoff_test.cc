@@ -1,4 +1,4 @@
-#include "rendezvous/break_backoff.h"
+#include "rendezvous/job/break_backoff.h"
 
 #include "gtest/gtest.h"
 
@@ -8,7 +8,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// Until when the next generation waits after one that began and broke at `now`.
+/// Returns the end of the pause after a generation that began and broke at `now`.
 Duration PauseAfterBreak(BreakBackoff& backoff, TimePoint now) {
   backoff.OnGeneration(now);
   backoff.OnBreak(now, /*connected=*/true);
@@ -16,7 +16,7 @@ Duration PauseAfterBreak(BreakBackoff& backoff, TimePoint now) {
   return ends ? *ends - now : Duration::zero();
 }
 
-TEST(BreakBackoff, PausesGrowFromTheSecondBreakOn) {
+TEST(BreakBackoff, PausesGrowFromTheSecondBreak) {
   BreakBackoff backoff;
   const TimePoint now;
   for (const auto& pause : {milliseconds(0), milliseconds(200), milliseconds(400), milliseconds(800)})
@@ -27,11 +27,11 @@ TEST(BreakBackoff, PausesGrowFromTheSecondBreakOn) {
     PauseAfterBreak(backoff, now);
     EXPECT_FALSE(backoff.exhausted());
   }
-  EXPECT_EQ(PauseAfterBreak(backoff, now), BreakBackoff::kLongestPause);
+  EXPECT_EQ(PauseAfterBreak(backoff, now), BreakBackoff::kMaxPause);
   EXPECT_TRUE(backoff.exhausted());
 }
 
-TEST(BreakBackoff, APauseEnds) {
+TEST(BreakBackoff, PauseEndsAtItsDeadline) {
   BreakBackoff backoff;
   PauseAfterBreak(backoff, TimePoint());
   PauseAfterBreak(backoff, TimePoint());
@@ -39,7 +39,7 @@ TEST(BreakBackoff, APauseEnds) {
   EXPECT_FALSE(backoff.PauseEnds(TimePoint() + milliseconds(200)));
 }
 
-TEST(BreakBackoff, AStepALongRunOrADeathEndTheRow) {
+TEST(BreakBackoff, StepLongRunOrDeathResetsTheCount) {
   BreakBackoff stepped, long_run, death;
   for (BreakBackoff* backoff : {&stepped, &long_run, &death}) {
     for (int i = 0; i < 5; ++i) PauseAfterBreak(*backoff, TimePoint());
@@ -58,8 +58,8 @@ TEST(BreakBackoff, AStepALongRunOrADeathEndTheRow) {
   EXPECT_FALSE(death.PauseEnds(TimePoint()));
 }
 
-/// Workers that a firewall keeps apart try for as long as their time-outs let them: ten minutes in Python.
-TEST(BreakBackoff, WhoHasNeverConnectedHasNotRunHoweverLongItTried) {
+/// Workers separated by a firewall try until their timeout, which is ten minutes in Python.
+TEST(BreakBackoff, FailedConnectionAttemptIsNotALongRun) {
   BreakBackoff backoff;
   TimePoint now;
   for (int i = 1; i <= BreakBackoff::kMaxBreaks; ++i) {

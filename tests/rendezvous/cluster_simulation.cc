@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/eviction.h"
+#include "rendezvous/job/eviction.h"
 
 namespace mtrun::rendezvous {
 
@@ -46,7 +46,7 @@ std::vector<std::string> ClusterSimulation::OpenWith(const std::string& node, co
 
 std::vector<std::string> ClusterSimulation::Close(const std::string& node, const std::string& why) {
   connected_.erase(node);
-  return Step(Event{node, StreamClosed{why}});
+  return Step(Event{node, StreamClosed{{why}}});
 }
 
 std::vector<std::string> ClusterSimulation::Beat(const std::string& node, Duration main_loop_age) {
@@ -59,7 +59,8 @@ std::vector<std::string> ClusterSimulation::Say(const std::string& node, AgentEv
                                                 std::optional<Assignment> held) {
   const auto assigned = assignments_.find(node);
   const Generation seen = assigned != assignments_.end() ? assigned->second.generation : Generation{};
-  return Step(Event{node, AgentSaid{std::move(event), std::move(held), seen}});
+  if (auto* offer = std::get_if<OfferSent>(&event)) offer->seen = seen;
+  return Step(Event{node, AgentSaid{std::move(event), std::move(held)}});
 }
 
 Offer ClusterSimulation::MakeOffer(const std::string& node) const {
@@ -84,7 +85,7 @@ std::vector<std::string> ClusterSimulation::OfferFrom(const std::string& node, i
 }
 
 std::vector<std::string> ClusterSimulation::StaleOfferFrom(const std::string& node) {
-  return Step(Event{node, AgentSaid{OfferSent{MakeOffer(node)}, {}, {}}});
+  return Step(Event{node, AgentSaid{OfferSent{MakeOffer(node)}, {}}});
 }
 
 std::vector<std::string> ClusterSimulation::Fail(const std::string& node, int exit_code, int signal,

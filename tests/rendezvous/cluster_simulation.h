@@ -1,6 +1,6 @@
-// A job's state machine with simulated agents around it, in simulated time: events are built from short
-// words, every step is checked against the list of properties. A value: copies are independent worlds
-// (exploration copies it at every branch).
+// Simulates a job's state machine with agents in simulated time: events are built from short words, and every
+// step is checked against the list of properties. A value: copies are independent worlds (the exploration
+// copies it at every branch).
 #pragma once
 
 #include <map>
@@ -9,20 +9,20 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "rendezvous/control_choice.h"
-#include "rendezvous/job_settings.h"
-#include "rendezvous/state_machine.h"
+#include "rendezvous/job/control_choice.h"
+#include "rendezvous/job/state_machine.h"
+#include "rendezvous/wire/job_settings.h"
 #include "tests/rendezvous/properties.h"
 
 namespace mtrun::rendezvous {
 
 class ClusterSimulation {
  public:
-  /// `run`: worlds of one number make generations of one run.
+  /// `run`: worlds with the same number make generations of the same run.
   explicit ClusterSimulation(JobSettings settings, Duration recovery_window = Duration::zero(),
                              bool host_begins = false, uint64_t run = 1);
 
-  /// Each returns the effects as text lines, and remembers the first broken property.
+  /// Each function returns the effects as text lines, and remembers the first broken property.
   std::vector<std::string> Open(const std::string& node, Generation seen = {}, int seen_restarts = 0,
                                 int seen_refunds = 0, std::optional<Assignment> last = std::nullopt);
   std::vector<std::string> OpenWith(const std::string& node, const JobSettings& settings);
@@ -33,30 +33,30 @@ class ClusterSimulation {
   std::vector<std::string> OfferFrom(const std::string& node, int workers = 1,
                                      std::optional<int> node_rank = std::nullopt, bool ends_step = false,
                                      bool leaves = false);
-  /// An offer from before the node's last assignment, delivered late.
+  /// Delivers late an offer from before the node's last assignment.
   std::vector<std::string> StaleOfferFrom(const std::string& node);
   std::vector<std::string> Fail(const std::string& node, int exit_code = 1, int signal = 0,
                                 bool early = false, int64_t failed_at_ns = 0);
-  /// One of the node's workers reports broken collectives of the newest generation it was assigned.
+  /// Reports that collectives of the node's newest generation are broken.
   std::vector<std::string> Break(const std::string& node, bool unconnected = false);
-  /// The node holds this from an earlier service.
+  /// Makes the node hold this generation of an earlier service.
   void Remember(const std::string& node, const Assignment& held) { assignments_[node] = held; }
-  /// What a look at the job's other services found.
+  /// Delivers the result of a probe of the job's other services.
   std::vector<std::string> Look(ProbeResult looked) { return Step(Event{"", std::move(looked)}); }
-  /// Somebody asks, unless the service refuses: then that is the only line.
+  /// Sends a request from outside; if the service refuses it, returns only that line.
   std::vector<std::string> Control(ControlQuestion question);
-  /// An operator evicts this host or node, unless the service refuses: then that is the only line.
+  /// Evicts this host or node; if the service refuses, returns only that line.
   std::vector<std::string> Evict(const std::string& name);
   std::vector<std::string> Finish(const std::string& node, bool final = false);
   std::vector<std::string> Leave(const std::string& node);
   std::vector<std::string> Wait(const std::string& node, const std::string& key);
   std::vector<std::string> Set(const std::string& node, const std::string& key, const std::string& value);
-  /// Time passes in steps of at most a heartbeat; ticks come exactly when due; connected nodes beat unless
-  /// silent.
+  /// Advances in steps of at most a heartbeat. Ticks come exactly when due; connected nodes send heartbeats
+  /// unless they are silent.
   std::vector<std::string> Advance(Duration duration);
-  /// To the next deadline, nobody beating before it.
+  /// Advances to the next deadline without heartbeats before it.
   std::vector<std::string> TickAtDeadline();
-  /// A jump without ticks or heartbeats, as when the service's machine was stopped; then one late tick.
+  /// Jumps without ticks or heartbeats, as if the service's machine was stopped; then sends one late tick.
   std::vector<std::string> Stall(Duration duration);
 
   void Silence(const std::string& node) { silent_.insert(node); }
@@ -67,11 +67,11 @@ class ClusterSimulation {
   JobMachine& machine() { return machine_; }
   TimePoint now() const { return now_; }
   Generation generation() const { return machine_.View(now_).generation; }
-  /// The last assignment that each node was sent.
+  /// The last assignment sent to each node.
   const std::map<std::string, Assignment>& assignments() const { return assignments_; }
-  /// The machine's state for people.
+  /// Returns the machine's state for people.
   std::string Text() const { return machine_.Describe(now_); }
-  /// Equal worlds behave alike from here on.
+  /// Equal worlds behave the same from here on.
   bool operator==(const ClusterSimulation&) const = default;
 
  private:

@@ -1,12 +1,12 @@
-#include "rendezvous/control_client.h"
+#include "rendezvous/client/control_client.h"
 
 #include <grpcpp/grpcpp.h>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/measure_client.h"
-#include "rendezvous/rendezvous.grpc.pb.h"
+#include "rendezvous/client/measure_client.h"
+#include "rendezvous/wire/rendezvous.grpc.pb.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -29,30 +29,30 @@ std::string ErrorOf(const std::vector<ControlAnswer>& answers) {
   return std::string(judged.status().message());
 }
 
-TEST(ControlClient, OneServiceThatHasDoneItSuffices) {
+TEST(ControlClient, OneSuccessfulServiceSuffices) {
   EXPECT_EQ(JudgeAnswers({Silent("a:1"), Done("b:1", "done"), Refused("c:1", "no job", false)}).value(),
             "done");
   EXPECT_EQ(JudgeAnswers({Done("a:1", "done"), Done("b:1", "done too")}).value(), "done\ndone too");
   EXPECT_EQ(JudgeAnswers({Done("a:1", "done"), Refused("b:1", "it is connected")}).value(), "done");
 }
 
-TEST(ControlClient, TheRefusalOfAServiceThatHasTheJobCounts) {
+TEST(ControlClient, RefusalByTheServiceOfTheJobIsReported) {
   EXPECT_EQ(ErrorOf({Silent("a:1"), Refused("b:1", "it is connected"), Refused("c:1", "no job", false)}),
             "b:1: it is connected");
 }
 
-TEST(ControlClient, WhereNoneHasTheJobAllAreTold) {
+TEST(ControlClient, EveryAnswerIsReportedIfNoServiceHasTheJob) {
   EXPECT_EQ(ErrorOf({Silent("a:1"), Refused("b:1", "no job", false), Silent("a:1")}),
             "nobody at a:1\nb:1: no job");
 }
 
-TEST(ControlClient, AnEndpointThatCannotBeReadIsNamed) {
-  const auto asked = AskToControl({"node1:x"}, {.insecure = true}, {.call = ControlCall::kStop});
+TEST(ControlClient, ErrorNamesAMalformedEndpoint) {
+  const auto asked = AskToControl({"node1:x"}, {.insecure = true}, {.what = StopCall()});
   EXPECT_THAT(std::string(asked.status().message()), HasSubstr("node1:x"));
 }
 
-/// A service of a version that does not know the question.
-TEST(ControlClient, AnOlderServiceIsCalledOne) {
+/// A service of a version that does not know the request.
+TEST(ControlClient, ErrorNamesAnOlderService) {
   wire::Rendezvous::Service old;
   int port = 0;
   grpc::ServerBuilder builder;
@@ -60,8 +60,8 @@ TEST(ControlClient, AnOlderServiceIsCalledOne) {
   builder.RegisterService(&old);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   ASSERT_NE(server, nullptr);
-  const auto asked = AskToControl({absl::StrCat("127.0.0.1:", port)}, {.insecure = true},
-                                  {.call = ControlCall::kDrain, .node = "node2"});
+  const auto asked =
+      AskToControl({absl::StrCat("127.0.0.1:", port)}, {.insecure = true}, {.what = DrainCall{"node2"}});
   EXPECT_THAT(std::string(asked.status().message()), HasSubstr("is of an older mtrun"));
   const auto measured = MeasureThroughput(absl::StrCat("127.0.0.1:", port), /*insecure=*/true, "");
   EXPECT_TRUE(absl::IsUnimplemented(measured.status())) << measured.status();

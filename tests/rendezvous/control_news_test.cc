@@ -1,4 +1,4 @@
-#include "rendezvous/control_news.h"
+#include "rendezvous/job/control_news.h"
 
 #include <csignal>
 
@@ -14,23 +14,27 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// Who is told since the last time, as "node1 leaves" or "node1 hears".
+/// Returns which nodes were notified since the last call: "node1 leaves" or "node1 hears".
 std::vector<std::string> Told(EffectList& effects) {
   std::vector<std::string> told;
   for (const Effect& effect : effects.Take()) {
     const auto& sent = std::get<Send>(effect);
-    told.push_back(sent.node_id + (std::get<ControlCall>(sent.event).leave ? " leaves" : " hears"));
+    told.push_back(sent.node_id + (std::get<ControlCall>(sent.event).leaves() ? " leaves" : " hears"));
   }
   return told;
 }
 
+std::string WhyOver(const ControlNews& news, const std::string& node_id, const Generation& held,
+                    TimePoint now) {
+  return Describe(news.WhyOver(node_id, held, now));
+}
+
 const TimePoint kNow{std::chrono::hours(1)};
 const Generation kHeld{4, 7};
-const ControlCall kDrainNode2{.call = ControlCall::kDrain, .node = "node2"};
-const ControlCall kSaveAndStop{
-    .call = ControlCall::kStop, .checkpoint = true, .by = {.user = "anna", .host = "login1"}};
+const ControlCall kDrainNode2{DrainCall{"node2"}};
+const ControlCall kSaveAndStop{StopCall{.checkpoint = true}, {.user = "anna", .host = "login1"}};
 
-TEST(ControlNews, EveryNodeHearsAndTheOneThatIsMeantLeaves) {
+TEST(ControlNews, EveryNodeIsNotifiedAndTheTargetLeaves) {
   ControlNews news;
   EffectList effects;
   news.Tell(kDrainNode2, "node2", "", Here({"node1", "node2"}), &effects);
@@ -40,7 +44,7 @@ TEST(ControlNews, EveryNodeHearsAndTheOneThatIsMeantLeaves) {
   EXPECT_EQ(news, ControlNews());
 }
 
-TEST(ControlNews, NeitherWhoIsExceptedNorWhoHasNoSessionIsTold) {
+TEST(ControlNews, ExcludedAndDisconnectedNodesAreNotNotified) {
   Roster roster = Here({"node1", "node2", "node3"});
   roster.Change("node3", [](RosterNode& node) { node.expected = true; });
   ControlNews news;
@@ -49,7 +53,7 @@ TEST(ControlNews, NeitherWhoIsExceptedNorWhoHasNoSessionIsTold) {
   EXPECT_THAT(Told(effects), ElementsAre("node2 leaves"));
 }
 
-TEST(ControlNews, WithAStopThatSavesAllLeaveAndSoDoThoseThatCome) {
+TEST(ControlNews, StopWithCheckpointDrainsPresentAndLaterNodes) {
   ControlNews news;
   EffectList effects;
   news.Tell(kSaveAndStop, "", "", Here({"node1", "node2"}), &effects);
@@ -64,23 +68,24 @@ TEST(ControlNews, WithAStopThatSavesAllLeaveAndSoDoThoseThatCome) {
   EXPECT_THAT(Told(effects), ElementsAre("node1 leaves")) << "its session may have lost the news";
 }
 
-TEST(ControlNews, TheLastNodeEndsTheJobAsWasAsked) {
+TEST(ControlNews, LastNodeEndsTheJobAsRequested) {
   ControlNews news;
   EffectList effects;
   EXPECT_EQ(news.Describe(), "");
-  const JobOutcome left = news.OutcomeOfLast("node1: SIGTERM");
+  const Cause leaves{"node1", "node1", NodeLeft{"SIGTERM"}};
+  EXPECT_EQ(news.OutcomeOfLast(leaves, /*lost=*/true), std::nullopt);
+  const JobOutcome left = *news.OutcomeOfLast(leaves, /*lost=*/false);
   EXPECT_FALSE(left.stopped);
-  EXPECT_THAT(left.reason, HasSubstr("every node has left, the last one: node1: SIGTERM"));
+  EXPECT_THAT(left.reason, HasSubstr("every node has left, the last one: node1 leaves: SIGTERM"));
   news.Tell(kSaveAndStop, "", "", Here({"node1"}), &effects);
-  const JobOutcome stopped = news.OutcomeOfLast("node1: SIGTERM");
+  const JobOutcome stopped = *news.OutcomeOfLast(leaves, /*lost=*/true);
   EXPECT_TRUE(stopped.stopped);
   EXPECT_EQ(stopped.exit_code, 128 + SIGTERM);
   EXPECT_THAT(stopped.reason, HasSubstr("stopped by anna@login1"));
 }
 
-TEST(ControlNews, AnEvictedNodeThatComesBackHearsWhoAskedForItAndWhen) {
-  const ControlCall evict{
-      .call = ControlCall::kEvict, .node = "node2", .by = {.user = "anna", .host = "login1", .pid = 4711}};
+TEST(ControlNews, ReturningEvictedNodeLearnsRequesterAndTime) {
+  const ControlCall evict{EvictCall{"node2"}, {.user = "anna", .host = "login1", .pid = 4711}};
   ControlNews news;
   EffectList effects;
   news.OnEvicted("node2", evict, kNow);
@@ -88,14 +93,14 @@ TEST(ControlNews, AnEvictedNodeThatComesBackHearsWhoAskedForItAndWhen) {
   const TimePoint later = kNow + std::chrono::seconds(12);
   news.OnOpened("node1", later, &effects);
   EXPECT_THAT(Told(effects), IsEmpty()) << "the others have heard it";
-  EXPECT_EQ(news.WhyOver("node1", kHeld, later), "the job has left generation 4");
+  EXPECT_EQ(WhyOver(news, "node1", kHeld, later), "the job has left generation 4");
 
   news.OnOpened("node2", later, &effects);
-  ControlCall told = evict;
-  told.age = std::chrono::seconds(12);
+  const ControlCall told{EvictCall{"node2", std::chrono::seconds(12)}, evict.by};
   EXPECT_THAT(effects.Take(), ElementsAre(Effect(Send{"node2", told})));
-  EXPECT_EQ(news.WhyOver("node2", kHeld, later),
-            absl::StrCat("node2 was evicted ", HumanDuration(told.age), " ago by anna@login1 (pid 4711)"));
+  EXPECT_EQ(WhyOver(news, "node2", kHeld, later),
+            absl::StrCat("node2 was evicted ", HumanDuration(std::chrono::seconds(12)),
+                         " ago by anna@login1 (pid 4711)"));
   news.OnOpened("node2", later, &effects);
   EXPECT_THAT(Told(effects), IsEmpty()) << "once";
   news.OnGone("node2");
@@ -103,20 +108,20 @@ TEST(ControlNews, AnEvictedNodeThatComesBackHearsWhoAskedForItAndWhen) {
   EXPECT_THAT(Told(effects), ElementsAre("node2 hears")) << "its session may have lost the news";
 
   news.OnReady("node2");
-  EXPECT_EQ(news.WhyOver("node2", kHeld, later), "the job has left generation 4");
+  EXPECT_EQ(WhyOver(news, "node2", kHeld, later), "the job has left generation 4");
   EXPECT_EQ(news, ControlNews());
 }
 
-TEST(ControlNews, OfManyThatNeverComeBackTheEarliestAreForgotten) {
+TEST(ControlNews, EarliestEvictionsAreForgottenBeyondTheLimit) {
   ControlNews news;
   for (int i = 0; i < 257; ++i) {
-    const ControlCall evict{.call = ControlCall::kEvict, .node = absl::StrCat("node", i)};
-    news.OnEvicted(evict.node, evict, kNow + std::chrono::seconds(i));
+    const std::string node = absl::StrCat("node", i);
+    news.OnEvicted(node, {EvictCall{node}, {}}, kNow + std::chrono::seconds(i));
   }
   const TimePoint later = kNow + std::chrono::hours(1);
-  EXPECT_EQ(news.WhyOver("node0", kHeld, later), "the job has left generation 4");
-  EXPECT_THAT(news.WhyOver("node1", kHeld, later), HasSubstr("node1 was evicted"));
-  EXPECT_THAT(news.WhyOver("node256", kHeld, later), HasSubstr("node256 was evicted"));
+  EXPECT_EQ(WhyOver(news, "node0", kHeld, later), "the job has left generation 4");
+  EXPECT_THAT(WhyOver(news, "node1", kHeld, later), HasSubstr("node1 was evicted"));
+  EXPECT_THAT(WhyOver(news, "node256", kHeld, later), HasSubstr("node256 was evicted"));
 }
 
 }  // namespace

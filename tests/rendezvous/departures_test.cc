@@ -1,8 +1,8 @@
-#include "rendezvous/departures.h"
+#include "rendezvous/authority/departures.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/job_settings.h"
 #include "tests/rendezvous/job_values.h"
 
 namespace mtrun::rendezvous {
@@ -24,7 +24,7 @@ JobSettings WithLease(Duration lease = seconds(10)) {
   return settings;
 }
 
-/// Generation 1 of two nodes, begun at 0 s; nobody is here.
+/// Generation 1 of two nodes, begun at 0 s; no node is here.
 class DeparturesTest : public ::testing::Test {
  protected:
   explicit DeparturesTest(Duration lease = seconds(10))
@@ -32,7 +32,12 @@ class DeparturesTest : public ::testing::Test {
     departures_.OnGeneration(*generation_.last(), DepartureAt(0));
     generation_.Stop();
   }
-  bool Over(double second) const { return departures_.Over(generation_, roster_, DepartureAt(second)); }
+  bool Over(double second) const { return WhyNotOver(second).empty(); }
+  std::string WhyNotOver(double second) const { return WhyNotOver(generation_, second); }
+  std::string WhyNotOver(const GenerationRecord& generation, double second) const {
+    const Assignment* running = departures_.FindRunning(generation, roster_, DepartureAt(second));
+    return running == nullptr ? "" : departures_.DescribeHold(*running);
+  }
   void Arrive(const std::string& node, double second) {
     roster_.Open(node, DepartureAt(second));
     roster_.Change(node, [](RosterNode& entry) { entry.greeted = true; });
@@ -43,17 +48,38 @@ class DeparturesTest : public ::testing::Test {
   Roster roster_;
 };
 
-TEST_F(DeparturesTest, NothingIsOverForCertainWithoutASign) {
-  EXPECT_TRUE(departures_.Over(GenerationRecord(), roster_, DepartureAt(0))) << "there was none";
+/// R2.
+TEST_F(DeparturesTest, GenerationIsNotOverWithoutEvidence) {
+  EXPECT_EQ(WhyNotOver(GenerationRecord(), 0), "") << "there was none";
   EXPECT_FALSE(Over(1));
-  EXPECT_THAT(departures_.WhyNot(generation_, roster_, DepartureAt(1)).value_or(""),
-              AllOf(HasSubstr("generation 1 may still run on node1, node2"),
-                    HasSubstr("mtrun --evict NODE ENDPOINT")));
+  EXPECT_THAT(WhyNotOver(1), AllOf(HasSubstr("generation 1 may still run on node1, node2"),
+                                   HasSubstr("mtrun --evict NODE ENDPOINT")));
   Arrive("node1", 1);
   EXPECT_FALSE(Over(1)) << "it is here, and may run on";
 }
 
-TEST_F(DeparturesTest, OneMemberThatIsOutSuffices) {
+TEST_F(DeparturesTest, LostNodeMayComeBackWithinItsLease) {
+  EXPECT_FALSE(departures_.AnyLost(DepartureAt(1)));
+  departures_.OnLost("node1", DepartureAt(1));
+  departures_.OnGeneration(*generation_.last(), DepartureAt(2));
+  EXPECT_TRUE(departures_.AnyLost(DepartureAt(2))) << "of earlier generations too";
+  EXPECT_FALSE(departures_.AnyLost(DepartureAt(13))) << "10 s, and a margin of 1.2 s";
+  departures_.OnBack("node1");
+  EXPECT_FALSE(departures_.AnyLost(DepartureAt(2)));
+  using Gone = void (Departures::*)(const std::string&);
+  for (const Gone gone : {&Departures::OnLeft, &Departures::OnDead, &Departures::OnEvicted}) {
+    Departures known = departures_, lost = departures_;
+    (known.*gone)("node1");
+    known.OnLost("node1", DepartureAt(2));  // a service gives up nodes that it knows to be gone
+    EXPECT_FALSE(known.AnyLost(DepartureAt(2)));
+    lost.OnLost("node1", DepartureAt(2));
+    (lost.*gone)("node1");
+    EXPECT_FALSE(lost.AnyLost(DepartureAt(2)));
+  }
+}
+
+/// R2.
+TEST_F(DeparturesTest, OneDepartedMemberEndsTheGeneration) {
   const Departures none = departures_;
   departures_.OnLeft("node2");
   EXPECT_TRUE(Over(1));
@@ -75,13 +101,14 @@ TEST_F(DeparturesTest, OneMemberThatIsOutSuffices) {
   EXPECT_TRUE(Over(1)) << "it has offered again";
 }
 
-TEST_F(DeparturesTest, AMemberThatOffersNoWorkersYetHasLeftToo) {
+TEST_F(DeparturesTest, OfferWithoutWorkersCountsAsDeparture) {
   Arrive("node2", 1);
   roster_.TakeOffer("node2", MakeOffer("node2", 0));
   EXPECT_TRUE(Over(1));
 }
 
-TEST_F(DeparturesTest, ALeaseCountsFromWhenItsMemberWasHeardLast) {
+/// R3.
+TEST_F(DeparturesTest, LeaseStartsAtTheLastHeartbeat) {
   EXPECT_EQ(departures_.Margin(), FromSeconds(1.2));
   EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), DepartureAt(11.2));
   EXPECT_FALSE(Over(11.1));
@@ -119,9 +146,10 @@ class LeavingBehindAStepTest : public DeparturesTest {
   }
 };
 
-TEST_F(LeavingBehindAStepTest, SufficesWhereTheNextOneNeedsThem) {
+/// R2, `ends_step`.
+TEST_F(LeavingBehindAStepTest, SufficesIfTheNextGenerationNeedsTheMembers) {
   EXPECT_TRUE(Over(1));
-  for (const char* node : {"node1", "node2"}) roster_.Close(node, "reset", DepartureAt(1));
+  for (const char* node : {"node1", "node2"}) roster_.Close(node, {"reset"}, DepartureAt(1));
   EXPECT_FALSE(Over(1)) << "it forms without them";
   Arrive("node1", 1);
   EXPECT_TRUE(Over(1));
@@ -129,7 +157,8 @@ TEST_F(LeavingBehindAStepTest, SufficesWhereTheNextOneNeedsThem) {
   EXPECT_FALSE(Over(1)) << "others may be chosen";
 }
 
-TEST_F(LeavingBehindAStepTest, TheNextOneMayEndBeforeTheyCame) {
+/// R2, `ends_step`.
+TEST_F(LeavingBehindAStepTest, NextGenerationCanEndBeforeTheMembersArrive) {
   FormsWith({"node1", "node2"}, 2);
   departures_.OnBroken("node2");
   EXPECT_TRUE(Over(2)) << "a worker of it has ended, whatever generation it was in";
@@ -139,7 +168,7 @@ TEST_F(LeavingBehindAStepTest, TheNextOneMayEndBeforeTheyCame) {
   EXPECT_TRUE(Over(2));
 }
 
-TEST_F(LeavingBehindAStepTest, WhoMayRunOnIsNamedWithItsGeneration) {
+TEST_F(LeavingBehindAStepTest, ReasonNamesMembersThatMayStillRun) {
   Arrive("node3", 1);
   Offers("node3", false);
   FormsWith({"node1", "node2", "node3"}, 2);
@@ -147,19 +176,18 @@ TEST_F(LeavingBehindAStepTest, WhoMayRunOnIsNamedWithItsGeneration) {
   roster_.Erase("node1");
   roster_.Erase("node2");
   EXPECT_FALSE(Over(2));
-  EXPECT_THAT(departures_.WhyNot(generation_, roster_, DepartureAt(2)).value_or(""),
-              HasSubstr("generation 1 may still run on node1, node2"));
+  EXPECT_THAT(WhyNotOver(2), HasSubstr("generation 1 may still run on node1, node2"));
   EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), DepartureAt(13.2));
   EXPECT_FALSE(Over(13.1));
   EXPECT_TRUE(Over(13.2));
 }
 
-/// Its members may be here, and heard, for ever: nobody gets a lease in it any more.
-TEST_F(LeavingBehindAStepTest, ItsLeasesEndAlthoughItsMembersAreHere) {
+/// Its members may be here and send heartbeats forever: none gets a lease in it any more.
+TEST_F(LeavingBehindAStepTest, LeasesExpireAlthoughMembersAreConnected) {
   Arrive("node3", 1);
   Offers("node3", false);
   FormsWith({"node1", "node3"}, 2);
-  roster_.Change("node2", [](RosterNode& node) { node.place.reset(); });  // another one has it
+  roster_.Change("node2", [](RosterNode& node) { node.place.reset(); });  // another node has it
   Offers("node3", false);
   for (double second = 2; second <= 13; ++second) {
     Arrive("node2", second);
@@ -169,7 +197,8 @@ TEST_F(LeavingBehindAStepTest, ItsLeasesEndAlthoughItsMembersAreHere) {
   EXPECT_TRUE(Over(13.2));
 }
 
-TEST_F(LeavingBehindAStepTest, AStepOfTheNextOneEndsTheDoubt) {
+/// R2, `ends_step`.
+TEST_F(LeavingBehindAStepTest, StepOfTheNextGenerationProvesTheEnd) {
   Arrive("node3", 1);
   Offers("node3", false);
   FormsWith({"node1", "node2", "node3"}, 2);
@@ -180,16 +209,16 @@ TEST_F(LeavingBehindAStepTest, AStepOfTheNextOneEndsTheDoubt) {
   EXPECT_TRUE(Over(2));
 }
 
-TEST_F(LeavingBehindAStepTest, OfManyInARowTheOneWithTheFewestMembersCounts) {
+TEST_F(LeavingBehindAStepTest, SmallestOfSuccessiveGenerationsCounts) {
   Arrive("node3", 1);
   Offers("node3", false);
-  FormsWith({"node1", "node2"}, 2);  // as generation 1
+  FormsWith({"node1", "node2"}, 2);  // like generation 1
   for (const char* node : {"node1", "node2"}) Offers(node, true);
   FormsWith({"node1", "node2", "node3"}, 3);
   EXPECT_THAT(departures_.Describe(), HasSubstr("not sure of 1 before it"));
 }
 
-TEST_F(DeparturesTest, AnEvictionIsOfOneGeneration) {
+TEST_F(DeparturesTest, EvictionAppliesToOneGeneration) {
   departures_.OnEvicted("node1");
   roster_.Expect(generation_.last()->members[0], DepartureAt(9), DepartureAt(0));
   EXPECT_THAT(departures_.Request(generation_, roster_), ElementsAre(Key("node2"))) << "nothing to find out";
@@ -203,35 +232,35 @@ class NeverTest : public DeparturesTest {
   NeverTest() : DeparturesTest(Duration::zero()) {}
 };
 
-TEST_F(NeverTest, ALeaseThatNeverEndsHoldsForEver) {
+/// R3.
+TEST_F(NeverTest, InfiniteLeaseHoldsForever) {
   EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), std::nullopt);
   EXPECT_FALSE(Over(1e6));
-  EXPECT_THAT(departures_.WhyNot(generation_, roster_, DepartureAt(1)).value_or(""),
-              HasSubstr("fence_timeout=never"));
+  EXPECT_THAT(WhyNotOver(1), HasSubstr("fence_timeout=never"));
 }
 
-TEST_F(DeparturesTest, ARunningGenerationIsAskedWhoAnswersAFewTimes) {
+TEST_F(DeparturesTest, MembersOfARunningGenerationAreProbedAFewTimes) {
   const GenerationRecord running = Running(1, {"node1", "node2"});
   Arrive("node1", 0);
   EXPECT_THAT(departures_.Request(running, roster_), ElementsAre(Key("node1"), Key("node2")));
   departures_.OnProbed({"node1"});
   EXPECT_TRUE(departures_.Verified("node1"));
   EXPECT_THAT(departures_.Request(running, roster_), ElementsAre(Key("node2")));
-  for (int i = 1; i < Departures::kMostLooks; ++i) departures_.OnProbed({});
+  for (int i = 1; i < Departures::kMaxLooks; ++i) departures_.OnProbed({});
   EXPECT_THAT(departures_.Request(running, roster_), IsEmpty()) << "a firewall may be in between";
   departures_.OnGeneration(MakeGeneration(2, {"node2", "node3"}), DepartureAt(1));
   EXPECT_FALSE(departures_.Verified("node1")) << "no member any more";
 }
 
-/// A member's death can be told from a broken connection while it still has time to come back.
-TEST_F(DeparturesTest, WhoseStreamEndsWhileItRunsIsAskedWhetherItIsDead) {
+/// A dead member is distinguished from a broken connection while it still has time to come back.
+TEST_F(DeparturesTest, VerifiedMemberIsProbedWhenItsStreamEnds) {
   const GenerationRecord running = Running(1, {"node1", "node2"});
   Arrive("node1", 0), Arrive("node2", 0);
-  for (int i = 0; i < Departures::kMostLooks; ++i) departures_.OnProbed({"node1"});
+  for (int i = 0; i < Departures::kMaxLooks; ++i) departures_.OnProbed({"node1"});
   EXPECT_THAT(departures_.Request(running, roster_), IsEmpty());
   EXPECT_THAT(departures_.Fallen(running, roster_), IsEmpty());
-  roster_.Close("node1", "reset", DepartureAt(1));
-  roster_.Close("node2", "reset", DepartureAt(1));
+  roster_.Close("node1", {"reset"}, DepartureAt(1));
+  roster_.Close("node2", {"reset"}, DepartureAt(1));
   EXPECT_THAT(departures_.Request(running, roster_), ElementsAre(Key("node1"))) << "node2 has never answered";
   EXPECT_THAT(departures_.Fallen(running, roster_), ElementsAre("node1"));
   EXPECT_THAT(departures_.Fallen(generation_, roster_), IsEmpty()) << "that one does not run";
@@ -239,22 +268,22 @@ TEST_F(DeparturesTest, WhoseStreamEndsWhileItRunsIsAskedWhetherItIsDead) {
   EXPECT_THAT(departures_.Fallen(running, roster_), IsEmpty()) << "nothing to find out";
 }
 
-TEST_F(DeparturesTest, WhoIsMissingIsAskedAsLongAsItTakes) {
+TEST_F(DeparturesTest, MissingMembersAreProbedWithoutLimit) {
   for (int i = 0; i < 100; ++i) departures_.OnProbed({"node1", "node2"});
   Arrive("node1", 0);
   EXPECT_THAT(departures_.Request(generation_, roster_), ElementsAre(Key("node2")));
-  roster_.Close("node1", "reset", DepartureAt(1));
+  roster_.Close("node1", {"reset"}, DepartureAt(1));
   EXPECT_THAT(departures_.Request(generation_, roster_), SizeIs(2));
   departures_.OnDead("node2");
   EXPECT_THAT(departures_.Request(generation_, roster_), ElementsAre(Key("node1")));
 }
 
-TEST_F(DeparturesTest, OfManyMembersAFewAreAsked) {
+TEST_F(DeparturesTest, ProbesAreBoundedForManyMembers) {
   std::vector<std::string> nodes;
   for (int i = 0; i < 1000; ++i) nodes.push_back("node" + std::to_string(i));
   const GenerationRecord many = Running(1, nodes);
-  EXPECT_THAT(departures_.Request(many, roster_), SizeIs(Departures::kMostLooked));
-  EXPECT_THAT(departures_.WhyNot(many, roster_, DepartureAt(1)).value_or(""), HasSubstr("node2, 997 more"));
+  EXPECT_THAT(departures_.Request(many, roster_), SizeIs(Departures::kMaxLooked));
+  EXPECT_THAT(WhyNotOver(many, 1), HasSubstr("node2, 997 more"));
 }
 
 TEST_F(DeparturesTest, IsAValue) {

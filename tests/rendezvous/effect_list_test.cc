@@ -1,4 +1,4 @@
-#include "rendezvous/effect_list.h"
+#include "rendezvous/job/effect_list.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -15,17 +15,17 @@ std::vector<std::string> Texts(EffectList& list) {
   return texts;
 }
 
-TEST(EffectList, KeepsTheOrderAndIsEmptyOnceTaken) {
+TEST(EffectList, KeepsTheOrderAndIsEmptyAfterTake) {
   EffectList list;
   list.Log("one");
-  list.Refuse("node1", "why");
-  list.LogTold("two");
+  list.Refuse("node1", NotServed{"why"});
+  list.LogDetail("two");
   EXPECT_THAT(Texts(list), ElementsAre("log: one", "log: refuses node1: why", "-> node1: refused: why",
                                        "close node1", "log: two"));
   EXPECT_EQ(list, EffectList());
 }
 
-TEST(EffectList, OnlyReadsOfAGenerationThatIsOverAreAnswered) {
+TEST(EffectList, OnlyReadsOfAnEndedGenerationAreAnswered) {
   EffectList list;
   list.ReplyOver("node1", StoreSet{Generation{3, 33}, "key", "value"});
   EXPECT_THAT(Texts(list), IsEmpty());

@@ -1,10 +1,10 @@
-#include "rendezvous/eviction.h"
+#include "rendezvous/job/eviction.h"
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/job_settings.h"
-#include "rendezvous/job_table.h"
+#include "rendezvous/job/job_table.h"
+#include "rendezvous/wire/job_settings.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -32,7 +32,7 @@ class EvictionTest : public ::testing::Test {
     Say(job, node, OfferSent{offer});
   }
   void Say(const std::string& job, const std::string& node, AgentEvent event) {
-    table_.Step(job, Event{node, AgentSaid{std::move(event), {}, {}}}, now_);
+    table_.Step(job, Event{node, AgentSaid{std::move(event), {}}}, now_);
   }
   void Close(const std::string& job, const std::string& node) {
     table_.Step(job, Event{node, StreamClosed{"reset"}}, now_);
@@ -46,13 +46,15 @@ class EvictionTest : public ::testing::Test {
   const JobMachine& Job(const std::string& job = "x") const { return table_.jobs().at(job); }
 
   absl::StatusOr<Eviction> Choose(const std::string& name, const std::string& job = "") const {
-    return ChooseEviction(table_.jobs(), job, name, now_);
+    const absl::StatusOr<const JobMachine*> chosen = ChooseJob(table_.jobs(), job);
+    if (!chosen.ok()) return chosen.status();
+    return ChooseMember(**chosen, name, now_);
   }
-  /// Why not; "" when it may be.
+  /// Returns why the eviction is refused, or "".
   std::string Refusal(const std::string& name, const std::string& job = "") const {
     return std::string(Choose(name, job).status().message());
   }
-  /// What the operator reads.
+  /// Returns the line for the operator.
   std::string Evict(const std::string& name) {
     const absl::StatusOr<Eviction> eviction = Choose(name);
     if (!eviction.ok()) return std::string(eviction.status().message());
@@ -64,7 +66,7 @@ class EvictionTest : public ::testing::Test {
   JobTable table_{JobMachine::Options{3, TimePoint(), Duration::zero()}};
 };
 
-TEST_F(EvictionTest, ANodeGoesByItsHostOrItsId) {
+TEST_F(EvictionTest, NodeIsNamedByHostOrId) {
   RunTwo();
   Close("x", "node2-22");
   for (const char* name : {"node2", "node2-22"}) {
@@ -77,7 +79,7 @@ TEST_F(EvictionTest, ANodeGoesByItsHostOrItsId) {
   }
 }
 
-TEST_F(EvictionTest, AnUnknownNameIsAnsweredWithThoseThatThereAre) {
+TEST_F(EvictionTest, ErrorForAnUnknownNameListsTheMembers) {
   RunTwo();
   EXPECT_EQ(Refusal("node3"),
             "\"node3\" is no member of generation 1 of job \"x\", which is of node1, node2");
@@ -85,13 +87,13 @@ TEST_F(EvictionTest, AnUnknownNameIsAnsweredWithThoseThatThereAre) {
   EXPECT_THAT(Refusal("node3"), HasSubstr("is no member")) << "a spare";
 }
 
-TEST_F(EvictionTest, OfManyMembersAFewAreNamed) {
+TEST_F(EvictionTest, ErrorListsAFewOfManyMembers) {
   for (int i = 0; i < 100; ++i) Arrive("x", absl::StrCat("id", i), absl::StrCat("host", i), 100);
   EXPECT_THAT(Refusal("node3"),
               AllOf(HasSubstr("host0, "), HasSubstr(", 68 more"), Not(HasSubstr("host99"))));
 }
 
-TEST_F(EvictionTest, AHostWithTwoMembersNeedsAnId) {
+TEST_F(EvictionTest, HostWithTwoMembersNeedsAnId) {
   Arrive("x", "node1-11", "node1");
   Arrive("x", "node1-12", "node1");
   Close("x", "node1-12");
@@ -102,7 +104,7 @@ TEST_F(EvictionTest, AHostWithTwoMembersNeedsAnId) {
   EXPECT_EQ(eviction->name, "node1-12") << "its host alone would not say which";
 }
 
-TEST_F(EvictionTest, AConnectedNodeIsNotEvicted) {
+TEST_F(EvictionTest, ConnectedNodeIsNotEvicted) {
   RunTwo();
   now_ += std::chrono::milliseconds(300);
   EXPECT_EQ(
@@ -115,12 +117,12 @@ TEST_F(EvictionTest, AConnectedNodeIsNotEvicted) {
   EXPECT_TRUE(before == Job());
 }
 
-TEST_F(EvictionTest, AJobWithoutAGenerationWaitsForNoMember) {
+TEST_F(EvictionTest, JobWithoutAGenerationHasNoMemberToEvict) {
   Open("x", "node1-11");
   EXPECT_THAT(Refusal("node1"), HasSubstr("job \"x\" has had no generation"));
 }
 
-TEST_F(EvictionTest, AnEndedJobWaitsForNobody) {
+TEST_F(EvictionTest, EndedJobHasNoMemberToEvict) {
   RunTwo();
   Close("x", "node2-22");
   WorkerFailure failure;
@@ -133,7 +135,7 @@ TEST_F(EvictionTest, AnEndedJobWaitsForNobody) {
   EXPECT_EQ(Refusal("node2", "x"), Refusal("node2"));
 }
 
-TEST_F(EvictionTest, OfSeveralJobsOneMustBeNamed) {
+TEST_F(EvictionTest, JobIdIsRequiredIfThereAreSeveralJobs) {
   EXPECT_EQ(Refusal("node1"), "the service has no job");
   EXPECT_TRUE(absl::IsNotFound(Choose("node1").status()));
   RunTwo();
@@ -148,7 +150,7 @@ TEST_F(EvictionTest, OfSeveralJobsOneMustBeNamed) {
   EXPECT_TRUE(absl::IsNotFound(Choose("node1", "z").status()));
 }
 
-TEST_F(EvictionTest, TheAnswerSaysWhatTheJobDoesNow) {
+TEST_F(EvictionTest, AnswerSaysHowTheJobContinues) {
   Arrive("x", "node1-11", "node1", 1);
   Arrive("x", "node2-22", "node2", 1);
   Close("x", "node1-11");
@@ -160,7 +162,7 @@ TEST_F(EvictionTest, TheAnswerSaysWhatTheJobDoesNow) {
   EXPECT_TRUE(table_.jobs().empty());
 }
 
-TEST_F(EvictionTest, TheAnswerSaysWhatTheJobWaitsFor) {
+TEST_F(EvictionTest, AnswerNamesTheNodesThatAreAwaited) {
   RunTwo();
   Close("x", "node2-22");
   const std::string first = Evict("node2");

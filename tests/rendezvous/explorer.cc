@@ -13,7 +13,7 @@ namespace {
 
 struct Visit {
   ClusterSimulation world;
-  const Visit* before;  // null for the first
+  const Visit* before;  // null for the first visit
   std::string action;
   int depth;
 };
@@ -24,7 +24,7 @@ std::string PathTo(const Visit& visit, const std::string& last) {
   return absl::StrJoin(names.rbegin(), names.rend(), ", ");
 }
 
-/// Worlds by the hash of their text, which only chooses where to look: equality decides.
+/// Visited worlds by the hash of their text, which only selects a bucket: equality decides.
 class Seen {
  public:
   bool Contains(const ClusterSimulation& world, size_t hash) const {
@@ -68,7 +68,7 @@ Explored Explore(const ClusterSimulation& from, const std::vector<Action>& actio
         explored.broken = absl::StrCat(*next.broken(), "\npath: ", PathTo(visit, action.name));
         return explored;
       }
-      if (next.machine().Gone()) continue;  // its service forgets it: the same as from nothing
+      if (next.machine().Gone()) continue;  // its service forgets it, so it starts afresh
       if (visit.depth + 1 == depth) continue;
       const size_t hash = HashOf(next);
       if (seen.Contains(next, hash)) continue;

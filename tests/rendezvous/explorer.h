@@ -1,6 +1,6 @@
-// Every world that a small cluster can reach in a bounded number of actions, each distinct one once. Worlds
-// are compared whole, times included: two that are equal behave alike from there on, so leaving one of them
-// out hides nothing.
+// Visits every world that a small cluster can reach in a bounded number of actions, each distinct one once.
+// Worlds are compared completely, times included. Equal worlds behave the same from there on, so skipping one
+// of them hides nothing.
 #pragma once
 
 #include <functional>
@@ -19,14 +19,14 @@ struct Action {
 };
 
 struct Explored {
-  size_t states = 0, transitions = 0;    // states that were gone on from, distinct ones
-  std::map<std::string, size_t> phases;  // phase -> of those, in it
+  size_t states = 0, transitions = 0;    // distinct states that were expanded
+  std::map<std::string, size_t> phases;  // phase -> number of states in it
   std::map<std::string, size_t> seen;    // goal -> transitions with an effect that contains it
-  std::string broken;                    // the first broken property and the path to it, "" for none
+  std::string broken;                    // the first broken property and the path to it; "" for none
 };
 
-/// Breadth first from `from`, `depth` actions (at least one) deep; stops at the first broken property.
-/// `goals` are parts of effects' texts that are to be counted.
+/// Explores breadth first from `from`, `depth` actions deep (at least one); stops at the first broken
+/// property. `goals`: parts of effects' texts to be counted.
 Explored Explore(const ClusterSimulation& from, const std::vector<Action>& actions, int depth,
                  const std::vector<std::string>& goals = {});
 

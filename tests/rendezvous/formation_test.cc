@@ -1,7 +1,8 @@
-#include "rendezvous/formation.h"
+#include "rendezvous/authority/formation.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/wire/validate_assignment.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -15,7 +16,7 @@ Candidate Newcomer(const std::string& name, uint64_t arrival = 0) {
 Candidate Survivor(const std::string& name, int place) { return Candidate{name, name, {}, place, 0}; }
 Candidate Ranked(const std::string& name, int rank) { return Candidate{name, name, rank, {}, 0}; }
 
-TEST(OrderNodes, NewcomersComeInNaturalOrder) {
+TEST(OrderNodes, NewNodesAreInNaturalOrder) {
   EXPECT_THAT(OrderNodes({Newcomer("node10"), Newcomer("node2"), Newcomer("node1")}),
               ElementsAre("node1", "node2", "node10"));
 }
@@ -32,11 +33,11 @@ TEST(OrderNodes, NodesOfOneHostAreOrderedByAddressThenByArrival) {
               ElementsAre("d", "c", "b", "a"));
 }
 
-TEST(OrderNodes, SurvivorsKeepTheirOrderBeforeNewcomers) {
+TEST(OrderNodes, SurvivorsKeepTheirOrderBeforeNewNodes) {
   EXPECT_THAT(OrderNodes({Newcomer("a"), Survivor("x", 0), Survivor("b", 5)}), ElementsAre("x", "b", "a"));
 }
 
-TEST(OrderNodes, RanksDecideWhereGiven) {
+TEST(OrderNodes, ExplicitRanksDecide) {
   EXPECT_THAT(OrderNodes({Ranked("a", 2), Ranked("b", 1), Ranked("c", 0)}), ElementsAre("c", "b", "a"));
   EXPECT_THAT(OrderNodes({Ranked("c", 2), Ranked("b", 1)}), ElementsAre("b", "c"));  // rank 0 is gone
   EXPECT_THAT(OrderNodes({Newcomer("a"), Newcomer("b"), Ranked("z", 0)}), ElementsAre("z", "a", "b"));
@@ -44,7 +45,7 @@ TEST(OrderNodes, RanksDecideWhereGiven) {
   EXPECT_THAT(OrderNodes({Ranked("a", 0), Ranked("b", 0), Newcomer("c")}), ElementsAre("a", "b", "c"));
 }
 
-TEST(DecideFormation, SurvivorsGoBeforeEarlierSpares) {
+TEST(DecideFormation, SurvivorsPrecedeEarlierSpares) {
   FormationInput input;
   input.min_nodes = input.max_nodes = 2;
   input.first = false;
@@ -55,7 +56,7 @@ TEST(DecideFormation, SurvivorsGoBeforeEarlierSpares) {
   EXPECT_THAT(decision.order, ElementsAre("node9", "spare1"));
 }
 
-TEST(DecideFormation, SaysWhoIsAwaitedAndHowManyAreMissing) {
+TEST(DecideFormation, ReasonNamesAwaitedNodesAndTheMissingNumber) {
   FormationInput input;
   input.min_nodes = 3;
   input.max_nodes = 4;
@@ -67,7 +68,7 @@ TEST(DecideFormation, SaysWhoIsAwaitedAndHowManyAreMissing) {
   EXPECT_THAT(DecideFormation(input, TimePoint()).reason, HasSubstr("waiting for node2"));
 }
 
-TEST(DecideFormation, NamesTheTimeWhenItWillDecide) {
+TEST(DecideFormation, ReturnsTheTimeOfTheNextDecision) {
   FormationInput input;
   input.min_nodes = 1;
   input.max_nodes = 2;
@@ -95,7 +96,28 @@ TEST(MakeAssignment, RanksAreContiguousForUnevenNodes) {
   EXPECT_TRUE(ValidateAssignment(assignment).ok());
 }
 
-TEST(ValidateAssignment, RefusesGapsAndTwins) {
+/// Nodes on the machine of the endpoint may be told localhost, while the others are told its address.
+TEST(MakeAssignment, NodesOnLoopbackGetTheAddressAtWhichOthersReachTheEndpoint) {
+  Offer host, beside, elsewhere, told;
+  host.node_id = "host", host.address = "127.0.0.1", host.master_port = 4000;
+  beside.node_id = "beside", beside.address = "::1";
+  elsewhere.node_id = "elsewhere", elsewhere.address = "10.0.0.2", elsewhere.endpoint_address = "10.0.0.1";
+  told.node_id = "told", told.address = "127.0.0.3", told.endpoint_address = "10.0.0.1";
+  const auto addresses = [](const std::vector<Offer>& offers) {
+    const Assignment assignment = MakeAssignment(Generation{1, 1}, offers, 0);
+    std::vector<std::string> all = {assignment.master_address};
+    for (const Member& member : assignment.members) all.push_back(member.address);
+    return all;
+  };
+  EXPECT_THAT(addresses({host, beside}), ElementsAre("127.0.0.1", "127.0.0.1", "::1"));
+  EXPECT_THAT(addresses({host, beside, elsewhere}),
+              ElementsAre("10.0.0.1", "10.0.0.1", "10.0.0.1", "10.0.0.2"));
+  EXPECT_THAT(addresses({elsewhere, host}), ElementsAre("10.0.0.2", "10.0.0.2", "10.0.0.1"));
+  EXPECT_THAT(addresses({host, told}), ElementsAre("10.0.0.1", "10.0.0.1", "127.0.0.3"))
+      << "its user gave that address, and it may be anywhere";
+}
+
+TEST(ValidateAssignment, RefusesGapsAndDuplicates) {
   Offer a, b;
   a.node_id = "a";
   b.node_id = "b";
@@ -112,7 +134,7 @@ TEST(ValidateAssignment, RefusesGapsAndTwins) {
   EXPECT_FALSE(ValidateAssignment(Assignment{}).ok());
 }
 
-TEST(ValidateAssignment, RefusesEarlierGenerationsThatCannotBe) {
+TEST(ValidateAssignment, RefusesInvalidEarlierGenerations) {
   Offer a, b;
   a.node_id = "a";
   b.node_id = "b";

@@ -1,7 +1,7 @@
-#include "rendezvous/formation_timers.h"
+#include "rendezvous/job/formation_timers.h"
 
 #include "gtest/gtest.h"
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/job_settings.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -19,7 +19,7 @@ JobSettings TimerSettings() {
 
 constexpr TimePoint At(int second) { return TimePoint() + seconds(second); }
 
-TEST(FormationTimers, TheJoinTimeoutRunsFromTheFirstOffer) {
+TEST(FormationTimers, JoinTimeoutStartsAtTheFirstOffer) {
   FormationTimers timers(TimerSettings());
   EXPECT_FALSE(timers.JoinTimedOut(At(100)));
   timers.OnOffer(At(1));
@@ -30,7 +30,7 @@ TEST(FormationTimers, TheJoinTimeoutRunsFromTheFirstOffer) {
   EXPECT_EQ(timers.NextDeadline(/*first=*/false), std::nullopt);
 }
 
-TEST(FormationTimers, TheLastCallRunsWhileEnoughAreReady) {
+TEST(FormationTimers, LastCallRunsWhileEnoughNodesAreReady) {
   FormationTimers timers(TimerSettings());
   timers.OnReady(1, At(1));
   EXPECT_EQ(timers.last_call_ends(), std::nullopt);
@@ -41,7 +41,7 @@ TEST(FormationTimers, TheLastCallRunsWhileEnoughAreReady) {
   EXPECT_EQ(timers.last_call_ends(), std::nullopt);
 }
 
-TEST(FormationTimers, TheColdStartWaitLengthensTheLastCall) {
+TEST(FormationTimers, ColdStartWaitExtendsTheLastCall) {
   JobSettings settings = TimerSettings();
   settings.cold_start_wait = seconds(8);
   FormationTimers timers(settings);
@@ -53,7 +53,7 @@ TEST(FormationTimers, TheColdStartWaitLengthensTheLastCall) {
   EXPECT_EQ(longer.last_call_ends(), At(22));
 }
 
-TEST(FormationTimers, TooFewNodesAreWaitedForSoLong) {
+TEST(FormationTimers, HoldTimesOutBelowTheMinimumNumberOfNodes) {
   FormationTimers timers(TimerSettings());
   timers.OnNodes(1, At(0));
   timers.OnNodes(1, At(4));
@@ -68,7 +68,7 @@ TEST(FormationTimers, TooFewNodesAreWaitedForSoLong) {
   EXPECT_FALSE(patient.HoldTimedOut(At(1'000'000)));
 }
 
-TEST(FormationTimers, TheNextDeadlineIsTheFirstOne) {
+TEST(FormationTimers, NextDeadlineIsTheEarliest) {
   FormationTimers timers(TimerSettings());
   timers.OnNodes(1, At(0));
   timers.Retry(At(7));

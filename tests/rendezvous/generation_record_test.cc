@@ -1,8 +1,8 @@
-#include "rendezvous/generation_record.h"
+#include "rendezvous/authority/generation_record.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/job_settings.h"
 #include "tests/rendezvous/job_values.h"
 
 namespace mtrun::rendezvous {
@@ -17,7 +17,7 @@ JobSettings UpTo(int min_nodes, int max_nodes) {
   return settings;
 }
 
-TEST(GenerationRecord, NumbersGrowAndIdsFollowSeedAndJob) {
+TEST(GenerationRecord, NumbersGrowAndIdsDependOnSeedAndJob) {
   GenerationRecord record;
   record.Saw(6);
   record.Saw(4);
@@ -31,7 +31,7 @@ TEST(GenerationRecord, NumbersGrowAndIdsFollowSeedAndJob) {
   EXPECT_NE(other_seed.Next(2, "job").id, next.id);
 }
 
-TEST(GenerationRecord, MembersOfTheLastOneRunUntilItStops) {
+TEST(GenerationRecord, MembersRunUntilTheGenerationStops) {
   GenerationRecord record;
   EXPECT_FALSE(record.known());
   EXPECT_EQ(record.FindLast("node1"), nullptr);
@@ -55,7 +55,7 @@ TEST(GenerationRecord, IsFinishedWhenEveryMemberIs) {
   EXPECT_FALSE(record.AllFinished() || record.result_safe() || record.HasFinished("node1"));
 }
 
-TEST(GenerationRecord, ABreakIsExplainedByTheFailureBehindIt) {
+TEST(GenerationRecord, BreakIsExplainedByItsFailure) {
   GenerationRecord record = Running(3, {"node1"});
   record.Break();
   EXPECT_FALSE(record.running());
@@ -65,7 +65,7 @@ TEST(GenerationRecord, ABreakIsExplainedByTheFailureBehindIt) {
   EXPECT_FALSE(record.Broke(record.id()));
 }
 
-TEST(GenerationRecord, AdoptsOnlyWhatIsNewerValidAndWithinTheBounds) {
+TEST(GenerationRecord, AdoptsOnlyNewerValidGenerationsWithinBounds) {
   const GenerationRecord record = Running(3, {"node1", "node2"});
   const Assignment held = MakeGeneration(4, {"node1", "node2"});
   EXPECT_TRUE(record.CanAdopt(held, "node1", UpTo(1, 2)));
@@ -82,7 +82,7 @@ TEST(GenerationRecord, AdoptsOnlyWhatIsNewerValidAndWithinTheBounds) {
   EXPECT_TRUE(newer.MayBeLast(held, UpTo(1, 2))) << "no newer one whose members are known";
 }
 
-TEST(GenerationRecord, WhatWasOnlyHeardOfMayBeAdopted) {
+TEST(GenerationRecord, GenerationKnownFromAReportCanBeAdopted) {
   GenerationRecord record;
   const Assignment heard = MakeGeneration(4, {"node1", "node2"});
   EXPECT_TRUE(record.MayBeLast(heard, UpTo(1, 2)));
@@ -101,9 +101,8 @@ TEST(GenerationRecord, WhatWasOnlyHeardOfMayBeAdopted) {
   EXPECT_EQ(record.number(), 4u) << "the next one has a higher number";
 }
 
-/// One service wrote a generation down and died before anybody heard of it; another one gave its number out
-/// once more.
-TEST(GenerationRecord, OfTwoWithOneNumberTheOneIsAdoptedThatAMemberOfBothRuns) {
+/// One service wrote a generation down and died before any node learned of it; another one reused its number.
+TEST(GenerationRecord, GenerationThatRunsIsAdoptedIfTwoHaveOneNumber) {
   GenerationRecord record;
   Assignment written = MakeGeneration(4, {"node1", "node2"});
   const Assignment runs = MakeGeneration(4, {"node2", "node3"});

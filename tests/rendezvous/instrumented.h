@@ -1,4 +1,4 @@
-// Whether this build is slowed down by a sanitizer, for tests that do less then.
+// True if a sanitizer slows this build down, so that tests do less.
 #pragma once
 
 namespace mtrun {

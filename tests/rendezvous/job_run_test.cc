@@ -1,4 +1,4 @@
-#include "rendezvous/job_run.h"
+#include "rendezvous/wire/job_run.h"
 
 #include "gtest/gtest.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 constexpr TimePoint kWindowEnds = TimePoint(std::chrono::seconds(3));
 
-TEST(JobRun, ExcludesOthersOnceItIsProvenAndTheWindowIsOver) {
+TEST(JobRun, ExcludesOtherRunsWhenProvenAfterTheWindow) {
   JobRun run(5, kWindowEnds);
   EXPECT_FALSE(run.Excludes(6, kWindowEnds)) << "nothing has run here yet";
   run.Prove(RunProof::kFormed);
@@ -17,7 +17,7 @@ TEST(JobRun, ExcludesOthersOnceItIsProvenAndTheWindowIsOver) {
   EXPECT_FALSE(run.Excludes(0, kWindowEnds)) << "a node that was in none";
 }
 
-TEST(JobRun, TakesOverTheRunOfNodesThatComeBack) {
+TEST(JobRun, AdoptsTheRunOfReturningNodes) {
   JobRun run(5, kWindowEnds);
   run.Prove(RunProof::kFormed);
   run.Become(6);
@@ -31,7 +31,7 @@ TEST(JobRun, TakesOverTheRunOfNodesThatComeBack) {
   EXPECT_TRUE(run.Excludes(5, kWindowEnds));
 }
 
-TEST(JobRun, NoneIsZero) {
+TEST(JobRun, IncarnationIsNeverZero) {
   EXPECT_EQ(JobRun(0, TimePoint()).incarnation(), 1u);
   JobRun run(5, TimePoint());
   run.Become(0);

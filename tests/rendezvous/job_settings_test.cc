@@ -1,4 +1,4 @@
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/job_settings.h"
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(DifferingSettings, ListsEachKey) {
+TEST(DifferingSettings, ListsEachDifferingKey) {
   JobSettings job, here;
   EXPECT_TRUE(DifferingSettings(job, here).empty());
   here.version = "0.0.1";

@@ -1,4 +1,4 @@
-// A table of jobs and the nodes that come to it.
+// A table of jobs and nodes that come to it.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "rendezvous/formation.h"
-#include "rendezvous/job_settings.h"
-#include "rendezvous/job_table.h"
+#include "rendezvous/authority/formation.h"
+#include "rendezvous/job/job_table.h"
+#include "rendezvous/wire/job_settings.h"
 
 namespace mtrun::rendezvous {
 
@@ -53,7 +53,7 @@ class JobTableTest : public ::testing::Test {
     EXPECT_NE(assigned, nullptr);
     return assigned != nullptr ? assigned->assignment() : Assignment{};
   }
-  /// Until no node is left.
+  /// Advances until no node is left.
   void AwaitNobody() {
     for (int second = 0; second < 60; ++second) {
       now_ += std::chrono::seconds(1);

@@ -1,18 +1,19 @@
-// Jobs of a service that lives in an mtrun, at their endpoint: where they have moved to, and who comes then.
+// Jobs of a service that is part of an mtrun at their endpoint: where they have moved, and which nodes come
+// then.
 #include "gtest/gtest.h"
-#include "rendezvous/formation.h"
-#include "rendezvous/job_table.h"
+#include "rendezvous/authority/formation.h"
+#include "rendezvous/job/job_table.h"
 #include "tests/rendezvous/job_table_fixture.h"
 
 namespace mtrun::rendezvous {
 namespace {
 
-/// At the endpoint of a job, in an mtrun.
+/// A service in an mtrun at the endpoint of a job.
 class HostedJobTableTest : public JobTableTest {
  protected:
   explicit HostedJobTableTest(JobTable::Remembered remembered = {})
       : JobTableTest({"node1:29400", /*embedded=*/true, /*standby=*/false}, std::move(remembered)) {}
-  /// Another service says how far the job is there.
+  /// Another service reports the job's generation there.
   std::vector<JobTable::JobEffect> Hear(const std::string& job, uint64_t generation) {
     ProbeResult heard;
     heard.heard = true;
@@ -33,7 +34,7 @@ class HostedJobTableTest : public JobTableTest {
   std::vector<JobTable::JobEffect> offered_;
 };
 
-TEST_F(HostedJobTableTest, WhoComesAfterTheJobHasMovedDoesNotBeginAnew) {
+TEST_F(HostedJobTableTest, LateNodeOfAMovedJobStartsNoNewRun) {
   ASSERT_NE(Join("a", "node1"), nullptr);
   EXPECT_NE(Find<Redirect>(Hear("a", 5)), nullptr);
   EXPECT_TRUE(table_.jobs().empty());
@@ -42,15 +43,15 @@ TEST_F(HostedJobTableTest, WhoComesAfterTheJobHasMovedDoesNotBeginAnew) {
   EXPECT_EQ(table_.LastNumber("a"), 5u);
 }
 
-TEST_F(HostedJobTableTest, HowFarAJobIsElsewhereIsKeptForTheOtherServices) {
+TEST_F(HostedJobTableTest, LastNumberElsewhereIsKeptForOtherServices) {
   EXPECT_EQ(Find<Redirect>(Hear("a", 5)), nullptr);
   EXPECT_EQ(table_.LastNumber("a"), 5u);
   Hear("a", 4);
   EXPECT_EQ(table_.LastNumber("a"), 5u);
 }
 
-/// It was cut off while others went on from its generation.
-TEST_F(HostedJobTableTest, AServiceWithLowerNumbersIsBehind) {
+/// The other service was cut off while others continued from its generation.
+TEST_F(HostedJobTableTest, ServiceWithLowerNumbersIsBehind) {
   ASSERT_NE(Join("a", "node1"), nullptr);
   Hear("a", 5);
   EXPECT_EQ(Join("a", "node3"), nullptr);
@@ -73,7 +74,7 @@ class ColdRestartTest : public HostedJobTableTest {
   ColdRestartTest() : HostedJobTableTest({{"a", {WrittenDown(), {}}}}) {}
 };
 
-TEST_F(ColdRestartTest, ItIsAnotherRun) {
+TEST_F(ColdRestartTest, StartsAnotherRun) {
   EXPECT_EQ(Join("a", "node2"), nullptr) << "node1 may still run";
   ProbeResult looked;
   looked.peers.emplace_back().endpoint = "node1:29400";
@@ -95,16 +96,17 @@ Assignment OfNode(const std::string& node, uint64_t number, uint64_t incarnation
   return generation;
 }
 
-/// Simulation, seed 10889: all that this service remembered was dead, and the job went on elsewhere.
-TEST_F(HostedJobTableTest, WhatItsMtrunHearsElsewhereIsWhatAFirstNodeMustWaitFor) {
+/// Simulation, seed 10889: all members that this service remembered were dead, and the job continued
+/// elsewhere.
+TEST_F(HostedJobTableTest, FirstNodeWaitsForTheGenerationOfItsMtrun) {
   ASSERT_NE(Join("a", "node1"), nullptr);
   const uint64_t run = table_.jobs().at("a").incarnation();
-  EXPECT_FALSE(table_.Learn("a", OfNode("node2", 2, run))) << "the job is here";
+  EXPECT_FALSE(table_.AdoptMembership("a", OfNode("node2", 2, run))) << "the job is here";
   Hear("a", 5);
   ASSERT_TRUE(table_.jobs().empty());
-  EXPECT_TRUE(table_.Learn("a", OfNode("node2", 6, run)));
-  EXPECT_FALSE(table_.Learn("a", OfNode("node2", 6, run))) << "the same again";
-  EXPECT_FALSE(table_.Learn("a", OfNode("node3", 5, run))) << "an older one";
+  EXPECT_TRUE(table_.AdoptMembership("a", OfNode("node2", 6, run)));
+  EXPECT_FALSE(table_.AdoptMembership("a", OfNode("node2", 6, run))) << "the same again";
+  EXPECT_FALSE(table_.AdoptMembership("a", OfNode("node3", 5, run))) << "an older one";
   EXPECT_EQ(Join("a", "node4"), nullptr);
   EXPECT_EQ(table_.jobs().at("a").View(now_).generation.number, 6u);
   ProbeResult looked;
@@ -119,9 +121,24 @@ TEST_F(HostedJobTableTest, WhatItsMtrunHearsElsewhereIsWhatAFirstNodeMustWaitFor
   EXPECT_EQ(after->assignment().generation.number, 7u);
 }
 
-TEST_F(HostedJobTableTest, WhatItsMtrunHearsOfAnotherRunTakesTheOldOnesPlace) {
-  EXPECT_TRUE(table_.Learn("a", OfNode("node2", 6, 71)));
-  EXPECT_TRUE(table_.Learn("a", OfNode("node3", 2, 72)));
+/// A storm (list:own, seed 211): the service held the job for a member of generation 28 that was cut off,
+/// while its mtrun was in generation 32 of the run that followed; the next run waited for that member after
+/// each restart.
+TEST_F(HostedJobTableTest, LaterGenerationOfItsMtrunReplacesTheHeldOne) {
+  ASSERT_TRUE(table_.AdoptMembership("a", OfNode("node4", 28, 71)));
+  EXPECT_EQ(Join("a", "node1"), nullptr) << "node4 may run it elsewhere";
+  EXPECT_FALSE(table_.AdoptMembership("a", OfNode("node2", 27, 70))) << "an older one";
+  EXPECT_TRUE(table_.AdoptMembership("a", OfNode("node2", 32, 72)));
+  EXPECT_FALSE(table_.AdoptMembership("a", OfNode("node2", 32, 72))) << "the same again";
+  EXPECT_NE(Find<Redirect>(Hear("a", 32)), nullptr);
+  ASSERT_TRUE(table_.jobs().empty());
+  EXPECT_EQ(Join("a", "node3"), nullptr);
+  EXPECT_EQ(table_.jobs().at("a").View(now_).generation.number, 32u) << "node2 may run it elsewhere";
+}
+
+TEST_F(HostedJobTableTest, GenerationOfAnotherRunReplacesTheOldOne) {
+  EXPECT_TRUE(table_.AdoptMembership("a", OfNode("node2", 6, 71)));
+  EXPECT_TRUE(table_.AdoptMembership("a", OfNode("node3", 2, 72)));
   EXPECT_EQ(Join("a", "node4"), nullptr);
   EXPECT_EQ(table_.jobs().at("a").View(now_).generation.number, 2u);
 }

@@ -1,6 +1,6 @@
-// A job that goes from one service of a list to another.
+// A job that moves from one service of a list to another.
 #include "gtest/gtest.h"
-#include "rendezvous/job_table.h"
+#include "rendezvous/job/job_table.h"
 #include "tests/rendezvous/job_values.h"
 
 namespace mtrun::rendezvous {
@@ -17,7 +17,7 @@ class JobTableListTest : public ::testing::Test {
     table_.Step("a", Event{node, opened}, now_);
     table_.Step("a", Event{node, AgentSaid{OfferSent{MakeOffer(node)}, {}}}, now_);
   }
-  /// The first generation that is formed then, none where it waits.
+  /// Returns the first generation that is formed then, none if the service waits.
   std::optional<Assignment> Look(State other, uint64_t number = 0) {
     ProbeResult looked;
     looked.peers.resize(2);
@@ -33,12 +33,12 @@ class JobTableListTest : public ::testing::Test {
   }
 
   TimePoint now_ = TimePoint() + std::chrono::minutes(1);
-  JobTable table_{{3, TimePoint(), std::chrono::seconds(3)}};  // it has been there for a minute
+  JobTable table_{{3, TimePoint(), std::chrono::seconds(3)}};  // up for a minute
 };
 
-/// Simulation, seed 110188577: the service that had the job died and started again, and its node was on its
-/// way to a third one.
-TEST_F(JobTableListTest, NodesOfAJobThatHasMovedMayBeOnTheirWayBack) {
+/// Simulation, seed 110188577: the service that had the job was killed and restarted while its node was on
+/// its way to a third one.
+TEST_F(JobTableListTest, FormationWaitsForReturningNodesOfAMovedJob) {
   Come("node1");
   EXPECT_FALSE(Look(State::kWithJob, 5).has_value());
   ASSERT_TRUE(table_.jobs().empty()) << "it is at the other one";
@@ -53,7 +53,7 @@ TEST_F(JobTableListTest, NodesOfAJobThatHasMovedMayBeOnTheirWayBack) {
   EXPECT_EQ(formed->generation.number, 6u);
 }
 
-TEST_F(JobTableListTest, OneThatHasBeenHereAloneBeginsAtOnce) {
+TEST_F(JobTableListTest, FirstJobOfAServiceStartsAtOnce) {
   Come("node1");
   const auto formed = Look(State::kWithoutJob);
   ASSERT_TRUE(formed.has_value());

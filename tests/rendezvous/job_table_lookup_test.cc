@@ -1,6 +1,6 @@
-// What a service asks the table of one job at each message.
+// Lookups of a service in the table of one job for each message.
 #include "gtest/gtest.h"
-#include "rendezvous/job_table.h"
+#include "rendezvous/job/job_table.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -8,7 +8,7 @@ namespace {
 class JobTableLookupTest : public ::testing::Test {
  protected:
   std::vector<JobTable::JobEffect> Say(const std::string& job, const std::string& node, AgentEvent event) {
-    return table_.Step(job, Event{node, AgentSaid{std::move(event), {}, {}}}, now_);
+    return table_.Step(job, Event{node, AgentSaid{std::move(event), {}}}, now_);
   }
   /// The node joins the job and runs it.
   Assignment Run(const std::string& job, const std::string& node) {
@@ -30,7 +30,7 @@ class JobTableLookupTest : public ::testing::Test {
   JobTable table_{{3, TimePoint(), Duration::zero()}};
 };
 
-TEST_F(JobTableLookupTest, NoStepOfAJobMovesTheDeadlineOfAnother) {
+TEST_F(JobTableLookupTest, StepOfAJobDoesNotMoveTheDeadlineOfAnother) {
   EXPECT_FALSE(table_.NextDeadlineOf("a").has_value());
   Run("a", "node1");
   const auto first = table_.NextDeadlineOf("a");
@@ -41,7 +41,7 @@ TEST_F(JobTableLookupTest, NoStepOfAJobMovesTheDeadlineOfAnother) {
   EXPECT_EQ(table_.NextDeadlineOf("a"), first);
   EXPECT_EQ(table_.NextDeadline(), first);
   EXPECT_GT(table_.NextDeadlineOf("b"), first);
-  // An ended one that nodes have yet to leave counts under its id, beside the next one.
+  // An ended job that nodes have not left yet counts under its id, beside the next one.
   Say("b", "node1", WorkersFinished{generation, false});
   const auto ended = table_.NextDeadlineOf("b");
   Run("b", "node2");
@@ -54,7 +54,7 @@ TEST_F(JobTableLookupTest, NoStepOfAJobMovesTheDeadlineOfAnother) {
   EXPECT_EQ(table_.NextDeadlineOf("b"), ended);
 }
 
-TEST_F(JobTableLookupTest, KnowsWhatRuns) {
+TEST_F(JobTableLookupTest, FindsTheRunningGeneration) {
   EXPECT_EQ(table_.RunningIn("a"), nullptr);
   const Assignment runs = Run("a", "node1");
   ASSERT_NE(table_.RunningIn("a"), nullptr);

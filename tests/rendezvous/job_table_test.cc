@@ -1,43 +1,43 @@
-#include "rendezvous/job_table.h"
+#include "rendezvous/job/job_table.h"
 
 #include <algorithm>
 
 #include "gtest/gtest.h"
-#include "rendezvous/formation.h"
-#include "rendezvous/job_settings.h"
+#include "rendezvous/authority/formation.h"
+#include "rendezvous/wire/job_settings.h"
 #include "tests/rendezvous/job_table_fixture.h"
 #include "tests/rendezvous/job_values.h"
 
 namespace mtrun::rendezvous {
 namespace {
 
-TEST_F(JobTableTest, JobsDoNotMeet) {
+TEST_F(JobTableTest, JobsAreIndependent) {
   const Generation a = Run("a", "node1"), b = Run("b", "node1");
   EXPECT_NE(a.id, b.id);
   EXPECT_NE(Find<JobEnded>(Say("a", "node1", WorkersFinished{a, false})), nullptr);
   EXPECT_EQ(table_.jobs().at("b").View(now_).phase, "running");
 }
 
-TEST_F(JobTableTest, GenerationsOfAJobWhoseNodesAreAllGoneAreNotCountedAgain) {
+TEST_F(JobTableTest, GenerationNumbersContinueAfterAllNodesAreGone) {
   EXPECT_EQ(Run("a", "node1").number, 1u);
   AwaitNobody();
   EXPECT_EQ(Run("a", "node2").number, 2u);
   EXPECT_EQ(Run("b", "node2").number, 1u);
 }
 
-/// One was killed and started again, the other one's cable was out for a while.
-TEST_F(JobTableTest, ARunGoesOnWithNodesThatComeBackAfterAllWereGone) {
+/// One node was killed and restarted, the other one's cable was out for a while.
+TEST_F(JobTableTest, RunContinuesWithReturningNodesAfterAllWereGone) {
   const Assignment first = RunAll("a", "node1");
   AwaitNobody();
   const Assignment second = RunAll("a", "node2");
   EXPECT_EQ(second.incarnation, first.incarnation);
   EXPECT_EQ(Find<Refused>(Open("a", "node1", first.incarnation)), nullptr);
-  // It ends, and what begins then is another one.
+  // After the end, the next run is another one.
   Say("a", "node2", WorkersFinished{second.generation, false});
   EXPECT_NE(RunAll("a", "node3").incarnation, first.incarnation);
 }
 
-TEST_F(JobTableTest, AnEndedJobsIdStartsAfresh) {
+TEST_F(JobTableTest, IdOfAnEndedJobStartsANewRun) {
   const Generation first = Run("a", "node1");
   Say("a", "node1", WorkersFinished{first, false});
   Say("a", "node1", Leaving{"done"});
@@ -47,7 +47,7 @@ TEST_F(JobTableTest, AnEndedJobsIdStartsAfresh) {
   EXPECT_NE(second.id, first.id);
 }
 
-TEST_F(JobTableTest, ANodeThatWasAwayAtTheEndHearsTheOutcome) {
+TEST_F(JobTableTest, NodeAwayAtTheEndLearnsTheOutcome) {
   const Assignment first = RunAll("a", "node1");
   EXPECT_NE(first.incarnation, 0u);
   Say("a", "node1", WorkerFailed{first.generation, WorkerFailure{"node1", 0, 0, 1, 7, 0, "", "", ""}});
@@ -59,7 +59,7 @@ TEST_F(JobTableTest, ANodeThatWasAwayAtTheEndHearsTheOutcome) {
   EXPECT_TRUE(table_.jobs().empty());
 }
 
-TEST_F(JobTableTest, OtherServicesHearOfRunsThatAreOver) {
+TEST_F(JobTableTest, OtherServicesLearnOfEndedRuns) {
   const Assignment first = RunAll("a", "node1");
   EXPECT_TRUE(table_.EndedRuns().empty());
   Say("a", "node1", WorkersFinished{first.generation, false});
@@ -73,7 +73,7 @@ TEST_F(JobTableTest, OtherServicesHearOfRunsThatAreOver) {
   EXPECT_EQ(table_.EndedRuns().at("a").back(), (EndedRun{second.incarnation, 1, false}));
 }
 
-TEST_F(JobTableTest, AnIdCanBeUsedAgainBeforeTheNodesOfTheEndedJobAreGone) {
+TEST_F(JobTableTest, IdCanBeReusedBeforeTheNodesOfTheEndedJobAreGone) {
   const Assignment first = RunAll("a", "node1");
   ASSERT_NE(Find<JobEnded>(Say("a", "node1", WorkersFinished{first.generation, false})), nullptr);
   const Assignment second = RunAll("a", "node2");
@@ -84,18 +84,18 @@ TEST_F(JobTableTest, AnIdCanBeUsedAgainBeforeTheNodesOfTheEndedJobAreGone) {
   EXPECT_FALSE(table_.Has("a", "node1"));
   EXPECT_EQ(table_.LeaseFor("a", "node2", {}, {}).generation, second.generation)
       << "the end of the first is not its end";
-  // One of the first that was away hears how its own job ended.
+  // A node of the first run that was away learns how its own job ended.
   EXPECT_NE(Find<JobEnded>(Open("a", "node3", first.incarnation)), nullptr);
   EXPECT_FALSE(table_.Has("a", "node3"));
 }
 
-/// The service that it ended at is gone: nobody remembers.
-TEST_F(JobTableTest, ALateNodeOfAnEndedJobThatNobodyRemembersDoesNotDisturbTheNextOne) {
+/// The service at which the run ended is gone, and its outcome with it.
+TEST_F(JobTableTest, LateNodeOfAForgottenRunIsRefused) {
   constexpr uint64_t kForgotten = 4711;
   const Assignment second = RunAll("a", "node1");
   const auto effects = Open("a", "node2", kForgotten);
   ASSERT_NE(Find<Refused>(effects), nullptr);
-  EXPECT_NE(Find<Refused>(effects)->reason.find("another run"), std::string::npos);
+  EXPECT_TRUE(std::holds_alternative<RunReplaced>(Find<Refused>(effects)->cause.kind));
   EXPECT_FALSE(table_.Has("a", "node2"));
   EXPECT_EQ(table_.LeaseFor("a", "node1", {}, {}).generation, second.generation);
   EXPECT_EQ(Find<Refused>(Open("a", "node3", second.incarnation)), nullptr) << "a node of this run";
@@ -108,8 +108,8 @@ class StartingJobTableTest : public JobTableTest {
   StartingJobTableTest() : JobTableTest({}, {}, kWindow) {}
 };
 
-/// It came to a service that had just started and did not know yet which run goes on.
-TEST_F(StartingJobTableTest, ANodeOfAnotherRunGoesOnceItIsKnownWhichOneGoesOn) {
+/// The node came to a service that had just started and did not know yet which run continues.
+TEST_F(StartingJobTableTest, NodeOfAnotherRunIsRefusedOnceTheRunIsKnown) {
   Open("a", "late", /*incarnation=*/4711);
   Offer offer;
   offer.node_id = offer.host = "late";
@@ -134,7 +134,7 @@ TEST_F(StartingJobTableTest, ANodeOfAnotherRunGoesOnceItIsKnownWhichOneGoesOn) {
   EXPECT_EQ(table_.LeaseFor("a", "node1", {}, {}).generation, held.generation);
 }
 
-TEST_F(JobTableTest, NodesOfAnEndedJobWhoseIdIsUsedAgainDoNotStayForEver) {
+TEST_F(JobTableTest, NodesOfAnEndedJobAreRemovedAlthoughItsIdIsReused) {
   const Assignment first = RunAll("a", "node1");
   Say("a", "node1", WorkersFinished{first.generation, false});
   const Assignment second = RunAll("a", "node2");
@@ -147,7 +147,7 @@ TEST_F(JobTableTest, NodesOfAnEndedJobWhoseIdIsUsedAgainDoNotStayForEver) {
   EXPECT_EQ(table_.LeaseFor("a", "node2", {}, {}).generation, second.generation);
 }
 
-TEST_F(JobTableTest, ALateNodeOfTheEndedJobHearsTheOutcomeWhileOthersAreStillThere) {
+TEST_F(JobTableTest, LateNodeLearnsTheOutcomeWhileOthersAreConnected) {
   const Assignment first = RunAll("a", "node1");
   Say("a", "node1", WorkersFinished{first.generation, false});
   EXPECT_NE(Find<JobEnded>(Open("a", "node2", first.incarnation)), nullptr);
@@ -162,7 +162,7 @@ TEST_F(JobTableTest, EventsOfUnknownJobsChangeNothing) {
   EXPECT_FALSE(table_.NextDeadline().has_value());
 }
 
-TEST_F(JobTableTest, TicksReachTheJobsThatAreDue) {
+TEST_F(JobTableTest, TickUpdatesJobsThatAreDue) {
   Run("a", "node1");
   ASSERT_TRUE(table_.NextDeadline().has_value());
   now_ = *table_.NextDeadline();
@@ -170,7 +170,7 @@ TEST_F(JobTableTest, TicksReachTheJobsThatAreDue) {
   EXPECT_FALSE(table_.jobs().at("a").Has("node1")) << "it was silent for three heartbeats";
 }
 
-TEST_F(JobTableTest, AJobIsRememberedWhileALostNodeMayStillRun) {
+TEST_F(JobTableTest, JobIsRememberedWhileALostNodeMayRun) {
   const Generation run = Run("a", "node1");
   table_.Step("a", Event{"node1", Heartbeat{}}, now_);
   EXPECT_EQ(table_.LeaseFor("a", "node1", {}, {}).generation, run);
@@ -186,8 +186,8 @@ TEST_F(JobTableTest, AJobIsRememberedWhileALostNodeMayStillRun) {
   EXPECT_TRUE(table_.jobs().empty());
 }
 
-/// No member is left, so the services of the list decide, and each only looks now and then.
-TEST(JobTable, AServiceOfAListThatHasJustStartedDoesNotBeginAgainAtOnce) {
+/// No member is left, so the services of the list decide, and each probes only now and then.
+TEST(JobTable, FreshServiceOfAListDoesNotRestartTheJobAtOnce) {
   const TimePoint started;
   JobTable table({3, started, std::chrono::seconds(3)});
   StreamOpened opened{TableSettings("a"), {}, 0};
@@ -208,9 +208,9 @@ TEST(JobTable, AServiceOfAListThatHasJustStartedDoesNotBeginAgainAtOnce) {
   EXPECT_TRUE(begins(std::chrono::seconds(3), /*dead=*/true));
 }
 
-/// The only member runs on at a service that stands by, without anybody: the host may have given the job to a
+/// The only member continues at a standby service without the others: the host may have given the job to a
 /// spare.
-TEST(JobTable, AServiceThatStandsByGivesALeaseToAMemberThatItsHostHadNotLost) {
+TEST(JobTable, StandbyLeasesToAMemberThatItsHostHadNotLost) {
   const TimePoint now;
   const auto lease = [&](Duration silence) {
     JobTable table(
@@ -234,8 +234,8 @@ TEST(JobTable, AServiceThatStandsByGivesALeaseToAMemberThatItsHostHadNotLost) {
   EXPECT_EQ(none, Lease{.sent = std::chrono::seconds(9)});
 }
 
-/// Nobody else can have the job: a refusal counts where the service before this one had heard an answer.
-TEST(JobTable, AStandAloneServiceBeginsAgainOnceTheLastNodesAreKnownToBeGone) {
+/// No other service can have the job: a refusal counts if the previous service had received an answer.
+TEST(JobTable, StandaloneServiceRestartsTheJobOnceAllNodesAreGone) {
   const TimePoint now;
   const auto refused = [&](std::set<std::string> verified) {
     JobTable table({3, now, Duration::zero()});

@@ -1,13 +1,13 @@
-// Small makers for the tests of what a job's state machine is built from.
+// Small factories for tests of the parts of a job's state machine.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "rendezvous/formation.h"
-#include "rendezvous/generation_record.h"
-#include "rendezvous/job_settings.h"
-#include "rendezvous/roster.h"
+#include "rendezvous/authority/formation.h"
+#include "rendezvous/authority/generation_record.h"
+#include "rendezvous/authority/roster.h"
+#include "rendezvous/wire/job_settings.h"
 
 namespace mtrun::rendezvous {
 
@@ -21,7 +21,7 @@ inline Offer MakeOffer(const std::string& node, int workers = 1) {
   return offer;
 }
 
-/// Generation `number` of these nodes, one worker each.
+/// Returns generation `number` of these nodes, with one worker each.
 inline Assignment MakeGeneration(uint64_t number, const std::vector<std::string>& nodes) {
   std::vector<Offer> offers;
   for (const std::string& node : nodes) offers.push_back(MakeOffer(node));
@@ -35,7 +35,7 @@ inline GenerationRecord Running(uint64_t number, const std::vector<std::string>&
   return record;
 }
 
-/// These nodes are here and have offered.
+/// Returns a roster in which these nodes are here and have offered.
 inline Roster Here(const std::vector<std::string>& nodes, const JobSettings& settings = {}) {
   Roster roster(settings);
   for (const std::string& node : nodes) {
@@ -46,7 +46,7 @@ inline Roster Here(const std::vector<std::string>& nodes, const JobSettings& set
   return roster;
 }
 
-/// The same, after this generation.
+/// Returns the same, after this generation.
 inline Roster HereAfter(const GenerationRecord& generation, const std::vector<std::string>& nodes) {
   Roster roster = Here(nodes);
   roster.Follow(generation.last());

@@ -1,4 +1,4 @@
-#include "rendezvous/key_value_store.h"
+#include "rendezvous/job/key_value_store.h"
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
@@ -23,7 +23,7 @@ TEST(KeyValueStore, AnswersAWaiterWhenItsLastKeyIsSet) {
   EXPECT_THAT(store.Set("b", "again"), IsEmpty());
 }
 
-TEST(KeyValueStore, GetTellsWhatIsMissing) {
+TEST(KeyValueStore, GetNamesMissingKeys) {
   KeyValueStore store;
   store.Set("a", "1");
   const auto answers = store.Read("n", 1, {"a", "b"}, false);
@@ -32,7 +32,7 @@ TEST(KeyValueStore, GetTellsWhatIsMissing) {
   EXPECT_EQ(answers[0].values.at("a"), "1");
 }
 
-TEST(KeyValueStore, AReadSentAgainIsAnsweredOnce) {
+TEST(KeyValueStore, RepeatedReadIsAnsweredOnce) {
   KeyValueStore store;
   store.Read("n", 1, {"a"}, true);
   store.Read("n", 1, {"a"}, true);
@@ -40,7 +40,7 @@ TEST(KeyValueStore, AReadSentAgainIsAnsweredOnce) {
   EXPECT_THAT(store.Set("a", "1"), SizeIs(2));
 }
 
-TEST(KeyValueStore, ClosingAnswersEverybodyAndForgets) {
+TEST(KeyValueStore, CloseAnswersAllWaitersAndClears) {
   KeyValueStore store;
   store.Set("b", "1");
   store.Read("n", 1, {"a"}, true);
@@ -52,7 +52,7 @@ TEST(KeyValueStore, ClosingAnswersEverybodyAndForgets) {
   EXPECT_EQ(store, KeyValueStore());
 }
 
-TEST(KeyValueStore, WhoWaitsForARefusedValueHearsWhy) {
+TEST(KeyValueStore, WaiterForARefusedValueGetsTheReason) {
   KeyValueStore store;
   store.Read("n", 1, {"big"}, true);
   const auto answers = store.Set("big", std::string(KeyValueStore::kMaxValueBytes + 1, 'x'));
@@ -84,8 +84,9 @@ TEST(KeyValueStore, RefusesEmptyAndLongKeys) {
               SizeIs(1));
 }
 
-/// All workers of a large job wait for all: to look at every key of every waiter at each set takes minutes.
-TEST(KeyValueStore, AThousandWaitersForAThousandKeysAreAnsweredSoon) {
+/// All workers of a large job wait for all others: checking every key of every waiter at each set takes
+/// minutes.
+TEST(KeyValueStore, ThousandWaitersForAThousandKeysAreAnsweredQuickly) {
   constexpr int kWorkers = static_cast<int>(KeyValueStore::kMaxKeysPerRead);
   std::vector<std::string> keys;
   for (int worker = 0; worker < kWorkers; ++worker) keys.push_back(absl::StrCat("rank/", worker));

@@ -1,4 +1,4 @@
-#include "rendezvous/member_index.h"
+#include "rendezvous/authority/member_index.h"
 
 #include "gtest/gtest.h"
 #include "tests/rendezvous/job_values.h"
@@ -6,7 +6,7 @@
 namespace mtrun::rendezvous {
 namespace {
 
-TEST(MemberIndex, FindsEachMemberAndNobodyElse) {
+TEST(MemberIndex, FindsExactlyTheMembers) {
   const std::vector<Member> members = MakeGeneration(1, {"node2", "node10", "node1"}).members;
   const MemberIndex index(members);
   for (const Member& member : members) EXPECT_EQ(index.Find(members, member.node_id), &member);
@@ -14,7 +14,7 @@ TEST(MemberIndex, FindsEachMemberAndNobodyElse) {
   EXPECT_EQ(MemberIndex().Find({}, "node1"), nullptr);
 }
 
-TEST(MemberIndex, HoldsForACopyOfTheMembers) {
+TEST(MemberIndex, IsValidForACopyOfTheMembers) {
   const std::vector<Member> members = MakeGeneration(1, {"b", "a"}).members;
   const MemberIndex index(members);
   const std::vector<Member> copy = members;

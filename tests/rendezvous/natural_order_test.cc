@@ -1,4 +1,4 @@
-#include "rendezvous/natural_order.h"
+#include "rendezvous/authority/natural_order.h"
 
 #include <algorithm>
 #include <string>

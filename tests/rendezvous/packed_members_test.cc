@@ -1,4 +1,4 @@
-#include "rendezvous/packed_members.h"
+#include "rendezvous/wire/packed_members.h"
 
 #include <zlib.h>
 
@@ -10,15 +10,15 @@
 #include "base/splitmix.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/fields.h"
-#include "rendezvous/rendezvous.pb.h"
+#include "rendezvous/wire/fields.h"
+#include "rendezvous/wire/rendezvous.pb.h"
 
 namespace mtrun::rendezvous {
 namespace {
 
 using ::testing::HasSubstr;
 
-/// As mtruns are called.
+/// Returns members named like those of real mtruns.
 wire::Assignment MakeMembers(int count) {
   wire::Assignment assignment;
   assignment.mutable_generation()->set_number(3);
@@ -52,7 +52,7 @@ void ExpectSame(wire::Assignment packed, const wire::Assignment& plain) {
   EXPECT_EQ(packed.SerializeAsString(), plain.SerializeAsString());
 }
 
-TEST(PackedMembers, ComeBackAsTheyWere) {
+TEST(PackedMembers, RoundTrip) {
   for (const int count : {kFewestPacked, 100, 1000}) {
     const wire::Assignment plain = MakeMembers(count);
     const wire::Assignment packed = Packed(plain);
@@ -63,7 +63,7 @@ TEST(PackedMembers, ComeBackAsTheyWere) {
   }
 }
 
-TEST(PackedMembers, NoFieldIsForgotten) {
+TEST(PackedMembers, CoverEveryField) {
   const wire::Assignment plain = MakeMembers(kFewestPacked);
   const wire::Member& member = plain.members(1);
   for (int i = 0; i < member.GetDescriptor()->field_count(); ++i) {
@@ -73,12 +73,12 @@ TEST(PackedMembers, NoFieldIsForgotten) {
   }
 }
 
-TEST(PackedMembers, AreFewerBytes) {
+TEST(PackedMembers, UseFewerBytes) {
   const wire::Assignment plain = MakeMembers(1000);
   EXPECT_LT(Packed(plain).ByteSizeLong() * 5, plain.ByteSizeLong() * 2);
 }
 
-TEST(PackedMembers, OfANodeIdOnlyWhatTheHostIsNotIsSent) {
+TEST(PackedMembers, SendOnlyTheNodeIdPartThatTheHostLacks) {
   wire::Assignment plain = MakeMembers(kFewestPacked);
   plain.mutable_members(0)->set_node_id("another name");
   plain.mutable_members(1)->set_node_id(plain.members(1).host());
@@ -87,14 +87,14 @@ TEST(PackedMembers, OfANodeIdOnlyWhatTheHostIsNotIsSent) {
   ExpectSame(Packed(plain), plain);
 }
 
-TEST(PackedMembers, FewStayAsTheyAre) {
+TEST(PackedMembers, AreNotUsedForFewMembers) {
   EXPECT_FALSE(Packed(MakeMembers(kFewestPacked - 1)).has_packed());
   wire::Assignment plain = MakeMembers(2);
   EXPECT_TRUE(UnpackMembers(&plain).ok());
   EXPECT_EQ(plain.members_size(), 2);
 }
 
-TEST(PackedMembers, OfOtherRanksStayAsTheyAre) {
+TEST(PackedMembers, AreNotUsedForIrregularRanks) {
   wire::Assignment gap = MakeMembers(10);
   gap.mutable_members(5)->set_first_rank(77);
   EXPECT_FALSE(Packed(gap).has_packed());
@@ -115,7 +115,7 @@ std::string Deflate(const std::string& plain) {
 
 std::string WhyNot(wire::Assignment packed) { return std::string(UnpackMembers(&packed).message()); }
 
-TEST(PackedMembers, WhatDoesNotUnpackIsRefused) {
+TEST(PackedMembers, MalformedDataIsRefused) {
   const wire::Assignment good = Packed(MakeMembers(10));
   wire::Assignment bad = good;
   bad.mutable_packed()->set_bytes(good.packed().bytes() - 1);
@@ -137,7 +137,7 @@ TEST(PackedMembers, WhatDoesNotUnpackIsRefused) {
   EXPECT_THAT(WhyNot(bad), HasSubstr("no columns"));
 }
 
-/// Why it is refused that this was done to the columns.
+/// Returns the error after this change to the columns.
 std::string AfterChange(const std::function<void(wire::MemberColumns&)>& change) {
   const wire::Assignment plain = MakeMembers(4);
   wire::MemberColumns columns;
@@ -164,7 +164,7 @@ std::string AfterChange(const std::function<void(wire::MemberColumns&)>& change)
   return WhyNot(packed);
 }
 
-TEST(PackedMembers, ColumnsThatDoNotFitAreRefused) {
+TEST(PackedMembers, InconsistentColumnsAreRefused) {
   using Columns = wire::MemberColumns;
   EXPECT_EQ(AfterChange([](Columns&) {}), "");
   EXPECT_THAT(AfterChange([](Columns& c) { c.add_workers(1); }), HasSubstr("several lengths"));
@@ -179,10 +179,10 @@ TEST(PackedMembers, ColumnsThatDoNotFitAreRefused) {
               HasSubstr("not whole"));
   EXPECT_THAT(AfterChange([](Columns& c) { c.set_shared(1, 100); }), HasSubstr("shares more"));
   EXPECT_THAT(AfterChange([](Columns& c) { (*c.mutable_role()->mutable_texts())[0] = '\xff'; }),
-              HasSubstr("nobody sends"));
+              HasSubstr("not valid UTF-8"));
 }
 
-TEST(PackedMembers, MoreThanAJobMayHaveAreRefused) {
+TEST(PackedMembers, TooManyMembersAreRefused) {
   const std::string why = AfterChange([](wire::MemberColumns& columns) {
     while (columns.workers_size() <= kMaxNodes) {
       columns.add_shared(0);

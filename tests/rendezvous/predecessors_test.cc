@@ -1,7 +1,8 @@
-#include "rendezvous/predecessors.h"
+#include "rendezvous/authority/predecessors.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/wire/validate_assignment.h"
 #include "tests/rendezvous/job_values.h"
 #include "tests/rendezvous/takeover.h"
 
@@ -16,7 +17,7 @@ Departures WithDead(const std::vector<std::string>& nodes) {
   return departures;
 }
 
-/// The first generation has been followed, and these have been heard to know of the second one.
+/// The first generation has been followed, and these nodes know of the second one.
 Predecessors AfterTheFirst(const std::vector<std::string>& members, const std::vector<std::string>& aware,
                            const Departures& departures = kNobodyGone) {
   Predecessors predecessors;
@@ -25,7 +26,8 @@ Predecessors AfterTheFirst(const std::vector<std::string>& members, const std::v
   return predecessors;
 }
 
-TEST(Predecessors, OneIsForgottenOnceMostOfItsMembersKnow) {
+/// R10.
+TEST(Predecessors, PredecessorIsForgottenOnceAMajorityKnows) {
   const std::vector<std::string> five = {"node1", "node2", "node3", "node4", "node5"};
   EXPECT_FALSE(AfterTheFirst(five, {"node1", "node2"}).empty());
   EXPECT_TRUE(AfterTheFirst(five, {"node1", "node2", "node5"}).empty());
@@ -33,7 +35,7 @@ TEST(Predecessors, OneIsForgottenOnceMostOfItsMembersKnow) {
   EXPECT_TRUE(AfterTheFirst({"node1"}, {"node1"}).empty());
 }
 
-TEST(Predecessors, TheDeadCountAgainstItUnlessNobodyElseIsLeft) {
+TEST(Predecessors, DeadMembersCountAgainstItUnlessAllOthersAreGone) {
   const std::vector<std::string> five = {"node1", "node2", "node3", "node4", "node5"};
   EXPECT_FALSE(AfterTheFirst(five, {"node1", "node2"}, WithDead({"node4"})).empty());
   EXPECT_TRUE(AfterTheFirst(five, {"node1", "node2"}, WithDead({"node3", "node4", "node5"})).empty());
@@ -66,7 +68,8 @@ TEST(Predecessors, OnlyGenerationsThatFollowHereCount) {
   EXPECT_TRUE(predecessors.empty());
 }
 
-TEST(Predecessors, TheNextGenerationMayBeOfNodesThatWouldDoForThemAll) {
+/// R10.
+TEST(Predecessors, NextGenerationNeedsNodesThatSatisfyAllPredecessors) {
   Predecessors predecessors = AfterTheFirst({"node1", "node2", "node3", "node4", "node5"}, {"node1"});
   predecessors.OnFollowed(MakeGeneration(2, {"node1", "node2", "node3"}), kNobodyGone);
   ASSERT_NE(predecessors.FindUnsure({"node1", "node2"}, kNobodyGone), nullptr) << "two of five";
@@ -78,7 +81,7 @@ TEST(Predecessors, TheNextGenerationMayBeOfNodesThatWouldDoForThemAll) {
       1u);
 }
 
-TEST(Predecessors, ItsMembersAreThoseThatAreNotGone) {
+TEST(Predecessors, RemainingMembersExcludeDepartedNodes) {
   Predecessors predecessors = AfterTheFirst({"node1", "node2", "node3"}, {}, WithDead({"node2"}));
   predecessors.OnFollowed(MakeGeneration(2, {"node1", "node4"}), kNobodyGone);
   std::vector<std::string> ids;
@@ -91,8 +94,8 @@ TEST(Predecessors, ItsMembersAreThoseThatAreNotGone) {
   EXPECT_EQ(predecessors.FindUnsure({}, kNobodyGone), nullptr);
 }
 
-/// A service that knows a generation from its members alone waits for the same ones.
-TEST(Predecessors, WhoLearnsOfAGenerationLearnsWhichOnesMayStillBeFollowed) {
+/// R10. A service that knows a generation only from its members waits for the same ones.
+TEST(Predecessors, MembershipCarriesItsUnsettledPredecessors) {
   Predecessors predecessors =
       AfterTheFirst({"node1", "node2", "node3", "node4", "node5"}, {}, WithDead({"node5"}));
   Assignment second = MakeGeneration(2, {"node1", "node2", "node6"});
@@ -103,7 +106,7 @@ TEST(Predecessors, WhoLearnsOfAGenerationLearnsWhichOnesMayStillBeFollowed) {
   EXPECT_TRUE(ValidateAssignment(second).ok());
 
   Predecessors learned;
-  learned.OnLearned(second);
+  learned.OnLearned(std::nullopt, second);
   for (Predecessors* each : {&predecessors, &learned}) {
     EXPECT_EQ(each->Find("node6"), nullptr) << "it was in none";
     EXPECT_NE(each->Find("node4"), nullptr);
@@ -116,11 +119,44 @@ TEST(Predecessors, WhoLearnsOfAGenerationLearnsWhichOnesMayStillBeFollowed) {
     EXPECT_TRUE(each->empty());
   }
   second.earlier.clear();
-  learned.OnLearned(second);
+  learned.OnLearned(std::nullopt, second);
   EXPECT_TRUE(learned.empty()) << "its members have heard that enough know";
 }
 
-TEST(Predecessors, OfManyGenerationsTheNewestAreTold) {
+/// R10. Another service has followed the first generation too, and a node brings its generation.
+TEST(Predecessors, GenerationOfAnotherServiceIsAccountedFor) {
+  const Generation low{2, 5}, high{2, 50};
+  Assignment elsewhere = MakeGeneration(2, {"node3", "node4", "node5"});
+  elsewhere.generation = low;
+  Predecessors predecessors = AfterTheFirst({"node1", "node2", "node3"}, {"node1"});
+  predecessors.OnReported(MakeGeneration(1, {"node1", "node2", "node3"}), kSecond);
+  ASSERT_EQ(predecessors.FindUnsure({"node2"}, kNobodyGone), nullptr) << "the one that was followed";
+  predecessors.OnReported(elsewhere, kSecond);
+  predecessors.OnReported(elsewhere, kSecond);
+  ASSERT_NE(predecessors.FindUnsure({"node2", "node3"}, kNobodyGone), nullptr);
+  EXPECT_EQ(predecessors.FindUnsure({"node2", "node3"}, kNobodyGone)->generation.generation, low);
+  EXPECT_EQ(predecessors.FindUnsure({"node2", "node3", "node5"}, kNobodyGone), nullptr);
+  EXPECT_EQ(predecessors.FindUnsure({"node2", "node3"}, WithDead({"node4", "node5"})), nullptr);
+  EXPECT_EQ(predecessors.Before(MakeGeneration(3, {"node1", "node2"})).size(), 2u) << "others obey it too";
+
+  predecessors.OnKnown("node2", kSecond, kSecond);
+  predecessors.OnKnown("node3", kSecond, kSecond);
+  predecessors.OnKnown("node4", kSecond, kSecond);
+  EXPECT_TRUE(predecessors.empty());
+  predecessors.OnReported(elsewhere, kSecond);
+  EXPECT_TRUE(predecessors.empty()) << "most nodes of the first one knew of the second before that";
+
+  elsewhere.generation = high;
+  elsewhere.earlier = AfterTheFirst({"node1", "node2", "node3"}, {}).Before(elsewhere);
+  predecessors.OnLearned(MakeGeneration(2, {"node1", "node2"}), elsewhere);
+  ASSERT_NE(predecessors.FindUnsure({"node2", "node3"}, kNobodyGone), nullptr);
+  EXPECT_EQ(predecessors.FindUnsure({"node2", "node3"}, kNobodyGone)->generation.generation, kSecond)
+      << "the last one here before the newer one was learned of";
+  predecessors.OnReported(MakeGeneration(3, {"node1"}), high);
+  EXPECT_EQ(predecessors.FindUnsure({"node1", "node2"}, kNobodyGone), nullptr) << "newer ones are adopted";
+}
+
+TEST(Predecessors, NewestOfManyPredecessorsAreSent) {
   Predecessors predecessors;
   for (uint64_t number = 1; number <= kMaxEarlier + 2; ++number)
     predecessors.OnFollowed(MakeGeneration(number, {"node1", "node2", "node3"}), kNobodyGone);
@@ -130,7 +166,7 @@ TEST(Predecessors, OfManyGenerationsTheNewestAreTold) {
   EXPECT_THAT(told.front().others, ::testing::IsEmpty());
 }
 
-TEST(Predecessors, WhoLeftIsNotTold) {
+TEST(Predecessors, DepartedMembersAreNotSent) {
   Departures left = kNobodyGone;
   left.OnLeft("node3");
   const Predecessors predecessors = AfterTheFirst({"node1", "node2", "node3", "node4"}, {}, left);
@@ -140,12 +176,11 @@ TEST(Predecessors, WhoLeftIsNotTold) {
   EXPECT_THAT(ids, ::testing::ElementsAre("node2", "node4"));
 }
 
-/// Of two disjoint parts of any members, of which each takes the other's for silent, one at most are most of
-/// them.
-TEST(Predecessors, TwoPartsAreNeverBothMost) {
+/// R7. Of two disjoint sets of members that are silent to each other, at most one is a majority.
+TEST(Predecessors, DisjointPartsAreNeverBothMajorities) {
   const Assignment generation = MakeGeneration(1, {"node1", "node2", "node3", "node4", "node5"});
   const std::vector<Member>& members = generation.members;
-  for (unsigned states = 0; states < 1024; ++states) {  // of each node: here, there, dead, sent away
+  for (unsigned states = 0; states < 1024; ++states) {  // each node: here, there, dead, sent away
     std::set<std::string> here, there, gone, left;
     for (size_t i = 0; i < members.size(); ++i) {
       const unsigned state = states >> (2 * i) & 3;
@@ -154,8 +189,9 @@ TEST(Predecessors, TwoPartsAreNeverBothMost) {
       (state == 0 ? here : state == 1 ? there : state == 2 ? gone : left).insert(id);
     }
     const auto most = [&](const std::set<std::string>& part) {
-      return AreMost(
-          members, [&](const std::string& id) { return part.contains(id); }, gone, left);
+      return CountMembers(
+                 members, [&](const std::string& id) { return part.contains(id); }, gone, left)
+          .IsQuorum();
     };
     const bool both = most(here) && most(there);
     EXPECT_EQ(both, here.empty() && there.empty()) << states;

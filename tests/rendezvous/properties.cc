@@ -5,7 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "rendezvous/overloaded.h"
+#include "rendezvous/wire/overloaded.h"
 
 namespace mtrun::rendezvous {
 
@@ -31,7 +31,7 @@ void PropertyChecker::BeforeEffects(const Event& event) {
     for (const PeerService& peer : looked->peers) ended_elsewhere_ |= !peer.ended.empty();
   }
   const auto* asked = std::get_if<ControlAsked>(&event.what);
-  if (asked != nullptr && asked->call.call == ControlCall::kEvict) left_.insert(asked->node_id);
+  if (asked != nullptr && std::holds_alternative<EvictCall>(asked->call.what)) left_.insert(asked->node_id);
   if (const auto* opened = std::get_if<StreamOpened>(&event.what)) {
     present_.insert(event.node_id);
     expected_.erase(event.node_id);
@@ -53,7 +53,7 @@ void PropertyChecker::BeforeEffects(const Event& event) {
     if (said->held) OnHeld(event.node_id, *said->held);
   }
   if (const auto* offer = std::get_if<OfferSent>(&said->event); offer != nullptr && !offer->offer.holds) {
-    if (const auto run = running_.find(event.node_id); run != running_.end() && said->seen == run->second)
+    if (const auto run = running_.find(event.node_id); run != running_.end() && offer->seen == run->second)
       running_.erase(run);
     if (!running_.contains(event.node_id)) out_.insert(event.node_id);
   }
@@ -73,7 +73,7 @@ void PropertyChecker::BeforeEffects(const Event& event) {
   }
 }
 
-/// Its answer renews the lease of the generation that it names, and of no other.
+/// The answer renews the lease of the generation that it names, and of no other.
 void PropertyChecker::OnHeartbeat(const std::string& node_id, const JobMachine& machine) {
   const Generation leased = machine.LeaseFor(node_id, Duration::zero(), now_).generation;
   const bool runs = live_ && leased == live_->generation, ran = last_ && leased == last_->generation;
@@ -95,7 +95,8 @@ void PropertyChecker::OnHeld(const std::string& node_id, const Assignment& held)
 }
 
 void PropertyChecker::On(const Send& send) {
-  // News for all is lost where no session is yet: an ended job is told again to who comes.
+  // A message for all nodes is lost if a node has no session yet; nodes that come are notified of the end
+  // again.
   const bool for_all =
       std::holds_alternative<JobEnded>(send.event) || std::holds_alternative<Redirect>(send.event);
   if (for_all && expected_.contains(send.node_id)) return;
@@ -185,7 +186,7 @@ void PropertyChecker::CheckMajority() {
   if (alive > 0 && 2 * here <= alive) Broken(absl::StrCat(here, " of ", alive, " members form a generation"));
 }
 
-/// A generation forms only when one of the last one's members is out of it for certain.
+/// A generation forms only if one of the last one's members is out of it for certain.
 void PropertyChecker::CheckOver() {
   if (!last_) return;
   for (const Member& member : last_->members) {
@@ -201,7 +202,7 @@ void PropertyChecker::CheckOver() {
 void PropertyChecker::BeginLast(const Assignment& last, TimePoint heard) {
   last_ = last;
   began_ = heard;
-  // A generation's first lease counts from when the node was answered last, whenever it forms
+  // A generation's first lease counts from the last answer to the node, whenever the generation forms
   // (AgentEnd::FirstLease).
   heard_.clear();
   for (const Member& member : last.members) {
@@ -215,7 +216,7 @@ void PropertyChecker::BeginLast(const Assignment& last, TimePoint heard) {
 
 void PropertyChecker::OnDissolved(const std::string& node_id, const GenerationDissolved& dissolved) {
   if (ended_) Broken("a generation ends after the end of the job");
-  if (dissolved.reason.empty()) Broken("a generation ends without a reason");
+  if (dissolved.cause == Cause()) Broken("a generation ends without a reason");
   if (dissolved.restart_count < 0 || OverBudget(dissolved.restart_count)) Broken("restart budget");
   const auto running = running_.find(node_id);
   if (running != running_.end() && running->second == dissolved.generation) running_.erase(running);
@@ -233,7 +234,7 @@ void PropertyChecker::OnEnded(const std::string& node_id, const JobEnded& ended)
   running_.erase(node_id);
 }
 
-/// A job ends well when all members have done their work, or one of them has said that its result is safe.
+/// A job succeeds if all members have finished, or if one of them has reported that its result is safe.
 void PropertyChecker::CheckDone() {
   const std::optional<Assignment>& done = live_ ? live_ : last_;
   if (!done) return Broken("a job ends well that never ran");
@@ -253,7 +254,7 @@ void PropertyChecker::AfterEffects(const JobMachine& machine, TimePoint now) {
   const JobView view = machine.View(now);
   if (live_ && live_->generation == view.generation && (!last_ || *last_ != *live_))
     BeginLast(*live_, formed_ == live_->generation ? now_ : TimePoint());
-  // A waiter may only be pending while its generation runs (no node of these tests comes back from another
+  // A read may be pending only while its generation runs (no node of these tests returns from another
   // service).
   if (view.phase != "running" && !waiting_.empty())
     Broken(absl::StrCat(waiting_.begin()->first, " waits for ever"));
@@ -270,7 +271,7 @@ void PropertyChecker::AfterEffects(const JobMachine& machine, TimePoint now) {
   for (const NodeView& node : view.nodes) {
     if (absl::EndsWith(node.state, ", expected")) continue;  // only reported by others so far
     if (!present_.contains(node.node_id)) Broken(absl::StrCat(node.node_id, " is kept without a session"));
-    // After the end of the job it may come back, for a while, and hear of it: also one whose lease was almost
+    // After the end of the job a node may come back for a while to learn of it, even if its lease was almost
     // over then.
     const Duration patience = lease + (ended_ ? JobMachine::kEndedLinger : Duration::zero());
     if (node.silent_for >= patience + settings_.reconnect_grace + excused_)

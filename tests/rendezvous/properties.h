@@ -1,6 +1,6 @@
-// What must hold for a job's state machine whatever happens: one list, checked by the golden scripts, the
-// exhaustive exploration and the random walks. Watches events and effects from outside, with a memory of its
-// own.
+// Properties that a job's state machine must always have: one list, checked by the golden scripts, the
+// exhaustive exploration and the random walks. It observes events and effects from outside, with its own
+// memory.
 #pragma once
 
 #include <map>
@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/job_settings.h"
-#include "rendezvous/state_machine.h"
+#include "rendezvous/job/state_machine.h"
+#include "rendezvous/wire/job_settings.h"
 
 namespace mtrun::rendezvous {
 
@@ -19,10 +19,10 @@ class PropertyChecker {
  public:
   explicit PropertyChecker(JobSettings settings) : settings_(std::move(settings)) {}
 
-  /// Call after each Step; the first broken property as text, nothing when all hold.
+  /// Call after each Step. Returns the first broken property as text, or nothing if all hold.
   std::optional<std::string> Observe(const Event& event, const std::vector<Effect>& effects,
                                      const JobMachine& machine, TimePoint now);
-  /// The service's machine was stopped for so long: silence is judged that much later.
+  /// Allows for a stop of the service's machine: silence is judged that much later.
   void Excuse(Duration stopped) { excused_ += stopped; }
   bool operator==(const PropertyChecker&) const = default;
 
@@ -53,8 +53,8 @@ class PropertyChecker {
 
   JobSettings settings_;
   std::optional<std::string> broken_;
-  uint64_t highest_ = 0;  // generation that was assigned or held
-  uint64_t seen_ = 0;     // generation that any agent spoke of: a service goes on behind it
+  uint64_t highest_ = 0;  // highest number that was assigned or held
+  uint64_t seen_ = 0;     // highest number that any agent named: a service continues after it
   std::optional<Assignment> live_;
   std::set<std::string> told_;                 // members of live_ that have got their Assigned
   std::map<std::string, Generation> running_;  // what each node believes to run
@@ -63,18 +63,18 @@ class PropertyChecker {
   std::set<std::string> expected_;  // nodes that others have reported, without a session so far
   std::set<std::string> ended_told_;
   bool ended_ = false;
-  std::optional<Assignment> last_;  // the generation that the machine formed or adopted last
+  std::optional<Assignment> last_;  // the last generation that the machine formed or adopted
   std::set<std::string> left_;      // nodes that left, were refused or were evicted since it began
   std::set<std::string> dead_;      // nodes whose agents were found gone since it began
-  std::set<std::string>
-      out_;  // nodes that offered again, or of which a worker failed or broke, since it began
-  std::set<std::string> answered_;                // nodes that once answered at their presence ports
-  std::map<std::string, TimePoint> heard_;        // when its lease was renewed last
-  std::map<std::string, TimePoint> answered_at_;  // of its last Hello or heartbeat
+  std::set<std::string> out_;  // nodes that offered again, or with a failed or broken worker, since it began
+  std::set<std::string> answered_;          // nodes that once answered at their presence ports
+  std::map<std::string, TimePoint> heard_;  // when the node's lease was last renewed
+  // sending time of the node's last answered Hello or heartbeat
+  std::map<std::string, TimePoint> answered_at_;
   TimePoint now_, began_;
-  Generation formed_;                                     // here, the last one
-  std::map<Generation, std::set<std::string>> finished_;  // members that said that their workers have
-  std::set<Generation> safe_;                             // somebody said that its result is
+  Generation formed_;                                     // the last one formed here
+  std::map<Generation, std::set<std::string>> finished_;  // members that reported finished workers
+  std::set<Generation> safe_;                             // a member reported that its result is safe
   bool ended_elsewhere_ = false;
   Duration excused_ = Duration::zero();
   int restarts_ = 0;

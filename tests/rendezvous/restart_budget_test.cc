@@ -1,4 +1,4 @@
-#include "rendezvous/restart_budget.h"
+#include "rendezvous/job/restart_budget.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -18,7 +18,7 @@ WorkerFailure Failure(int exit_code = 1, bool early = false) {
   return failure;
 }
 
-/// So many restarts were allowed before one was not.
+/// Returns how many restarts were allowed before one was not.
 int RestartsAllowed(RestartBudget& budget, const WorkerFailure& failure) {
   for (int i = 0; i < 100; ++i) {
     if (!budget.Note(failure).empty()) return i;
@@ -27,7 +27,7 @@ int RestartsAllowed(RestartBudget& budget, const WorkerFailure& failure) {
   return 100;
 }
 
-TEST(RestartBudget, AllowsSoManyRestarts) {
+TEST(RestartBudget, AllowsMaxRestarts) {
   RestartBudget budget(2, 0);
   EXPECT_EQ(RestartsAllowed(budget, Failure()), 2);
   EXPECT_EQ(budget.Note(Failure()), "the budget of 2 restarts is used up");
@@ -37,23 +37,23 @@ TEST(RestartBudget, AllowsSoManyRestarts) {
   EXPECT_EQ(RestartBudget(0, 0).Note(Failure()), "no restarts are allowed (max_restarts 0)");
 }
 
-TEST(RestartBudget, AProgramThatCannotStartIsNotRetried) {
+TEST(RestartBudget, UnstartableProgramIsNotRetried) {
   for (const int status : {kNoSuchProgramStatus, kNotExecutableStatus}) {
     WorkerFailure failure = Failure(status);
-    EXPECT_EQ(RestartBudget(5, 0).Note(failure), "");  // a shell's word of something else
+    EXPECT_EQ(RestartBudget(5, 0).Note(failure), "");  // a shell uses it for something else
     failure.pid = 0;
     EXPECT_THAT(RestartBudget(5, 0).Note(failure), HasSubstr("cannot be started"));
   }
 }
 
-TEST(RestartBudget, AMachineWithoutProcessesOrDescriptorsMayHaveThemLater) {
+TEST(RestartBudget, StartFailureForLackOfResourcesIsRetried) {
   WorkerFailure failure = Failure();
   failure.pid = 0;
   EXPECT_EQ(RestartBudget(5, 0).Note(failure), "");
   EXPECT_EQ(RestartBudget(5, 10).WhyHopeless(failure), "");
 }
 
-TEST(RestartBudget, OnlyATrainersStatusMeansWrongSettings) {
+TEST(RestartBudget, OnlyTrainersReportWrongSettings) {
   const WorkerFailure failure = Failure(kWrongSettingsStatus);
   EXPECT_THAT(RestartBudget(5, 10).WhyHopeless(failure), HasSubstr("wrong settings"));
   EXPECT_EQ(RestartBudget(5, 0).WhyHopeless(failure), "");
@@ -62,8 +62,8 @@ TEST(RestartBudget, OnlyATrainersStatusMeansWrongSettings) {
   EXPECT_EQ(RestartBudget(5, 10).WhyHopeless(killed), "");
 }
 
-TEST(RestartBudget, OnlyATrainersStatusMeansDifferentStates) {
-  const WorkerFailure failure = Failure(RestartBudget::kDifferentStatesStatus);
+TEST(RestartBudget, OnlyTrainersReportDifferentStates) {
+  const WorkerFailure failure = Failure(kDifferentStatesStatus);
   EXPECT_THAT(RestartBudget(5, 10).WhyHopeless(failure), HasSubstr("different states"));
   EXPECT_TRUE(RestartBudget(5, 10).ConcernsAll(failure));
   EXPECT_FALSE(RestartBudget(5, 10).ConcernsAll(Failure(kWrongSettingsStatus)));
@@ -80,7 +80,7 @@ TEST(RestartBudget, ThreeEarlyFailuresInARowAreACrashLoop) {
   EXPECT_EQ(RestartsAllowed(program, Failure(1, true)), 10);
 }
 
-TEST(RestartBudget, StepsOrALaterFailureBreakTheRow) {
+TEST(RestartBudget, StepsOrALaterFailureResetTheCount) {
   RestartBudget budget(10, 100);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(budget.Note(Failure(1, true)), "");
   budget.OnSteps(1);
@@ -89,7 +89,7 @@ TEST(RestartBudget, StepsOrALaterFailureBreakTheRow) {
   EXPECT_EQ(budget.Note(Failure(1, true)), "");
 }
 
-TEST(RestartBudget, StepsGiveRestartsBack) {
+TEST(RestartBudget, StepsRefundRestarts) {
   RestartBudget budget(3, 10);
   for (int i = 0; i < 3; ++i) budget.Spend();
   EXPECT_THAT(budget.OnSteps(5), IsEmpty());  // the mark
@@ -98,12 +98,12 @@ TEST(RestartBudget, StepsGiveRestartsBack) {
   EXPECT_EQ(budget.used(), 2);
   EXPECT_EQ(budget.count(), 3);
   EXPECT_EQ(budget.refunded(), 1);
-  EXPECT_EQ(budget.OnSteps(1000).size(), 2u);  // no more than were used
+  EXPECT_EQ(budget.OnSteps(1000).size(), 2u);  // not more than were used
   EXPECT_EQ(budget.used(), 0);
   EXPECT_TRUE(budget.Valid());
 }
 
-TEST(RestartBudget, StepsThatAreDoneAgainEarnNothing) {
+TEST(RestartBudget, RepeatedStepsRefundNothing) {
   RestartBudget budget(3, 10);
   budget.Spend();
   budget.OnSteps(100);
@@ -112,14 +112,14 @@ TEST(RestartBudget, StepsThatAreDoneAgainEarnNothing) {
   EXPECT_EQ(budget.OnSteps(110).size(), 1u);
 }
 
-TEST(RestartBudget, NothingIsGivenBackToOtherPrograms) {
+TEST(RestartBudget, OtherProgramsGetNoRefund) {
   RestartBudget budget(3, 0);
   budget.Spend();
   EXPECT_THAT(budget.OnSteps(1'000'000), IsEmpty());
   EXPECT_EQ(budget.used(), 1);
 }
 
-TEST(RestartBudget, TakesWhatAgentsKnowButNeverLess) {
+TEST(RestartBudget, AdoptsHigherCountsFromAgents) {
   RestartBudget budget(3, 10);
   budget.Raise(5, 4);
   EXPECT_EQ(budget.count(), 5);
@@ -127,7 +127,7 @@ TEST(RestartBudget, TakesWhatAgentsKnowButNeverLess) {
   budget.Raise(2, 0);
   EXPECT_EQ(budget.count(), 5);
   EXPECT_EQ(budget.refunded(), 4);
-  budget.Raise(9, 0);  // more failures than the budget has: the rest must have been given back
+  budget.Raise(9, 0);  // more failures than the budget: the rest must have been given back
   EXPECT_EQ(budget.used(), 3);
   EXPECT_TRUE(budget.Valid());
   RestartBudget fixed(3, 0);

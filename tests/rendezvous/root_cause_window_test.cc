@@ -1,4 +1,4 @@
-#include "rendezvous/root_cause_window.h"
+#include "rendezvous/job/root_cause_window.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -22,7 +22,7 @@ RootCauseWindow OpenedByNode2() {
   return RootCauseWindow("node2", FailureOf("node2", 3, 2000), "no restarts are allowed", TimePoint());
 }
 
-TEST(RootCauseWindow, TheFailureThatOpenedItIsTheCauseWhenNothingElseComes) {
+TEST(RootCauseWindow, OpeningFailureIsTheCauseIfNoOtherIsReported) {
   const JobOutcome outcome = OpenedByNode2().Outcome();
   EXPECT_FALSE(outcome.success);
   EXPECT_EQ(outcome.exit_code, 3);
@@ -31,7 +31,7 @@ TEST(RootCauseWindow, TheFailureThatOpenedItIsTheCauseWhenNothingElseComes) {
   EXPECT_EQ(OpenedByNode2().due(), TimePoint() + RootCauseWindow::kLength);
 }
 
-TEST(RootCauseWindow, AnEarlierFailureIsTheCause) {
+TEST(RootCauseWindow, EarlierFailureIsTheCause) {
   RootCauseWindow window = OpenedByNode2();
   window.AddReport("node1", FailureOf("node1", 7, 1000));
   window.AddReport("node3", FailureOf("node3", 9, 1500));
@@ -41,13 +41,13 @@ TEST(RootCauseWindow, AnEarlierFailureIsTheCause) {
   EXPECT_THAT(outcome.reason, HasSubstr("after it rank 0 (local 0, pid 100) on node2: exit code 3"));
 }
 
-TEST(RootCauseWindow, AFailureOfUnknownTimeBlamesNobodyElse) {
+TEST(RootCauseWindow, FailureOfUnknownTimeDoesNotChangeTheCause) {
   RootCauseWindow window = OpenedByNode2();
   window.AddReport("node1", FailureOf("node1", 7, 0));
   EXPECT_EQ(window.Outcome().root_cause->host, "node2");
 }
 
-TEST(RootCauseWindow, IsCompleteWhenNobodyElseMaySpeak) {
+TEST(RootCauseWindow, IsCompleteWhenNoOtherMemberCanReport) {
   GenerationRecord generation = Running(1, {"node1", "node2", "node3"});
   Roster roster = Here({"node1", "node2", "node3"});
   for (const char* node_id : {"node1", "node2", "node3"})
@@ -64,7 +64,7 @@ TEST(RootCauseWindow, IsCompleteWhenNobodyElseMaySpeak) {
   EXPECT_TRUE(window.Complete(generation, gone));
   stopped.Change("node3", [](RosterNode& node) { node.offered = true; });
   EXPECT_TRUE(window.Complete(generation, stopped));
-  away.Close("node3", "reset", TimePoint());
+  away.Close("node3", {"reset"}, TimePoint());
   EXPECT_TRUE(window.Complete(generation, away));
 }
 

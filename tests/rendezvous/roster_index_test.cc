@@ -1,4 +1,4 @@
-#include "rendezvous/roster_index.h"
+#include "rendezvous/authority/roster_index.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -22,7 +22,7 @@ NodeFacets Ready(const std::string& told, TimePoint lost_at = kIndexBegin) {
   return facets;
 }
 
-TEST(RosterIndex, FollowsANodeFromItsComingToItsGoing) {
+TEST(RosterIndex, TracksANodeUntilItLeaves) {
   RosterIndex index;
   const NodeFacets here = Ready("old", kIndexBegin + seconds(2));
   index.Change("a", NodeFacets(), here);
@@ -45,14 +45,14 @@ TEST(RosterIndex, FollowsANodeFromItsComingToItsGoing) {
   EXPECT_EQ(index, RosterIndex()) << "nothing of it is left";
 }
 
-TEST(RosterIndex, HasTheNodesByWhatTheyWereToldLast) {
+TEST(RosterIndex, GroupsNodesByTheirLastNotice) {
   RosterIndex index;
   for (const char* id : {"a", "b", "c"}) index.Change(id, NodeFacets(), Ready(""));
   index.Change("b", Ready(""), Ready("news"));
   EXPECT_THAT(index.told(), ElementsAre(Pair("", ElementsAre("a", "c")), Pair("news", ElementsAre("b"))));
 }
 
-TEST(RosterIndex, HasTheNextLossFirst) {
+TEST(RosterIndex, OrdersLossesByTime) {
   RosterIndex index;
   index.Change("a", NodeFacets(), Ready("", kIndexBegin + seconds(1)));
   index.Change("b", NodeFacets(), Ready("", kIndexBegin + seconds(2)));
@@ -63,7 +63,7 @@ TEST(RosterIndex, HasTheNextLossFirst) {
   EXPECT_EQ(index.losses().begin()->second, "a");
 }
 
-TEST(RosterIndex, KnowsWhetherAnyNodeIsOfAnotherRun) {
+TEST(RosterIndex, FindsNodesOfAnotherRun) {
   RosterIndex index;
   const JobRun run(9, kIndexBegin);
   NodeFacets own = Ready(""), other = Ready("");

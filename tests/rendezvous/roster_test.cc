@@ -1,9 +1,9 @@
-#include "rendezvous/roster.h"
+#include "rendezvous/authority/roster.h"
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/job_settings.h"
 #include "tests/rendezvous/job_values.h"
 
 namespace mtrun::rendezvous {
@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr TimePoint kBegin;
-constexpr Duration kLease = milliseconds(1500), kGrace = milliseconds(200);  // of JobSettings
+constexpr Duration kLease = milliseconds(1500), kGrace = milliseconds(200);  // defaults of JobSettings
 
 std::vector<std::string> Ids(const std::vector<Roster::Lost>& lost) {
   std::vector<std::string> ids;
@@ -25,26 +25,27 @@ std::vector<std::string> Ids(const std::vector<Roster::Lost>& lost) {
   return ids;
 }
 
-TEST(Roster, ASilentNodeIsLostAfterItsLease) {
+TEST(Roster, SilentNodeIsLostAfterItsLease) {
   Roster roster = Here({"node1", "node2"});
   EXPECT_EQ(roster.NextLoss(), kBegin + kLease);
   roster.Touch("node1", kBegin + seconds(1));
   EXPECT_THAT(Ids(roster.Expired(false, kBegin + kLease)), ElementsAre("node2"));
-  EXPECT_EQ(roster.Expired(false, kBegin + kLease)[0].why, "no heartbeat for 1.5 s");
+  EXPECT_EQ(roster.Expired(false, kBegin + kLease)[0].why,
+            (NodeLost{.how = NodeLost::How::kSilent, .time = kLease}));
   EXPECT_THAT(Ids(roster.Expired(true, kBegin)), ElementsAre("node1", "node2"));
 }
 
-TEST(Roster, ABrokenStreamIsJudgedByItsGraceAlone) {
+TEST(Roster, BrokenStreamIsLostAfterItsGrace) {
   Roster roster = Here({"node1"});
-  roster.Close("node1", "connection reset", kBegin);
-  roster.Touch("node1", kBegin);  // what was read from it last
+  roster.Close("node1", {"connection reset"}, kBegin);
+  roster.Touch("node1", kBegin);  // read late from its stream
   EXPECT_EQ(roster.NextLoss(), kBegin + kGrace);
-  EXPECT_EQ(roster.Expired(false, kBegin + kGrace)[0].why, "connection reset");
+  EXPECT_EQ(roster.Expired(false, kBegin + kGrace)[0].why, NodeLost{"connection reset"});
   roster.Open("node1", kBegin + milliseconds(100));
   EXPECT_THAT(roster.Expired(false, kBegin + kGrace), IsEmpty());
 }
 
-TEST(Roster, LateTicksSpareASilentNodeOnlySoOften) {
+TEST(Roster, LateTicksExtendALeaseAtMostMaxExtensionsTimes) {
   Roster roster = Here({"node1"});
   for (int i = 0; i < Roster::kMaxExtensions; ++i) roster.ExtendLeases(seconds(1), kBegin);
   const auto spared = roster.NextLoss();
@@ -56,7 +57,7 @@ TEST(Roster, LateTicksSpareASilentNodeOnlySoOften) {
   EXPECT_EQ(roster.NextLoss(), kBegin + kLease + seconds(1));
 }
 
-TEST(Roster, AStuckMainLoopIsReportedOnce) {
+TEST(Roster, StuckMainLoopIsReportedOnce) {
   Roster roster = Here({"node1"});
   const RosterNode& node = *roster.Find("node1");
   EXPECT_FALSE(roster.Beat("node1", seconds(9), "", kBegin));
@@ -68,7 +69,7 @@ TEST(Roster, AStuckMainLoopIsReportedOnce) {
   EXPECT_TRUE(roster.Beat("node1", seconds(10), "busy", kBegin + seconds(3)));
 }
 
-TEST(Roster, IsCalledByTheHostWhereThatNamesOneNode) {
+TEST(Roster, NodeIsNamedByItsHostIfUnique) {
   Roster roster = Here({"node1"});
   EXPECT_EQ(roster.Name("unknown"), "unknown");
   EXPECT_EQ(roster.Name("node1"), "node1");
@@ -86,7 +87,7 @@ TEST(Roster, CandidatesAreReadyStartingOrAwaited) {
   Roster roster = Here({"node1", "node2", "node3", "node4"});
   roster.TakeOffer("node2", MakeOffer("node2", 0));
   roster.Change("node3", [](RosterNode& node) { node.offered = false, node.place = 2; });
-  roster.Close("node4", "reset", kBegin);
+  roster.Close("node4", {"reset"}, kBegin);
   const FormationInput counted = roster.Candidates(false), whole = roster.Candidates(true);
   EXPECT_EQ(counted.ready_nodes, 1u);
   EXPECT_THAT(counted.ready, IsEmpty());
@@ -96,7 +97,7 @@ TEST(Roster, CandidatesAreReadyStartingOrAwaited) {
   EXPECT_THAT(whole.awaited, ElementsAre("node3"));
 }
 
-TEST(Roster, AmongManyNodesFewAreNamed) {
+TEST(Roster, FewOfManyAwaitedNodesAreNamed) {
   Roster roster{JobSettings{}};
   for (int i = 10; i < 50; ++i) {
     const std::string node_id = absl::StrCat("node", i);
@@ -106,7 +107,7 @@ TEST(Roster, AmongManyNodesFewAreNamed) {
   EXPECT_THAT(roster.Candidates(false).awaited, ElementsAre("node10", "node11", "node12", "and 37 more"));
 }
 
-TEST(Roster, AnOfferKeepsItsPlaceInTheQueueUntilItIsTaken) {
+TEST(Roster, OfferKeepsItsPlaceInTheQueueUntilItIsTaken) {
   Roster roster = Here({"node1", "node2"});
   const RosterNode& node = *roster.Find("node1");
   const uint64_t arrival = node.arrival;
@@ -117,7 +118,7 @@ TEST(Roster, AnOfferKeepsItsPlaceInTheQueueUntilItIsTaken) {
   EXPECT_GT(node.arrival, roster.Find("node2")->arrival);
 }
 
-TEST(Roster, AMemberOfAnAdoptedGenerationIsExpectedForAWhile) {
+TEST(Roster, MemberOfAnAdoptedGenerationIsExpectedUntilADeadline) {
   Roster roster = Here({"node1"});
   const Assignment held = MakeGeneration(3, {"node1", "node2"});
   roster.Follow(held);
@@ -133,7 +134,7 @@ TEST(Roster, AMemberOfAnAdoptedGenerationIsExpectedForAWhile) {
   EXPECT_TRUE(roster.Consistent(held));
 }
 
-TEST(Roster, ExpectsMembersForNoLongerThanItIsTold) {
+TEST(Roster, ExpectUntilOnlyShortensTheDeadline) {
   Roster roster = Here({"node1"});
   const TimePoint here_until = roster.Find("node1")->lost_at;
   roster.ExpectAll(MakeGeneration(3, {"node1", "node2"}), kBegin + seconds(3), kBegin);
@@ -144,7 +145,7 @@ TEST(Roster, ExpectsMembersForNoLongerThanItIsTold) {
   EXPECT_EQ(roster.Find("node2")->lost_at, kBegin + seconds(1)) << "once said it stands";
 }
 
-TEST(Roster, KnowsWhetherOthersCanRunTheProgram) {
+TEST(Roster, ReportsWhetherOthersCanRunTheProgram) {
   Roster roster = Here({"node1", "node2"});
   EXPECT_FALSE(roster.RunsWithout("node2", /*progressed=*/false));
   EXPECT_TRUE(roster.RunsWithout("node2", /*progressed=*/true));
@@ -152,11 +153,12 @@ TEST(Roster, KnowsWhetherOthersCanRunTheProgram) {
   roster.Change("node2", [](RosterNode& node) { node.joined = 2; });
   EXPECT_TRUE(roster.RunsWithout("node2", false));
   EXPECT_FALSE(roster.RunsWithout("node1", false));
-  roster.Change("node1", [](RosterNode& node) { node.greeted = false; });  // may be dead
+  roster.Change("node1", [](RosterNode& node) { node.greeted = false; });  // it may be dead
   EXPECT_FALSE(roster.RunsWithout("node2", true));
 }
 
-TEST(Roster, ANodeThatHasSeenMoreHasYetToSayWhatItRuns) {
+/// R1.
+TEST(Roster, NodeWithANewerGenerationHasYetToReport) {
   Roster roster{JobSettings()};
   const TimePoint now = TimePoint(std::chrono::seconds(1));
   roster.Open("node1", now);
@@ -166,14 +168,14 @@ TEST(Roster, ANodeThatHasSeenMoreHasYetToSayWhatItRuns) {
   roster.Change("node1", [](RosterNode& node) { node.greeted = true; });
   EXPECT_EQ(roster.YetToSay(2), "") << "it has said it";
   roster.Change("node1", [](RosterNode& node) { node.greeted = false; });
-  roster.Close("node1", "reset", now);
+  roster.Close("node1", {"reset"}, now);
   EXPECT_EQ(roster.YetToSay(2), "") << "it is away";
 }
 
 TEST(Roster, IsAValue) {
   Roster a = Here({"node1"}), b = a;
   EXPECT_EQ(a, b);
-  b.Close("node1", "reset", kBegin);
+  b.Close("node1", {"reset"}, kBegin);
   EXPECT_FALSE(a == b);
   EXPECT_THAT(b.Describe(kBegin), HasSubstr("node1 away ready place -, lost +0.200 s after 0 extensions"));
 }

@@ -1,8 +1,8 @@
-#include "rendezvous/separations.h"
+#include "rendezvous/job/separations.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/formation.h"
+#include "rendezvous/authority/formation.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -33,9 +33,10 @@ class SeparationsTest : public testing::Test {
     separations_.Forget();
   }
   std::string Settle(size_t least, TimePoint now) {
-    return separations_.Settle(generation_, least, &roster_, &effects_, now);
+    const auto apart = separations_.Settle(generation_, least, &roster_, &effects_, now);
+    return apart ? Describe(*apart) : "";
   }
-  /// The text of the only Waiting that the node was sent.
+  /// Returns the text of the only Waiting sent to the node.
   std::string SentTo(const std::string& node) {
     std::string text;
     for (const Effect& effect : effects_.Take()) {
@@ -53,7 +54,7 @@ class SeparationsTest : public testing::Test {
   Separations separations_;
 };
 
-TEST_F(SeparationsTest, TheHigherRankOfAPairStaysOutOnceReportsAreGathered) {
+TEST_F(SeparationsTest, HigherRankOfAPairIsKeptOutAfterGathering) {
   separations_.OnUnreached("c", 2, generation_, kReported);  // rank 2 is b's
   EXPECT_EQ(Settle(1, kReported), "");
   EXPECT_EQ(separations_.NextDeadline(), kReported + Separations::kGather);
@@ -66,14 +67,14 @@ TEST_F(SeparationsTest, TheHigherRankOfAPairStaysOutOnceReportsAreGathered) {
   EXPECT_THAT(SentTo("c"), AllOf(HasSubstr("spare: the workers of b and c"), HasSubstr("1 min 00 s")));
 }
 
-TEST_F(SeparationsTest, ANodeInSeveralPairsStaysOutInsteadOfAllOthers) {
+TEST_F(SeparationsTest, NodeInSeveralPairsIsKeptOutInsteadOfTheOthers) {
   for (const char* const other : {"b", "c", "d"}) separations_.OnUnreached(other, 1, generation_, kReported);
   EXPECT_THAT(Settle(1, kReported + seconds(1)), HasSubstr("; the job continues without a"));
   EXPECT_TRUE(roster_.Find("a")->kept_out);
   EXPECT_FALSE(roster_.Find("d")->kept_out);
 }
 
-TEST_F(SeparationsTest, WhereTooFewWouldBeLeftAllAreTold) {
+TEST_F(SeparationsTest, AllNodesAreNotifiedIfTooFewWouldRemain) {
   separations_.OnUnreached("c", 2, generation_, kReported);
   EXPECT_EQ(Settle(4, kReported + seconds(1)), "");
   EXPECT_FALSE(roster_.Find("c")->kept_out);
@@ -84,7 +85,7 @@ TEST_F(SeparationsTest, WhereTooFewWouldBeLeftAllAreTold) {
   EXPECT_THAT(effects_.Take(), IsEmpty()) << "said once";
 }
 
-TEST_F(SeparationsTest, ANodeIsTriedAgainEverMoreSeldomUntilItTakesAStep) {
+TEST_F(SeparationsTest, NodeIsRetriedWithGrowingPausesUntilItTakesAStep) {
   TimePoint now = kReported;
   for (const Duration pause : {minutes(1), minutes(2), minutes(4)}) {
     separations_.OnUnreached("c", 2, generation_, now);
@@ -104,7 +105,7 @@ TEST_F(SeparationsTest, ANodeIsTriedAgainEverMoreSeldomUntilItTakesAStep) {
   EXPECT_EQ(separations_.Describe(now), "");
 }
 
-TEST_F(SeparationsTest, ANodeIsLetInOnceTheOtherOneHasGone) {
+TEST_F(SeparationsTest, NodeIsAdmittedOnceItsPeerIsGone) {
   separations_.OnUnreached("c", 2, generation_, kReported);
   Settle(1, kReported + seconds(1));
   generation_.Stop();
@@ -113,7 +114,7 @@ TEST_F(SeparationsTest, ANodeIsLetInOnceTheOtherOneHasGone) {
   EXPECT_FALSE(roster_.Find("c")->kept_out);
 }
 
-TEST_F(SeparationsTest, ANodeThatComesBackUnderItsIdStaysOut) {
+TEST_F(SeparationsTest, ReturningNodeIsKeptOut) {
   separations_.OnUnreached("c", 2, generation_, kReported);
   Settle(1, kReported + seconds(1));
   generation_.Stop();
@@ -123,9 +124,9 @@ TEST_F(SeparationsTest, ANodeThatComesBackUnderItsIdStaysOut) {
   EXPECT_TRUE(roster_.Find("c")->kept_out);
 }
 
-TEST_F(SeparationsTest, ReportsAboutNoOtherMemberAreIgnored) {
-  separations_.OnUnreached("c", 5, generation_, kReported);   // its own
-  separations_.OnUnreached("c", 99, generation_, kReported);  // of no member
+TEST_F(SeparationsTest, ReportsThatNameNoOtherMemberAreIgnored) {
+  separations_.OnUnreached("c", 5, generation_, kReported);   // its own rank
+  separations_.OnUnreached("c", 99, generation_, kReported);  // not a rank of any member
   separations_.OnUnreached("x", 0, generation_, kReported);
   EXPECT_EQ(separations_, Separations());
   generation_.Stop();
@@ -133,7 +134,7 @@ TEST_F(SeparationsTest, ReportsAboutNoOtherMemberAreIgnored) {
   EXPECT_EQ(separations_, Separations());
 }
 
-TEST_F(SeparationsTest, AGenerationThatEndsTakesItsReportsAlong) {
+TEST_F(SeparationsTest, ReportsAreDroppedWhenTheGenerationEnds) {
   separations_.OnUnreached("c", 2, generation_, kReported);
   generation_.Stop();
   EXPECT_EQ(Settle(1, kReported + seconds(1)), "");

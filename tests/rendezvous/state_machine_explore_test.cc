@@ -1,6 +1,6 @@
-// Every state that a small cluster can reach in a bounded number of events, against the list of properties:
-// one setting for each thing a job can live through. A setting says which effects it is there for, and fails
-// when it did not come to see them.
+// Checks every state that a small cluster can reach in a bounded number of events against the list of
+// properties, with one setting for each situation of a job. A setting names the effects that it must reach,
+// and fails if it does not.
 #include <chrono>
 #include <iostream>
 #include <tuple>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "gtest/gtest.h"
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/job_settings.h"
 #include "tests/rendezvous/actions.h"
 #include "tests/rendezvous/explorer.h"
 #include "tests/rendezvous/instrumented.h"
@@ -24,7 +24,7 @@ using Actions = std::vector<Action>;
 
 constexpr int kLess = kInstrumented ? 1 : 0;  // instrumented code is ten times slower
 
-/// Explores, prints what it came to, and fails for a broken property or a goal that was never seen.
+/// Explores, prints the result, and fails for a broken property or a goal that was never reached.
 Explored Check(const std::string& name, const ClusterSimulation& from, const Actions& actions, int depth,
                const std::vector<std::string>& goals = {}) {
   const TimePoint begin = MonotonicNow();
@@ -63,8 +63,8 @@ TEST(StateMachineExploration, ThreeNodesFromARunningJob) {
   }
 }
 
-/// A service of several that begins: the job is new, or elsewhere.
-TEST(StateMachineExploration, ServicesThatBegin) {
+/// One of several services that starts: the job is new, or elsewhere.
+TEST(StateMachineExploration, ServicesThatStart) {
   JobSettings settings = Settings(1, 2, 0);
   for (const int services : {2, 3}) {
     settings.endpoints = Services(services);
@@ -88,7 +88,7 @@ TEST(StateMachineExploration, ServicesThatBegin) {
   }
 }
 
-/// The service after the one that is gone, or cut off: agents come with what they run.
+/// The service after one that is gone or cut off: agents come with the generations that they run.
 TEST(StateMachineExploration, TakeoverWithTwoServices) {
   JobSettings settings = Settings(1, 2, 1);
   settings.endpoints = Services(2);
@@ -135,7 +135,7 @@ TEST(StateMachineExploration, TakeoverWithThreeServices) {
          "node1 is evicted", "forms generation 2", "the job is at service3: it has generation 2"});
 }
 
-/// Steps pay for failures beyond the budget.
+/// Steps give back failures beyond the budget.
 TEST(StateMachineExploration, Refunds) {
   JobSettings settings = Settings(1, 1, 1);
   settings.refund_steps = 2;
@@ -148,14 +148,15 @@ TEST(StateMachineExploration, Refunds) {
          "restart 2 (", "the budget of 1 restart is used up"});
 }
 
-/// Workers that die at once, or cannot meet, end the job whatever the budget.
+/// Workers that die at once, or cannot connect, end the job whatever the budget.
 TEST(StateMachineExploration, CrashLoops) {
   JobSettings settings = Settings(1, 2, 10);
   settings.refund_steps = 100;
   const Nodes nodes = {"node1", "node2"};
   Actions actions = {FailEarly("node1"),   FailEarly("node2"), Fail("node2"),    OfferAll(nodes),
                      CloseStream("node2"), NextTick(),         Steps("node1", 1)};
-  Check("crash loop", RunningJob(settings, nodes), actions, 7 - kLess,
+  // Seven actions reach the third failure: the pause before it is one of them.
+  Check("crash loop", RunningJob(settings, nodes), actions, 7,
         {"3 workers in a row exited during start-up", "restart 3 of 10"});
 }
 
@@ -166,7 +167,7 @@ TEST(StateMachineExploration, GenerationsThatKeepBreaking) {
   for (int i = 0; i < BreakBackoff::kMaxBreaks - 2; ++i) {
     world.Break("node1");
     for (const std::string& node : nodes) world.OfferFrom(node);
-    world.Advance(BreakBackoff::kLongestPause);
+    world.Advance(BreakBackoff::kMaxPause);
   }
   ASSERT_EQ(world.machine().View(world.now()).phase, "running");
   Actions actions = {Break("node1"), Break("node2"),    Fail("node2"),    OfferAll(nodes),
@@ -176,7 +177,7 @@ TEST(StateMachineExploration, GenerationsThatKeepBreaking) {
          "which broke the collectives"});
 }
 
-/// A job below its least number of nodes comes back in time, or ends.
+/// A job below its minimum number of nodes recovers in time, or ends.
 TEST(StateMachineExploration, MinNodesTimeout) {
   JobSettings settings = Settings(2, 3, 1);
   settings.min_nodes_timeout = seconds(2);
@@ -189,7 +190,7 @@ TEST(StateMachineExploration, MinNodesTimeout) {
          "forms generation 2: 3 nodes"});
 }
 
-/// Agents that come to a new service with generations of the service before it, of different age.
+/// Agents come to a new service with generations of different ages from the service before it.
 TEST(StateMachineExploration, HeldGenerations) {
   const JobSettings settings = Settings(1, 2, 1);
   const Nodes nodes = {"node1", "node2", "node3"};
@@ -206,15 +207,15 @@ TEST(StateMachineExploration, HeldGenerations) {
   for (const char* node : {"node1", "node2"}) {
     for (const Action& action : {CloseStream(node), Fail(node), Finish(node)}) actions.push_back(action);
   }
-  // One event deeper a member that was given generation 2 comes back on a new session with generation 1, and
-  // is counted as a member although it never heard of it: the machine does not tell it again.
+  // One event deeper, a member that was assigned generation 2 returns on a new session with generation 1. It
+  // counts as a member although it never received generation 2: the machine does not send it again.
   Check("held generations", ClusterSimulation(settings, seconds(1)), actions, 4,
         {"adopts generation 1", "adopts generation 2", "reports the higher generation 2",
          "the job has left generation 1", "it did not come back to the new service", "no longer runs it",
          "node1 finished (1 of 2)", "forms generation 3"});
 }
 
-/// A run of the job that nobody remembers, and the one that runs here now.
+/// A run of the job with an unknown outcome, and the one that runs here now.
 TEST(StateMachineExploration, NodesOfAnotherRun) {
   const JobSettings settings = Settings(1, 2, 1);
   const auto other = HeldBy({"node3", "node4"}, 5, /*incarnation=*/99);
@@ -232,7 +233,7 @@ TEST(StateMachineExploration, NodesOfAnotherRun) {
         {"refused: another run of the job", "forms generation 2"});
   Explored disturbed = Explore(running, actions, 5 - kLess, {"adopts", "generation 5", "generation 6"});
   for (const auto& [what, times] : disturbed.seen) EXPECT_EQ(times, 0u) << what;
-  // Before a run has begun they are the ones that go on with theirs.
+  // Before a run has begun, these nodes continue theirs.
   Check("nodes of another run come first", ClusterSimulation(settings, seconds(1)), actions, 5 - kLess,
         {"adopts generation 5"});
 }

@@ -1,22 +1,19 @@
 // Golden scripts (tests/support/golden_script.h): testdata/*.txt.
 //   job min=2 max=3 [restarts=1] [refund=100] [recovery=3s] [fence_timeout=30s] [cold_start_wait=60s]
-//                                         begins the world (first
-//   command) new_service [recovery=3s] [run=2]     open N [seen=2] [max=5]        close N       leave N
-//                                         (run: of this id, another one than the last service's; who has seen
-//                                         a generation of the last service's run knows that run)
-//                                         open N knows=M: and tells of the generation that M was assigned
-//                                         last
-//   offer N... [workers=2] [rank=0] [late] [ends_step] [leaves]          hold N [workers=2] (offers the last
-//                                         generation that it was assigned as still running)
-//   unreached N peer=0                    (a worker of N reaches no worker of that rank)
-//   beat N [stuck=12s]                    break N                        steps N at=100
-//   fail N [exit=3|signal=9] [generation=1]                              finish N... [final]
-//   fail N generation=held [rank=1]       (of the generation that an earlier service assigned it)
-//   evict N         (an operator does)    drain N               stop [checkpoint]     job ... endpoints=2
-//   [on_nodes]        (services, on node1 and so on) silence N       wake N                set N key value
-//   wait N key    get N key advance 1.5s    stall 10s             state look
-//   self|silent|gone|without[:ended]|with[:GENERATION[:authority|:another]]... [dead=N] [alive=N] (services
-//   in the job's order; ended: this run; another: members of another one have come there)
+//                                         begins the world (first command)
+//   job ... endpoints=2 [on_nodes]        several services (on node1 and so on)
+//   new_service [recovery=3s] [run=2]     run: another one under the same id
+//   open N [seen=2] [max=5]               N knows the last service's run if it has seen a generation of it
+//   open N knows=M                        N also reports the generation that M was assigned last
+//   hold N [workers=2]                    offers its last assigned generation as still running
+//   offer N... [workers=2] [rank=0] [late] [ends_step] [leaves]
+//   unreached N peer=0                    a worker of N reaches no worker of that rank
+//   beat N [stuck=12s]   break N   steps N at=100   fail N [exit=3|signal=9] [generation=1]
+//   fail N generation=held [rank=1]       for the generation that an earlier service assigned to N
+//   finish N... [final]   close N   leave N   silence N   wake N   drain N   evict N (by an operator)
+//   stop [checkpoint]   set N key value   wait N key   get N key   advance 1.5s   stall 10s   state
+//   look self|silent|gone|without[:ended]|with[:GENERATION[:authority|:another]]... [dead=N] [alive=N]
+//       services in the job's order; ended: this run; another: members of another run have come there
 #include <memory>
 
 #include "absl/strings/match.h"
@@ -24,7 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/job_settings.h"
 #include "tests/rendezvous/cluster_simulation.h"
 #include "tests/support/golden_script.h"
 
@@ -51,7 +48,7 @@ class Interpreter {
     ClusterSimulation& w = *world_;
     if (c.name == "advance") return w.Advance(ParseDuration(c.words.at(0)));
     if (c.name == "stall") return w.Stall(ParseDuration(c.words.at(0)));
-    if (c.name == "stop") return w.Control({.call = ControlCall::kStop, .checkpoint = c.Has("checkpoint")});
+    if (c.name == "stop") return w.Control({.what = StopCall{c.Has("checkpoint")}});
     if (c.name == "look") return w.Look(ParseLook(c));
     if (c.name == "state") return absl::StrSplit(w.Text(), '\n', absl::SkipEmpty());
     Lines lines;
@@ -64,7 +61,7 @@ class Interpreter {
     return lines;
   }
   const ClusterSimulation& world() const { return *world_; }
-  /// Offers whose membership the service knew.
+  /// The number of offers whose membership the service knew.
   int left_out() const { return left_out_; }
 
  private:
@@ -142,7 +139,7 @@ class Interpreter {
     if (c.name == "steps") return w.Say(node, StepsCommitted{w.generation(), c.Int("at", 0)});
     if (c.name == "finish") return w.Finish(node, c.Has("final"));
     if (c.name == "leave") return w.Leave(node);
-    if (c.name == "drain") return w.Control({.call = ControlCall::kDrain, .node = node});
+    if (c.name == "drain") return w.Control({.what = DrainCall{node}});
     if (c.name == "evict") return w.Evict(node);
     if (c.name == "set") return w.Set(node, c.words.at(1), c.words.at(2));
     if (c.name == "wait") return w.Wait(node, c.words.at(1));
@@ -173,7 +170,7 @@ class Interpreter {
     offer.host = node;
     offer.workers = workers;
     offer.holds = held.generation;
-    // What a service knows already is left out of an offer (codec.h): that changes nothing.
+    // Memberships known to the service are left out of offers (codec.h), which changes nothing.
     ClusterSimulation without = *world_;
     const auto& known = world_->machine().last_generation();
     const bool runs = world_->machine().generation().running() && known->generation == held.generation &&

@@ -1,7 +1,6 @@
-// Corners that the scripts do not reach: value semantics, reports that come before the offer, malformed
-// offers.
-#include "rendezvous/state_machine.h"
-#include "rendezvous/job_settings.h"
+// Cases that the scripts do not cover: value semantics, reports before the offer, malformed offers.
+#include "rendezvous/job/state_machine.h"
+#include "rendezvous/wire/job_settings.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -44,14 +43,14 @@ TEST(JobMachine, IsAValue) {
   EXPECT_TRUE(a.machine() == b.machine());
 }
 
-TEST(JobMachine, EqualityIsOfTheWholeState) {
+TEST(JobMachine, EqualityCoversTheWholeState) {
   const JobMachine::Options usual{1, TimePoint(), Duration::zero()};
   JobMachine::Options host_begins = usual;
   host_begins.host_begins = true;
   EXPECT_TRUE(JobMachine(Settings(1, 1), usual) == JobMachine(Settings(1, 1), usual));
   EXPECT_FALSE(JobMachine(Settings(1, 1), usual) == JobMachine(Settings(1, 1), host_begins));
   EXPECT_FALSE(JobMachine(Settings(1, 1), usual) == JobMachine(Settings(1, 2), usual));
-  // What only time or a service's answer changes counts as well.
+  // Differences that only time or a service's answer reveals count as well.
   ClusterSimulation a = RunningPair(), b = a, c = a;
   b.Advance(std::chrono::milliseconds(100));
   b.Beat("node1");
@@ -60,7 +59,7 @@ TEST(JobMachine, EqualityIsOfTheWholeState) {
   EXPECT_FALSE(a.machine() == c.machine());
 }
 
-TEST(JobMachine, LooksOftenWhileAMemberIsAwayAlsoWithAuthority) {
+TEST(JobMachine, ProbesOftenWhileAMemberIsAwayEvenWithAuthority) {
   JobSettings settings = Settings(1, 3);
   settings.endpoints = {"service1", "service2"};
   Assignment held = MakeGeneration(4, {"node1", "node2", "node3"});
@@ -80,7 +79,7 @@ TEST(JobMachine, LooksOftenWhileAMemberIsAwayAlsoWithAuthority) {
   EXPECT_EQ(world.machine().ProbeInterval(), JobMachine::kRareProbe);
 }
 
-TEST(JobMachine, AMemberTellsANewServiceThatNobodyCanFollowAnEarlierGeneration) {
+TEST(JobMachine, MemberReportsToANewServiceThatPredecessorsAreSettled) {
   JobSettings settings = Settings(1, 5);
   settings.endpoints = {"service1", "service2"};
   Assignment settled = MakeGeneration(2, {"node1", "node2", "node3"});
@@ -106,7 +105,7 @@ TEST(JobMachine, AMemberTellsANewServiceThatNobodyCanFollowAnEarlierGeneration) 
   EXPECT_EQ(settled_at("node2", settled), held.generation);
 }
 
-TEST(JobMachine, TellsWhoWaitsThatNobodyHasGoneOnWithoutIt) {
+TEST(JobMachine, WaitingNodeLearnsThatNoOtherNodeContinued) {
   ClusterSimulation world(Settings(2, 2), std::chrono::seconds(3));
   const auto newest_for = [&](const std::string& node) {
     return world.machine().LeaseFor(node, Duration::zero(), world.now()).newest;
@@ -130,8 +129,8 @@ TEST(JobMachine, TellsWhoWaitsThatNobodyHasGoneOnWithoutIt) {
   EXPECT_EQ(newest_for("node1"), Generation{});
 }
 
-/// Nodes that have gone on may be on their way to a service that knows only of what they went on from.
-TEST(JobMachine, AServiceThatHasJustStartedTellsNobodyThatOthersHaveNotGoneOn) {
+/// Nodes that have continued may be on their way to a service that knows only the generation before.
+TEST(JobMachine, FreshServiceDoesNotClaimThatNoNodeContinued) {
   ClusterSimulation world(Settings(1, 2), std::chrono::seconds(3));
   Assignment left = MakeGeneration(5, {"node1", "node2"});
   left.incarnation = 1;
@@ -145,7 +144,7 @@ TEST(JobMachine, AServiceThatHasJustStartedTellsNobodyThatOthersHaveNotGoneOn) {
   EXPECT_EQ(newest(), left.generation);
 }
 
-TEST(JobMachine, LooksQuicklyWhetherAMemberWhoseStreamHasEndedIsDead) {
+TEST(JobMachine, ProbesQuicklyAfterTheStreamOfAMemberEnded) {
   ClusterSimulation world = RunningPair();
   ProbeResult looked;
   looked.alive = {"node2"};
@@ -156,9 +155,9 @@ TEST(JobMachine, LooksQuicklyWhetherAMemberWhoseStreamHasEndedIsDead) {
   EXPECT_LE(3 * JobMachine::kQuickProbe, JobSettings().reconnect_grace) << "a few times before it is lost";
 }
 
-/// Nodes of a service that has died may be on their way to another one of the list, however long that one is
-/// there already.
-TEST(JobMachine, AListsServiceDoesNotBeginRightAfterAnotherOneWasLost) {
+/// R5. Nodes of a service that has died may be on their way to another one of the list, however long that one
+/// has been up.
+TEST(JobMachine, ServiceOfAListDoesNotStartAJobRightAfterALoss) {
   using State = PeerService::State;
   JobSettings settings = Settings(1, 1);
   settings.endpoints = {"service1", "service2"};
@@ -185,7 +184,7 @@ TEST(JobMachine, AListsServiceDoesNotBeginRightAfterAnotherOneWasLost) {
   EXPECT_TRUE(look(State::kGone, 108));
 }
 
-TEST(JobMachine, GenerationIdsFollowTheSeed) {
+TEST(JobMachine, GenerationIdsDependOnTheSeed) {
   const JobMachine::Options one{1, TimePoint(), Duration::zero()}, two{2, TimePoint(), Duration::zero()};
   const auto first_id = [](const JobMachine::Options& options) {
     JobMachine machine(Settings(1, 1), options);
@@ -199,7 +198,7 @@ TEST(JobMachine, GenerationIdsFollowTheSeed) {
   EXPECT_NE(first_id(one), first_id(two));
 }
 
-TEST(JobMachine, AnOfferInAnotherNodesNameIsRefused) {
+TEST(JobMachine, OfferInTheNameOfAnotherNodeIsRefused) {
   ClusterSimulation world(Settings(1, 1));
   world.Open("node1");
   Offer offer;
@@ -208,7 +207,7 @@ TEST(JobMachine, AnOfferInAnotherNodesNameIsRefused) {
   EXPECT_TRUE(world.machine().Gone());
 }
 
-TEST(JobMachine, ReportsBeforeTheOfferCountOnceTheGenerationIsAdopted) {
+TEST(JobMachine, ReportsBeforeTheOfferCountOnceItsGenerationIsAdopted) {
   const Assignment held = RunningPair().assignments().at("node1");
   ClusterSimulation world(Settings(2, 2), std::chrono::seconds(3));
   Offer offer;
@@ -228,7 +227,8 @@ TEST(JobMachine, ReportsBeforeTheOfferCountOnceTheGenerationIsAdopted) {
   EXPECT_EQ(world.broken().value_or(""), "");
 }
 
-TEST(JobMachine, AHigherGenerationReportedLaterDissolvesALowerOne) {
+/// R1.
+TEST(JobMachine, HigherGenerationReportedLaterEndsALowerOne) {
   const Assignment low = RunningPair().assignments().at("node1");
   ClusterSimulation world(Settings(1, 2), std::chrono::seconds(3));
   Offer offer;
@@ -249,7 +249,7 @@ TEST(JobMachine, AHigherGenerationReportedLaterDissolvesALowerOne) {
   EXPECT_THAT(text, HasSubstr("adopts generation 5"));
 }
 
-TEST(JobMachine, ANonsenseAssignmentIsNotAdopted) {
+TEST(JobMachine, InvalidAssignmentIsNotAdopted) {
   Assignment held = RunningPair().assignments().at("node1");
   held.members[1].first_rank = 7;
   ClusterSimulation world(Settings(2, 2), std::chrono::seconds(3));
@@ -260,7 +260,7 @@ TEST(JobMachine, ANonsenseAssignmentIsNotAdopted) {
   EXPECT_THAT(Text(world.Say("node1", OfferSent{offer}, held)), HasSubstr("-> node1: generation 1 ended"));
 }
 
-TEST(JobMachine, TheBudgetSurvivesANewService) {
+TEST(JobMachine, BudgetSurvivesANewService) {
   ClusterSimulation world(Settings(1, 1, 2));
   world.Open("node1", Generation{3, 3}, 2);
   world.OfferFrom("node1");
@@ -268,7 +268,7 @@ TEST(JobMachine, TheBudgetSurvivesANewService) {
   EXPECT_THAT(Text(world.Fail("node1", 5)), HasSubstr("job ended: failed, exit code 5"));
 }
 
-TEST(JobMachine, AlwaysLateTicksStillFindADeadNode) {
+TEST(JobMachine, DeadNodeIsLostAlthoughEveryTickIsLate) {
   ClusterSimulation world = RunningPair();
   std::string text;
   for (int i = 0; i < 40 && !absl::StrContains(text, "node2 is lost"); ++i) {
@@ -278,16 +278,16 @@ TEST(JobMachine, AlwaysLateTicksStillFindADeadNode) {
   EXPECT_THAT(text, HasSubstr("node2 is lost"));
 }
 
-TEST(JobMachine, NodesOfAnEndedJobDoNotKeepItForEver) {
+TEST(JobMachine, EndedJobIsRemovedAlthoughNodesAreConnected) {
   ClusterSimulation world = RunningPair();
   world.Fail("node1", 1);
   world.Advance(JobMachine::kEndedLinger + std::chrono::seconds(1));
   EXPECT_TRUE(world.machine().Gone());
 }
 
-/// More than are checked whole at each event in a release build.
-TEST(JobMachine, KeepsItsInvariantsAmongManyNodes) {
-  constexpr int kNodes = static_cast<int>(JobMachine::kMostChecked) + 20;
+/// With more nodes, not everything is checked at each event in a release build.
+TEST(JobMachine, KeepsItsInvariantsWithManyNodes) {
+  constexpr int kNodes = static_cast<int>(JobMachine::kMaxChecked) + 20;
   ClusterSimulation world(Settings(kNodes - 2, kNodes, 5));
   const auto each = [&](const auto& act) {
     for (int i = 0; i < kNodes + 3; ++i) {
@@ -302,7 +302,7 @@ TEST(JobMachine, KeepsItsInvariantsAmongManyNodes) {
   world.Close("node3");
   world.Advance(Settings(1, 1).reconnect_grace);
   each([&](const std::string& node) {
-    // The spares offered long ago: one that was taken and offers again ends the generation.
+    // The spares offered long ago: an admitted one that offers again ends the generation.
     if (world.machine().Has(node) && world.generation().number == 1) world.OfferFrom(node);
   });
   EXPECT_EQ(world.generation().number, 2u);

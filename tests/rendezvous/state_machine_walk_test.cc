@@ -1,5 +1,5 @@
-// Random walks of larger clusters than the exploration can cover, against the same list of properties. Seed:
-// printed, or given as MTRUN_SEED.
+// Random walks of larger clusters than the exploration can cover, against the same list of properties. The
+// seed is printed, or given as MTRUN_SEED.
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/posix.h"
 #include "gtest/gtest.h"
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/job_settings.h"
 #include "tests/rendezvous/actions.h"
 #include "tests/rendezvous/instrumented.h"
 
@@ -21,7 +21,7 @@ uint64_t Seed() {
   return given != nullptr ? std::strtoull(given, nullptr, 10) : RandomBits();
 }
 
-/// The first service of the list, mostly with all others gone: the job is its own.
+/// The first service of the list, mostly with all others gone, so that it has the job.
 Action ProbeAtRandom(const JobSettings& settings, std::mt19937_64& random) {
   using State = PeerService::State;
   std::vector<PeerService> peers = {Peer(State::kSelf)};
@@ -64,7 +64,7 @@ TEST(StateMachineWalks, KeepEveryProperty) {
     const std::vector<Action> actions = ActionsOf(settings, nodes, random);
     std::vector<std::string> path;
     for (int i = 0; i < 250; ++i) {
-      // Mostly progress: joins, offers and time; faults now and then, so that walks get far before the job
+      // Mostly progress (joins, offers and time) and occasional faults, so that walks get far before the job
       // ends.
       const size_t node = random() % nodes.size();
       const size_t kind = random() % 20;
@@ -96,8 +96,8 @@ TEST(StateMachineWalks, KeepEveryProperty) {
     }
   }
   std::cout << generations << " generations, " << ended << " jobs ended in " << walks << " walks\n";
-  // Hosts that come back hold for their leases, so that a walk may end before it forms anything: far fewer
-  // would mean that the walks show nothing.
+  // Hosts that come back hold for their leases, so a walk may end before it forms a generation. If far fewer
+  // walks formed one, the walks would prove nothing.
   EXPECT_GT(generations, static_cast<size_t>(walks) / 3);
   EXPECT_GT(ended, 0u);
 }

@@ -1,4 +1,4 @@
-#include "rendezvous/status_watch.h"
+#include "rendezvous/client/status_watch.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -26,7 +26,7 @@ ServiceStatus StatusOf(const std::string& phase, int age = 1) {
   return status;
 }
 
-TEST(StatusWatchTest, AgesAloneAreNoNews) {
+TEST(StatusWatchTest, ChangedAgesAlonePrintNothing) {
   StatusWatch watch(/*json=*/false, /*rows=*/0);
   EXPECT_THAT(watch.OnAnswer(StatusOf("forming"), AtMs(0)), StartsWith("service up"));
   EXPECT_EQ(watch.OnAnswer(StatusOf("forming", 2), AtMs(500)), "");
@@ -34,28 +34,28 @@ TEST(StatusWatchTest, AgesAloneAreNoNews) {
   EXPECT_FALSE(watch.over());
 }
 
-TEST(StatusWatchTest, ATerminalShowsAgesInPlace) {
+TEST(StatusWatchTest, TerminalUpdatesAgesInPlace) {
   StatusWatch watch(/*json=*/false, /*rows=*/24);
   EXPECT_THAT(watch.OnAnswer(StatusOf("running"), AtMs(0)), StartsWith("\033[2J\033[Hservice up"));
   EXPECT_THAT(watch.OnAnswer(StatusOf("running", 2), AtMs(500)), StartsWith("\033[Hservice up for 2"));
   EXPECT_EQ(Redrawn("a\nb\nc\n", 2, false), "\033[Ha\033[K\nb\033[K\033[J");
 }
 
-TEST(StatusWatchTest, ProgramsReadAnObjectALine) {
+TEST(StatusWatchTest, JsonOutputIsOneObjectPerLine) {
   StatusWatch watch(/*json=*/true, /*rows=*/24);
   const std::string line = watch.OnAnswer(StatusOf("running"), AtMs(0));
-  EXPECT_THAT(line, StartsWith("{\"jobs\":[{"));
+  EXPECT_THAT(line, StartsWith("{\"elsewhere\":[],\"jobs\":[{"));
   EXPECT_EQ(line.find('\n'), line.size() - 1);
 }
 
-/// Of a service that has been up for so long and has no job.
+/// Returns the status of a service that has been up for `up` and has no job.
 ServiceStatus NoJob(int up) {
   ServiceStatus status;
   status.uptime = std::chrono::seconds(up);
   return status;
 }
 
-TEST(StatusWatchTest, TheEndOfTheJobEndsIt) {
+TEST(StatusWatchTest, EndOfTheJobEndsTheWatch) {
   StatusWatch ended(false, 0), gone(false, 0), empty(false, 0);
   ended.OnAnswer(StatusOf("running"), AtMs(0));
   EXPECT_THAT(ended.OnAnswer(StatusOf("ended"), AtMs(500)), HasSubstr("ended"));
@@ -67,7 +67,7 @@ TEST(StatusWatchTest, TheEndOfTheJobEndsIt) {
   EXPECT_FALSE(empty.over()) << "the job is still to come";
 }
 
-TEST(StatusWatchTest, AServiceThatHasJustStartedMayHearOfItsJobYet) {
+TEST(StatusWatchTest, WatchContinuesAtAFreshServiceWithoutTheJob) {
   StatusWatch watch(false, 0);
   watch.OnAnswer(StatusOf("running"), AtMs(0));
   watch.OnAnswer(NoJob(1), AtMs(2000));
@@ -80,7 +80,7 @@ TEST(StatusWatchTest, AServiceThatHasJustStartedMayHearOfItsJobYet) {
   EXPECT_TRUE(watch.over()) << "it knows how the job ended";
 }
 
-TEST(StatusWatchTest, SilenceIsNotTheEndOfTheJob) {
+TEST(StatusWatchTest, SilenceDoesNotEndTheWatchAtOnce) {
   StatusWatch watch(false, 0);
   const absl::Status away = absl::UnavailableError("nobody");
   EXPECT_EQ(watch.OnSilence(away, AtMs(0)), away) << "it has never answered";

@@ -1,11 +1,11 @@
-// What the tests of which service may have a job share.
+// Shared by the tests of which service may have a job.
 #pragma once
 
 #include <string>
 
 #include "gtest/gtest.h"
-#include "rendezvous/job_settings.h"
-#include "rendezvous/takeover_quorum.h"
+#include "rendezvous/authority/takeover_quorum.h"
+#include "rendezvous/wire/job_settings.h"
 #include "tests/rendezvous/job_values.h"
 
 namespace mtrun::rendezvous {
@@ -25,12 +25,14 @@ inline const JobRun kRun(9, TimePoint());
 
 inline const Departures kNobodyGone{JobSettings()};
 
+/// Returns the reason in words; "" if it has authority.
 inline std::string WhyNot(const TakeoverQuorum& quorum, const GenerationRecord& generation, Roster roster,
                           const Departures& departures = kNobodyGone) {
   roster.Follow(generation.last());
-  const std::optional<std::string> why_not = quorum.WhyNot(generation, roster, departures);
-  EXPECT_EQ(quorum.Allows(generation, roster, departures), !why_not);
-  return why_not.value_or("");
+  const MembershipView view{generation, roster, departures};
+  const FormationRight right = quorum.Authority(view);
+  EXPECT_EQ(right.granted(), Describe(right, view).empty());
+  return Describe(right, view);
 }
 
 inline const GenerationRecord kNone;

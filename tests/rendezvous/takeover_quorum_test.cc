@@ -1,8 +1,8 @@
-#include "rendezvous/takeover_quorum.h"
+#include "rendezvous/authority/takeover_quorum.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/job_settings.h"
 #include "tests/rendezvous/takeover.h"
 
 namespace mtrun::rendezvous {
@@ -24,12 +24,14 @@ TakeoverQuorum Seen(const std::vector<PeerService>& peers) {
   return quorum;
 }
 
-TEST(TakeoverQuorum, TheOnlyServiceAlwaysMay) {
+/// R4.
+TEST(TakeoverQuorum, OnlyServiceAlwaysHasTheQuorum) {
   EXPECT_EQ(WhyNot(TakeoverQuorum(WithServices(1)), Running(1, {"node1", "node2"}), Here({})), "");
   EXPECT_EQ(WhyNot(TakeoverQuorum(WithServices(2, true)), Running(1, {"node1", "node2"}), Here({})), "");
 }
 
-TEST(TakeoverQuorum, TheFirstServiceBeginsOnceAllOthersHaveAnswered) {
+/// R5.
+TEST(TakeoverQuorum, FirstServiceStartsOnceAllOthersHaveAnswered) {
   EXPECT_THAT(WhyNot(TakeoverQuorum(WithServices(2)), kNone, Here({"node1"})), HasSubstr("probing"));
   const auto why_not = [](const std::vector<PeerService>& peers) {
     return WhyNot(Seen(peers), kNone, Here({"node1"}));
@@ -48,7 +50,8 @@ TEST(TakeoverQuorum, TheFirstServiceBeginsOnceAllOthersHaveAnswered) {
               HasSubstr("begins at service2"));
 }
 
-TEST(TakeoverQuorum, LaterItNeedsMoreThanHalfOfThoseThatMayBeAlive) {
+/// R7.
+TEST(TakeoverQuorum, NeedsAMajorityOfMembersThatMayBeAlive) {
   const GenerationRecord generation = Running(1, {"node1", "node2", "node3", "node4"});
   const TakeoverQuorum quorum(WithServices(2));
   EXPECT_THAT(WhyNot(quorum, generation, Here({"node3", "node4"})), HasSubstr("node1, node2 are not here"));
@@ -65,14 +68,16 @@ TEST(TakeoverQuorum, LaterItNeedsMoreThanHalfOfThoseThatMayBeAlive) {
   EXPECT_EQ(WhyNot(quorum, generation, Here({"node1"}), left), "");
 }
 
-/// It could turn to another service, which knows of no next generation, before it is told of that one.
-TEST(TakeoverQuorum, AMemberThatIsHereAndWouldBeLeftOutCountsAsMissing) {
+/// R9. The member could turn to another service, which does not know of the next generation, before it is
+/// notified.
+TEST(TakeoverQuorum, ConnectedMemberThatWouldBeLeftOutCountsAsMissing) {
   const GenerationRecord generation = Running(1, {"node1", "node2", "node3"});
   const Roster here = HereAfter(generation, {"node1", "node2", "node3", "node4"});
   const auto why_not = [&](const std::vector<std::string>& nodes, const Departures& departures = kNobodyGone,
                            TakeoverQuorum quorum = TakeoverQuorum(WithServices(2))) {
-    EXPECT_TRUE(quorum.Allows(generation, here, departures)) << "of some nodes it may";
-    return quorum.WhyNotOf(nodes, generation, here, departures).value_or("");
+    const MembershipView view{generation, here, departures};
+    EXPECT_TRUE(quorum.Authority(view).granted()) << "of some nodes it may";
+    return Describe(quorum.RightToForm(nodes, view), view);
   };
   EXPECT_EQ(why_not({"node1", "node2", "node4"}), "") << "more than half";
   EXPECT_THAT(why_not({"node1", "node4"}),
@@ -92,18 +97,18 @@ PeerService OfRun(PeerService peer, uint64_t incarnation, RunProof proof = RunPr
   return peer;
 }
 
-TEST(TakeoverQuorum, AServiceWithAnotherRunCountsAsOneWithoutTheJob) {
+TEST(TakeoverQuorum, ServiceWithAnotherRunCountsAsWithoutTheJob) {
   JobRun run(9, TimePoint());
   const GenerationRecord generation = Running(1, {"node1", "node2"});
   TakeoverQuorum quorum(WithServices(2));
   const std::vector<PeerService> peers = {OfRun(Peer(1, State::kWithJob, 7, true), 8), Peer(2, State::kSelf)};
   quorum.OnProbed(peers, run, TimePoint(), TimePoint());
-  EXPECT_NE(quorum.FindSuccessor(generation, HereAfter(generation, {"node1", "node2"}), kNobodyGone), nullptr)
+  const Roster here = HereAfter(generation, {"node1", "node2"});
+  EXPECT_NE(quorum.FindSuccessor({generation, here, kNobodyGone}), nullptr)
       << "nobody knows yet which of them goes on";
   run.Prove(RunProof::kMembers);
   quorum.OnProbed(peers, run, TimePoint(), TimePoint());
-  EXPECT_EQ(quorum.FindSuccessor(generation, HereAfter(generation, {"node1", "node2"}), kNobodyGone),
-            nullptr);
+  EXPECT_EQ(quorum.FindSuccessor({generation, here, kNobodyGone}), nullptr);
 }
 
 PeerService WithEnd(EndedRun run) {
@@ -112,7 +117,7 @@ PeerService WithEnd(EndedRun run) {
   return peer;
 }
 
-TEST(TakeoverQuorum, GoesWhereItsRunHasEndedOrAnotherOneIsCertain) {
+TEST(TakeoverQuorum, YieldsWhereItsRunEndedOrAnotherRunIsProven) {
   JobRun run(9, TimePoint());
   const GenerationRecord generation = Running(3, {"node1", "node2"});
   const auto where = [&](const PeerService& peer, bool authority = false) -> std::string {
@@ -146,7 +151,8 @@ Departures AllDead(const GenerationRecord& generation) {
   return dead;
 }
 
-TEST(TakeoverQuorum, WhereNobodyIsLeftTheFirstServiceThatIsThereBeginsAgain) {
+/// R6.
+TEST(TakeoverQuorum, FirstPresentServiceRestartsIfAllMembersAreGone) {
   const GenerationRecord generation = Running(1, {"node1", "node2"});
   const auto why_not = [&](const std::vector<PeerService>& peers) {
     return WhyNot(Seen(peers), generation, Here({"node3"}), AllDead(generation));
@@ -157,13 +163,14 @@ TEST(TakeoverQuorum, WhereNobodyIsLeftTheFirstServiceThatIsThereBeginsAgain) {
   EXPECT_EQ(why_not({first, Peer(2, State::kWithJob, 1)}), "");
   EXPECT_EQ(why_not({first, Peer(2, State::kGone)}), "");
   EXPECT_THAT(why_not({first, Peer(2, State::kSilent)}), HasSubstr("service2 does not answer"));
-  EXPECT_THAT(why_not({first, Peer(2, State::kWithJob, 2)}), HasSubstr("goes on at service2"));
+  EXPECT_THAT(why_not({first, Peer(2, State::kWithJob, 2)}), HasSubstr("continues at service2"));
   EXPECT_EQ(why_not({Peer(1, State::kGone), second}), "");
   EXPECT_THAT(why_not({Peer(1, State::kSilent), second}), HasSubstr("service1 does not answer"));
-  EXPECT_THAT(why_not({Peer(1, State::kWithoutJob), second}), HasSubstr("goes on at service1"));
+  EXPECT_THAT(why_not({Peer(1, State::kWithoutJob), second}), HasSubstr("continues at service1"));
 }
 
-TEST(TakeoverQuorum, TheServiceOfAnEvictedNodeIsNotWaitedFor) {
+/// R6.
+TEST(TakeoverQuorum, ServiceOfAnEvictedNodeIsNotAwaited) {
   GenerationRecord generation = Running(1, {"node1.example.org"});  // at 10.0.0.1
   Departures evicted = kNobodyGone;
   evicted.OnEvicted("node1.example.org");
@@ -180,13 +187,13 @@ TEST(TakeoverQuorum, TheServiceOfAnEvictedNodeIsNotWaitedFor) {
       << "its host may be there, and the service on it a program of its own";
 }
 
-/// What one of several services knows, where no member of the generation is left.
+/// The knowledge of one of several services if no member of the generation is left.
 struct Side {
-  uint64_t generation = 0;  // the newest that it knows, 0: it does not have the job
-  std::vector<State> sees;  // of the services
+  uint64_t generation = 0;  // the newest that it knows; 0: it does not have the job
+  std::vector<State> sees;  // states of the services
 };
 
-/// It may form the next generation.
+/// Returns whether it may form the next generation.
 bool MayGoOn(const Side& side, const std::vector<Side>& all) {
   if (side.generation == 0) return false;  // before the first one: see above
   std::vector<PeerService> peers;
@@ -196,8 +203,8 @@ bool MayGoOn(const Side& side, const std::vector<Side>& all) {
   return WhyNot(Seen(peers), generation, Here({"newcomer"}), AllDead(generation)).empty();
 }
 
-/// Every service is there, and each link between two may be cut in either direction or not at all.
-TEST(TakeoverQuorum, WhereNobodyIsLeftOneSideOfACutAtMostGoesOn) {
+/// R6. Every service is up, and each link between two may be cut in either direction or not at all.
+TEST(TakeoverQuorum, AtMostOneSideOfACutContinuesIfAllMembersAreGone) {
   int went_on = 0;
   for (const size_t count : {2, 3}) {
     const size_t links = count * (count - 1);
@@ -224,33 +231,41 @@ TEST(TakeoverQuorum, WhereNobodyIsLeftOneSideOfACutAtMostGoesOn) {
   EXPECT_GT(went_on, 0);
 }
 
-TEST(TakeoverQuorum, HasMostOnlyOfAGenerationAndOnlyWhereThereAreOtherServices) {
+TEST(TakeoverQuorum, MembersDecideOnlyForOneOfSeveralServices) {
+  using Ground = FormationRight::Ground;
   const GenerationRecord generation = Running(1, {"node1", "node2", "node3"});
+  const auto ground = [](const TakeoverQuorum& quorum, const GenerationRecord& last, const Roster& roster,
+                         const Departures& departures = kNobodyGone) {
+    return quorum.Authority({last, roster, departures}).ground;
+  };
   const TakeoverQuorum quorum(WithServices(2));
-  EXPECT_FALSE(quorum.HasMost(generation, HereAfter(generation, {"node1"}), kNobodyGone));
-  EXPECT_TRUE(quorum.HasMost(generation, HereAfter(generation, {"node1", "node2"}), kNobodyGone));
-  EXPECT_FALSE(quorum.HasMost(kNone, HereAfter(kNone, {"node1", "node2"}), kNobodyGone));
-  EXPECT_FALSE(quorum.HasMost(generation, HereAfter(generation, {"newcomer"}), AllDead(generation)));
+  EXPECT_EQ(ground(quorum, generation, HereAfter(generation, {"node1"})), Ground::kMembersMissing);
+  EXPECT_EQ(ground(quorum, generation, HereAfter(generation, {"node1", "node2"})), Ground::kMembers);
+  EXPECT_EQ(ground(quorum, kNone, HereAfter(kNone, {"node1", "node2"})), Ground::kNotProbed);
+  EXPECT_EQ(ground(quorum, generation, HereAfter(generation, {"newcomer"}), AllDead(generation)),
+            Ground::kNotProbed);
   for (const TakeoverQuorum& other : {TakeoverQuorum(WithServices(1)), TakeoverQuorum(WithServices(2, true))})
-    EXPECT_FALSE(other.HasMost(generation, HereAfter(generation, {"node1", "node2"}), kNobodyGone));
+    EXPECT_EQ(ground(other, generation, HereAfter(generation, {"node1", "node2"})), Ground::kOnlyService);
 }
 
-TEST(TakeoverQuorum, ANodeThatIsOnlyExpectedIsNotRegistered) {
+/// R7.
+TEST(TakeoverQuorum, ExpectedNodeIsNotRegistered) {
   const GenerationRecord generation = Running(1, {"node1", "node2"});
   Roster roster = HereAfter(generation, {"node1"});
   roster.Expect(generation.last()->members[1], TimePoint(), TimePoint());
-  EXPECT_EQ(TakeoverQuorum(WithServices(2)).Unaccounted(generation, roster, kNobodyGone).size(), 1u);
+  EXPECT_EQ(TakeoverQuorum(WithServices(2)).Unaccounted({generation, roster, kNobodyGone}).size(), 1u);
 }
 
 std::string Successor(const std::vector<PeerService>& peers, const GenerationRecord& generation,
                       Roster roster, const Departures& departures = kNobodyGone) {
   roster.Follow(generation.last());
   const TakeoverQuorum quorum = Seen(peers);
-  const PeerService* peer = quorum.FindSuccessor(generation, roster, departures);
+  const PeerService* peer = quorum.FindSuccessor({generation, roster, departures});
   return peer == nullptr ? "" : peer->endpoint;
 }
 
-TEST(TakeoverQuorum, WithoutAGenerationTheJobIsWhereOneIsOrWithTheFirstThatAnswers) {
+/// R11.
+TEST(TakeoverQuorum, SuccessorIsAServiceWithAGenerationOrTheFirstToAnswer) {
   const Roster roster = Here({"node1"});
   EXPECT_EQ(Successor({Peer(1, State::kWithoutJob), Peer(2, State::kSelf)}, kNone, roster), "service1");
   EXPECT_EQ(Successor({Peer(1, State::kSilent), Peer(2, State::kSelf)}, kNone, roster), "");
@@ -258,7 +273,8 @@ TEST(TakeoverQuorum, WithoutAGenerationTheJobIsWhereOneIsOrWithTheFirstThatAnswe
   EXPECT_EQ(Successor({Peer(1, State::kSelf), Peer(2, State::kWithoutJob)}, kNone, roster), "");
 }
 
-TEST(TakeoverQuorum, AServiceThatHoldsGivesWayToANewerOrAnAuthority) {
+/// R11.
+TEST(TakeoverQuorum, HoldingServiceYieldsToANewerGenerationOrAnAuthority) {
   const GenerationRecord generation = Running(2, {"node1", "node2", "node3"});
   const Roster roster = Here({"node1"});
   const auto from_first = [&](const PeerService& other) {
@@ -271,7 +287,7 @@ TEST(TakeoverQuorum, AServiceThatHoldsGivesWayToANewerOrAnAuthority) {
   EXPECT_EQ(Successor({Peer(1, State::kWithJob, 2), Peer(2, State::kSelf)}, generation, roster), "service1");
 }
 
-TEST(TakeoverQuorum, WhereNobodyIsLeftTheNodesMoveToTheFirstServiceThatIsThere) {
+TEST(TakeoverQuorum, NodesMoveToTheFirstPresentServiceIfAllMembersAreGone) {
   const GenerationRecord generation = Running(2, {"node1"});
   const Roster roster = Here({"node2"});
   const Departures dead = AllDead(generation);
@@ -281,8 +297,8 @@ TEST(TakeoverQuorum, WhereNobodyIsLeftTheNodesMoveToTheFirstServiceThatIsThere) 
   EXPECT_EQ(Successor({Peer(1, State::kSelf), Peer(2, State::kWithoutJob)}, generation, roster, dead), "");
 }
 
-// Which generation is the last one decides who its members are: of an older one all others may well be dead.
-TEST(TakeoverQuorum, AnAuthorityGivesWayToANewerGeneration) {
+/// R11. The last generation defines the members; all others of an older one may be dead.
+TEST(TakeoverQuorum, AuthorityYieldsToANewerGeneration) {
   const GenerationRecord generation = Running(2, {"node1"});
   const Roster roster = Here({"node1"});
   const PeerService self = Peer(1, State::kSelf);
@@ -292,10 +308,10 @@ TEST(TakeoverQuorum, AnAuthorityGivesWayToANewerGeneration) {
   EXPECT_EQ(Successor({self, Peer(2, State::kWithJob, 1, true)}, generation, roster), "");
 }
 
-TEST(TakeoverQuorum, AsksAboutMembersThatAreMissing) {
+TEST(TakeoverQuorum, ProbesMissingMembers) {
   const GenerationRecord generation = Running(1, {"node1", "node2"});
-  const auto missing =
-      TakeoverQuorum(WithServices(2)).Missing(generation, HereAfter(generation, {"node1"}), kNobodyGone);
+  const Roster here = HereAfter(generation, {"node1"});
+  const auto missing = TakeoverQuorum(WithServices(2)).Missing({generation, here, kNobodyGone});
   EXPECT_THAT(missing, ::testing::ElementsAre(::testing::Pair("node2", PresenceProbe{"10.0.0.1:7000", 77})));
 }
 
@@ -308,19 +324,22 @@ TEST(TakeoverQuorum, IsAValue) {
             "takeover by majority, services {service1 self, service2 with the job 3 authority}");
 }
 
-TEST(TakeoverQuorum, WhatWasSeenOfTheOtherServicesGrowsStale) {
+/// R5, R6.
+TEST(TakeoverQuorum, ProbedStatesOfServicesExpire) {
   TakeoverQuorum quorum(WithServices(2));
   const TimePoint seen = TimePoint(std::chrono::seconds(100));
   quorum.OnProbed({Peer(1, State::kGone), Peer(2, State::kSelf)}, kRun, seen, seen);
-  EXPECT_FALSE(quorum.Stale(seen + TakeoverQuorum::kMostAge));
-  EXPECT_TRUE(quorum.Stale(seen + TakeoverQuorum::kMostAge + std::chrono::milliseconds(1)));
+  EXPECT_FALSE(quorum.Stale(seen + TakeoverQuorum::kMaxAge));
+  EXPECT_TRUE(quorum.Stale(seen + TakeoverQuorum::kMaxAge + std::chrono::milliseconds(1)));
 
   const GenerationRecord generation = Running(1, {"node1"});
-  EXPECT_TRUE(quorum.DecidedByServices(kNone, kNobodyGone));
-  EXPECT_FALSE(quorum.DecidedByServices(generation, kNobodyGone)) << "its member does";
-  EXPECT_TRUE(quorum.DecidedByServices(generation, AllDead(generation)));
-  EXPECT_FALSE(TakeoverQuorum(WithServices(1)).DecidedByServices(kNone, kNobodyGone));
-  EXPECT_FALSE(TakeoverQuorum(WithServices(2, true)).DecidedByServices(kNone, kNobodyGone));
+  const Roster roster = Here({});
+  const Departures all_dead = AllDead(generation);
+  EXPECT_TRUE(quorum.DecidedByServices({kNone, roster, kNobodyGone}));
+  EXPECT_FALSE(quorum.DecidedByServices({generation, roster, kNobodyGone})) << "its member does";
+  EXPECT_TRUE(quorum.DecidedByServices({generation, roster, all_dead}));
+  EXPECT_FALSE(TakeoverQuorum(WithServices(1)).DecidedByServices({kNone, roster, kNobodyGone}));
+  EXPECT_FALSE(TakeoverQuorum(WithServices(2, true)).DecidedByServices({kNone, roster, kNobodyGone}));
 }
 
 }  // namespace

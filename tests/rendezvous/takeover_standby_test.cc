@@ -1,8 +1,7 @@
-// Services that live in the mtrun of members: who keeps a job, and who takes it over from a host that is
-// dead.
+// Services in the mtruns of members: which one keeps a job, and which one takes it over from a dead host.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/job_settings.h"
 #include "tests/rendezvous/takeover.h"
 
 namespace mtrun::rendezvous {
@@ -10,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// These came from a host that had heard them shortly before.
+/// These nodes come from a host that was in contact with them shortly before.
 Roster Leased(const std::vector<std::string>& nodes) {
   Roster roster = Here(nodes);
   for (const std::string& node : nodes)
@@ -27,20 +26,22 @@ GenerationRecord WithServicesOfMembers() {
   return generation;
 }
 
-TEST(TakeoverQuorum, AServiceThatFormedTheGenerationKeepsIt) {
+/// R4.
+TEST(TakeoverQuorum, ServiceThatFormedTheGenerationKeepsIt) {
   const GenerationRecord generation = WithServicesOfMembers();
   TakeoverQuorum quorum(JobSettings(), {"node1:29400", /*embedded=*/true, /*standby=*/false});
-  quorum.OnFollowed(kNone, kNobodyGone, *generation.last());
+  quorum.OnFollowed({kNone, Here({}), kNobodyGone}, *generation.last());
   EXPECT_FALSE(quorum.Applies(generation));
   EXPECT_EQ(WhyNot(quorum, generation, Here({})), "");
   EXPECT_THAT(quorum.Endpoints(generation), ::testing::IsEmpty());
   EXPECT_EQ(WhyNot(quorum, kNone, Here({"node1"})), "") << "it begins";
 }
 
-TEST(TakeoverQuorum, AFreshOneAtTheEndpointIsOneOfTheMembers) {
+/// R4, R7.
+TEST(TakeoverQuorum, FreshServiceAtTheEndpointActsAsAMembersService) {
   const GenerationRecord generation = WithServicesOfMembers();
   TakeoverQuorum quorum(JobSettings(), {"node1:29400", true, false});
-  quorum.OnLearned(*generation.last());
+  quorum.OnLearned(std::nullopt, *generation.last());
   EXPECT_TRUE(quorum.Applies(generation));
   EXPECT_THAT(quorum.Endpoints(generation),
               ::testing::ElementsAre("node1:29400", "10.0.0.1:4000", "10.0.0.1:4001", "10.0.0.1:4002"));
@@ -51,7 +52,8 @@ TEST(TakeoverQuorum, AFreshOneAtTheEndpointIsOneOfTheMembers) {
   EXPECT_FALSE(alone.Applies(generation)) << "nobody takes the place of a service that stands alone";
 }
 
-TEST(TakeoverQuorum, AServiceThatStandsByServesOnlyWhomItCanTakeOver) {
+/// R4, R7.
+TEST(TakeoverQuorum, StandbyServesOnlyNodesThatItCanTakeOver) {
   TakeoverQuorum quorum(JobSettings(), {"node1:29400", true, /*standby=*/true});
   EXPECT_THAT(WhyNot(quorum, kNone, Here({"node2"})), HasSubstr("knows of none"));
   EXPECT_THAT(quorum.Endpoints(kNone), ::testing::ElementsAre("node1:29400"));
@@ -68,14 +70,14 @@ TEST(TakeoverQuorum, AServiceThatStandsByServesOnlyWhomItCanTakeOver) {
       << "nor does an operator know with whom node1 has gone on";
   dead.OnEvicted("node3");
   EXPECT_EQ(WhyNot(quorum, generation, Here({"node2"}), dead), "");
-  quorum.OnFollowed(kNone, kNobodyGone, *generation.last());
+  quorum.OnFollowed({kNone, Here({}), kNobodyGone}, *generation.last());
   EXPECT_FALSE(quorum.Applies(generation));
   EXPECT_THAT(quorum.Endpoints(generation), ::testing::ElementsAre("node1:29400"))
       << "who starts afresh there is to hear of it";
 }
 
-/// Its members do not know where the job is now; who serves the endpoint does, or hears of it.
-TEST(TakeoverQuorum, OneThatStandsByAndIsBehindGivesWayToTheEndpoint) {
+/// R11. Its members do not know where the job is now; the service at the endpoint does, or will learn it.
+TEST(TakeoverQuorum, StandbyThatIsBehindYieldsToTheEndpoint) {
   const GenerationRecord generation = WithServicesOfMembers();
   const auto successor = [&](uint64_t heard, bool standby, State state = State::kWithoutJob,
                              const std::vector<std::string>& nodes = {"node2"}) {
@@ -86,7 +88,7 @@ TEST(TakeoverQuorum, OneThatStandsByAndIsBehindGivesWayToTheEndpoint) {
     quorum.OnProbed({peer}, kRun, TimePoint(), TimePoint());
     Roster here = Leased(nodes);
     here.Follow(generation.last());
-    const PeerService* found = quorum.FindSuccessor(generation, here, kNobodyGone);
+    const PeerService* found = quorum.FindSuccessor({generation, here, kNobodyGone});
     return found == nullptr ? "" : found->endpoint;
   };
   const uint64_t own = generation.id().number;
@@ -99,12 +101,13 @@ TEST(TakeoverQuorum, OneThatStandsByAndIsBehindGivesWayToTheEndpoint) {
   EXPECT_EQ(successor(own + 1, /*standby=*/false), "");
 }
 
-TEST(TakeoverQuorum, AMajorityMayBeAskedForEverywhere) {
+/// R7, with halves.
+TEST(TakeoverQuorum, MajorityCanBeRequiredOfEveryService) {
   JobSettings settings;
   settings.takeover_majority = true;
   TakeoverQuorum quorum(settings, {"node1:29400", true, false});
   const GenerationRecord generation = WithServicesOfMembers();
-  quorum.OnFollowed(kNone, kNobodyGone, *generation.last());
+  quorum.OnFollowed({kNone, Here({}), kNobodyGone}, *generation.last());
   EXPECT_THAT(WhyNot(quorum, generation, Here({"node1"})), HasSubstr("node2, node3 are not here"));
   EXPECT_EQ(WhyNot(quorum, generation, Here({"node1", "node2"})), "");
   Departures left = kNobodyGone;
@@ -113,7 +116,7 @@ TEST(TakeoverQuorum, AMajorityMayBeAskedForEverywhere) {
   EXPECT_THAT(WhyNot(quorum, generation, Here({"node2"}), left), HasSubstr("node1 is not here"));
 }
 
-/// Its members had been cut off from a host for so long that it may have gone on with a spare, before it
+/// R8. The members had been cut off from a host for so long that it may have continued with a spare before it
 /// died.
 TEST(TakeoverQuorum, MembersThatHadLostTheirHostDoNotTakeOverFromIt) {
   const TakeoverQuorum::Role standby{"node1:29400", /*embedded=*/true, /*standby=*/true};
@@ -137,9 +140,9 @@ TEST(TakeoverQuorum, MembersThatHadLostTheirHostDoNotTakeOverFromIt) {
       << "the host needed the members too";
 }
 
-/// Simulation, seed 8642: the host had the lowest rank, went on without the member that was cut off, and
+/// R8. Simulation, seed 8642: the host had the lowest rank, continued without the member that was cut off, and
 /// died.
-TEST(TakeoverQuorum, AMinorityThatHadLostAHostWithAMajorityDoesNotTakeOverFromIt) {
+TEST(TakeoverQuorum, MinorityThatHadLostItsHostDoesNotTakeOverFromIt) {
   JobSettings settings;
   settings.takeover_majority = true;
   const TakeoverQuorum quorum(settings, {"node1:29400", /*embedded=*/true, /*standby=*/true});
@@ -154,7 +157,7 @@ TEST(TakeoverQuorum, AMinorityThatHadLostAHostWithAMajorityDoesNotTakeOverFromIt
   EXPECT_EQ(WhyNot(quorum, generation, Here({"node3"}), dead), "") << "an operator's word";
 }
 
-TEST(TakeoverQuorum, MembersThatHadLostTheirHostGoToTheServiceThatStartsAfreshAtTheEndpoint) {
+TEST(TakeoverQuorum, MembersThatHadLostTheirHostMoveToAFreshServiceAtTheEndpoint) {
   const GenerationRecord generation = WithServicesOfMembers();
   const auto successor = [&](const Roster& roster, State state) -> std::string {
     TakeoverQuorum quorum(JobSettings(), {"node1:29400", /*embedded=*/true, /*standby=*/true});
@@ -163,7 +166,7 @@ TEST(TakeoverQuorum, MembersThatHadLostTheirHostGoToTheServiceThatStartsAfreshAt
     quorum.OnProbed({peer}, kRun, TimePoint(), TimePoint());
     Roster here = roster;
     here.Follow(generation.last());
-    const PeerService* found = quorum.FindSuccessor(generation, here, kNobodyGone);
+    const PeerService* found = quorum.FindSuccessor({generation, here, kNobodyGone});
     return found == nullptr ? "" : found->endpoint;
   };
   EXPECT_EQ(successor(Here({"node2"}), State::kWithoutJob), "node1:29400");

@@ -1,4 +1,4 @@
-#include "rendezvous/transport.h"
+#include "rendezvous/client/transport.h"
 
 #include "absl/synchronization/mutex.h"
 #include "gmock/gmock.h"
@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(JudgeCredentials, OnlyWhatCanNeverWorkIsFinal) {
+TEST(JudgeCredentials, OnlyPermanentErrorsAreFinal) {
   const grpc::Status refused(grpc::StatusCode::UNAVAILABLE,
                              "Ssl handshake failed: SSL_ERROR_SSL: certificate verify failed");
   const grpc::Status plain(grpc::StatusCode::UNAVAILABLE,
@@ -20,7 +20,7 @@ TEST(JudgeCredentials, OnlyWhatCanNeverWorkIsFinal) {
   EXPECT_TRUE(JudgeCredentials("e:1", away, false).ok());
 }
 
-TEST(JudgeRefusal, AServicesOwnRefusalIsFinalToo) {
+TEST(JudgeRefusal, RefusalByTheServiceIsFinal) {
   const grpc::Status version(grpc::StatusCode::FAILED_PRECONDITION, "speaks protocol 2");
   const absl::Status judged = JudgeRefusal("e:1", version, true);
   EXPECT_TRUE(absl::IsFailedPrecondition(judged));
@@ -30,8 +30,8 @@ TEST(JudgeRefusal, AServicesOwnRefusalIsFinalToo) {
   EXPECT_TRUE(JudgeRefusal("e:1", grpc::Status(grpc::StatusCode::ABORTED, "replaced"), true).ok());
 }
 
-// It costs gRPC much of its time, and an order that it dislikes would end mtrun.
-TEST(PrepareGrpc, NobodyLooksForDeadlocksAmongItsMutexes) {
+// The check costs gRPC much of its time, and a lock order that it rejects would abort mtrun.
+TEST(PrepareGrpc, DisablesDeadlockDetectionOfMutexes) {
   PrepareGrpc();
   absl::Mutex first, second;
   first.Lock();
@@ -44,12 +44,12 @@ TEST(PrepareGrpc, NobodyLooksForDeadlocksAmongItsMutexes) {
   second.Unlock();
 }
 
-TEST(WhyUnreachable, NamesAStrangerAtThePort) {
+TEST(WhyUnreachable, NamesAnotherProgramAtThePort) {
   const auto why = [](const char* text) {
     return WhyUnreachable(grpc::Status(grpc::StatusCode::UNAVAILABLE, text));
   };
-  EXPECT_THAT(why("ipv4:127.0.0.1:29477: Failed parsing HTTP/2"), HasSubstr("another program listens"));
-  EXPECT_THAT(why("Trying to connect an http1.x server"), HasSubstr("another program listens"));
+  EXPECT_THAT(why("ipv4:127.0.0.1:29477: Failed parsing HTTP/2"), HasSubstr("another program is listening"));
+  EXPECT_THAT(why("Trying to connect an http1.x server"), HasSubstr("another program is listening"));
   EXPECT_EQ(why("Connection refused"), "Connection refused");
 }
 

@@ -1,4 +1,4 @@
-#include "rendezvous/types.h"
+#include "rendezvous/wire/types.h"
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -22,7 +22,7 @@ TEST(Describe, NamesHowAWorkerEnded) {
   EXPECT_EQ(Describe(failure), "rank 1 (local 1, pid 123) on node2: exit code 3");
 }
 
-TEST(Describe, ShowsAnAssignmentsRanks) {
+TEST(Describe, ShowsRanksOfAnAssignment) {
   Assignment assignment;
   assignment.generation.number = 4;
   assignment.members = {Member{"a", "node1", "10.0.0.1", "default", 0, 0, 2},

@@ -1,4 +1,4 @@
-#include "rendezvous/validate.h"
+#include "rendezvous/wire/validate.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -38,7 +38,7 @@ struct Outer {
 
 std::string Error(const Outer& outer) { return std::string(Validate(outer).message()); }
 
-TEST(Validate, NamesTheFieldItsValueAndWhatIsAllowed) {
+TEST(Validate, ErrorNamesFieldValueAndRange) {
   EXPECT_TRUE(Validate(Outer()).ok());
   Outer outer{.name = "names"};
   EXPECT_TRUE(absl::IsInvalidArgument(Validate(outer)));
@@ -49,7 +49,7 @@ TEST(Validate, NamesTheFieldItsValueAndWhatIsAllowed) {
   EXPECT_EQ(Error({.rank = 9}), "");
 }
 
-TEST(Validate, LooksIntoListsAndMessages) {
+TEST(Validate, ChecksListsAndNestedMessages) {
   EXPECT_EQ(Error({.words = {"a", "b", "c"}}), "words is 3, 0 to 2 are allowed");
   EXPECT_EQ(Error({.words = {"a", "bcde"}}), "words has 4 bytes, 1 to 3 are allowed");
   EXPECT_EQ(Error({.parts = {{1}, {4}}}), "size is 4, 1 to 3 are allowed");

@@ -1,4 +1,4 @@
-#include "rendezvous/waiting_news.h"
+#include "rendezvous/job/waiting_news.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -12,7 +12,7 @@ using ::testing::IsEmpty;
 constexpr size_t kMany = WaitingNews::kFewNodes + 1;
 const std::string kNothing, kOld = "old", kNew = "new";
 
-TEST(WaitingNews, AmongFewNodesEveryChangeIsToldAtOnce) {
+TEST(WaitingNews, FewNodesAreNotifiedOfEveryChangeAtOnce) {
   WaitingNews news;
   const TimePoint now;
   EXPECT_THAT(news.Choose({{kNothing, {"c"}}, {kOld, {"a"}}, {kNew, {"b"}}}, kNew, 3, now),
@@ -21,7 +21,7 @@ TEST(WaitingNews, AmongFewNodesEveryChangeIsToldAtOnce) {
   EXPECT_FALSE(news.due().has_value());
 }
 
-TEST(WaitingNews, AmongManyNodesChangesAreToldOnceInAWhile) {
+TEST(WaitingNews, ManyNodesAreNotifiedWithPauses) {
   WaitingNews news;
   const TimePoint now;
   EXPECT_THAT(news.Choose({{kOld, {"a", "b"}}}, kNew, kMany, now), ElementsAre("a", "b"));
@@ -32,7 +32,7 @@ TEST(WaitingNews, AmongManyNodesChangesAreToldOnceInAWhile) {
   EXPECT_FALSE(news.due().has_value());
 }
 
-TEST(WaitingNews, TheMoreNodesTheMoreSeldom) {
+TEST(WaitingNews, PauseGrowsWithTheNumberOfNodes) {
   for (const size_t nodes : {size_t{1000}, size_t{5000}}) {
     WaitingNews news;
     const TimePoint now;
@@ -42,17 +42,17 @@ TEST(WaitingNews, TheMoreNodesTheMoreSeldom) {
   }
 }
 
-TEST(WaitingNews, TheFirstNewsOfANodeNeverWaits) {
+TEST(WaitingNews, FirstNoticeToANodeIsImmediate) {
   WaitingNews news;
   const TimePoint now;
   news.Choose({{kOld, {"a"}}}, kNew, kMany, now);
   EXPECT_THAT(news.Choose({{kNothing, {"a"}}, {kOld, {"b"}}}, kNew, kMany, now), ElementsAre("a"));
   EXPECT_TRUE(news.due().has_value());
   EXPECT_THAT(news.Choose({}, kNew, kMany, now), IsEmpty());
-  EXPECT_FALSE(news.due().has_value());  // nobody waits any more
+  EXPECT_FALSE(news.due().has_value());  // no node waits any more
 }
 
-TEST(WaitingNews, NobodyIsToldNothing) {
+TEST(WaitingNews, EmptyNewsIsNotSent) {
   WaitingNews news;
   EXPECT_THAT(news.Choose({{kNothing, {"a"}}}, kNothing, 3, TimePoint()), IsEmpty());
   EXPECT_THAT(news.Choose({{kNothing, {"a"}}}, kNothing, kMany, TimePoint()), IsEmpty());

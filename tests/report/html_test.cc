@@ -9,7 +9,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(Html, TextStaysText) {
+TEST(Html, TextIsEscaped) {
   EXPECT_EQ(Escape("<script>alert('x & \"y\"')</script>"),
             "&lt;script&gt;alert(&#39;x &amp; &quot;y&quot;&#39;)&lt;/script&gt;");
   EXPECT_EQ(Escape(std::string("a\x01"
@@ -18,13 +18,13 @@ TEST(Html, TextStaysText) {
             "a b\xef\xbf\xbd");
 }
 
-TEST(Html, DataCannotEndTheirElement) {
+TEST(Html, DataCannotCloseTheirElement) {
   const std::string text = Embed({{"name", "</script><!--\xe2\x80\xa8"}});
   EXPECT_THAT(text, Not(HasSubstr("<")));
   EXPECT_EQ(nlohmann::json::parse(text)["name"], "</script><!--\xe2\x80\xa8");
 }
 
-TEST(Html, NumbersAsPeopleReadThem) {
+TEST(Html, NumbersAreHumanReadable) {
   EXPECT_EQ(Grouped(0), "0");
   EXPECT_EQ(Grouped(999), "999");
   EXPECT_EQ(Grouped(1000), "1,000");
@@ -37,7 +37,7 @@ TEST(Html, NumbersAsPeopleReadThem) {
   EXPECT_EQ(Base64("abc"), "YWJj");
 }
 
-TEST(Html, ATableWithoutRowsIsNone) {
+TEST(Html, TableWithoutRowsIsEmpty) {
   EXPECT_EQ(TableOf({{"a"}}, {}), "");
   EXPECT_THAT(TableOf({{"a"}, {"n", true}}, {{{"<x>"}, {"1", true, false, "best"}}}),
               HasSubstr("<td>&lt;x&gt;</td><td class=\"n\">1 <span class=\"tag\">best</span></td>"));

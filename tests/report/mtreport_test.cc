@@ -17,7 +17,7 @@ class MtreportTest : public testing::Test {
     std::filesystem::copy(support::TestFile("testdata/formats/0.1.0/run"), run_,
                           std::filesystem::copy_options::recursive);
   }
-  /// Exit status.
+  /// Returns the exit status.
   int Report(std::vector<std::string> args) {
     args.insert(args.begin(), support::BinaryFolder() + "/mtreport");
     Program program(args);
@@ -31,7 +31,7 @@ class MtreportTest : public testing::Test {
   std::string said_;
 };
 
-TEST_F(MtreportTest, WritesThePageAndWhatStandsBesideIt) {
+TEST_F(MtreportTest, WritesThePageAndItsFiles) {
   EXPECT_EQ(Report({run_}), 0) << said_;
   EXPECT_THAT(support::ReadText(run_ + "/report.html"), HasSubstr("</html>"));
   EXPECT_THAT(support::ReadText(run_ + "/2_3_1_1.txt"), HasSubstr("Best accuracy: 50.00 %"));
@@ -47,13 +47,13 @@ TEST_F(MtreportTest, SeveralRunsNeedAName) {
   EXPECT_EQ(Report({"--out", folder_.File("both.html"), run_, run_}), 0) << said_;
 }
 
-TEST_F(MtreportTest, SaysWhatIsWrong) {
+TEST_F(MtreportTest, ReportsErrors) {
   EXPECT_EQ(Report({}), 2);
-  EXPECT_THAT(said_, HasSubstr("give a run"));
+  EXPECT_THAT(said_, HasSubstr("give the --model_folder of a run"));
   EXPECT_EQ(Report({folder_.path()}), 1);
-  EXPECT_THAT(said_, HasSubstr("is no run folder"));
+  EXPECT_THAT(said_, HasSubstr("is not a run folder"));
   EXPECT_EQ(Report({run_, "--out", folder_.File("none/page.html")}), 1);
-  EXPECT_EQ(Report({run_, "--plot"}), 0);  // an unambiguous beginning, as everywhere
+  EXPECT_EQ(Report({run_, "--plot"}), 0);  // an unambiguous prefix, as everywhere
   EXPECT_EQ(Report({"--version"}), 0);
   EXPECT_THAT(said_, HasSubstr("mtreport " + Version() + " (commit "));
 }

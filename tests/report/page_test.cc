@@ -20,7 +20,7 @@ std::vector<std::string> Ids(const nlohmann::ordered_json& charts) {
   return ids;
 }
 
-TEST(Page, HasWhatTheRunHas) {
+TEST(Page, ContainsTheRunsContent) {
   const std::string page = Page({Old()}, "today");
   for (const char* part :
        {"cnnA run", "50.00 %", "Confusion matrix", "Timeline", "step_10", "<dt>momentum</dt>",
@@ -29,13 +29,13 @@ TEST(Page, HasWhatTheRunHas) {
   EXPECT_THAT(page, Not(HasSubstr("not complete")));
 }
 
-TEST(Page, AsksForNothingFromElsewhere) {
+TEST(Page, LoadsNothingFromOtherSites) {
   const std::string page = Page({Old()}, "today");
   for (const char* part : {"src=\"http", "href=", "url(", "@import", "fetch(", "XMLHttpRequest", "<link"})
     EXPECT_THAT(page, Not(HasSubstr(part))) << part;
 }
 
-TEST(Page, WhatARunSaysOfItselfIsText) {
+TEST(Page, RunTextIsEscaped) {
   RunRecord run = Old();
   run.name = "</title><script>alert(1)</script>";
   run.settings.emplace_back("data", "<img src=x onerror=alert(2)>");
@@ -47,7 +47,7 @@ TEST(Page, WhatARunSaysOfItselfIsText) {
   for (const char* part : {"<script>alert", "<img src=x", "<b>host"}) EXPECT_THAT(page, Not(HasSubstr(part)));
 }
 
-TEST(Page, ChartsMarkWhereTheMembershipChanged) {
+TEST(Page, ChartsMarkMembershipChanges) {
   const auto charts = ChartsOf({Old()});
   EXPECT_THAT(Ids(charts), ElementsAre("loss", "accuracy", "rate", "throughput", "world"));
   EXPECT_EQ(charts[0]["marks"][0][0], 3);
@@ -55,7 +55,7 @@ TEST(Page, ChartsMarkWhereTheMembershipChanged) {
   EXPECT_EQ(charts[4]["series"][0]["points"], nlohmann::ordered_json::parse("[[0,2],[3,1],[9,1]]"));
 }
 
-TEST(Page, SaysWhichImagesAFigureIsOf) {
+TEST(Page, LabelsNameTheSplitOfAValue) {
   RunRecord run = Old();
   for (EpochPoint& epoch : run.epochs) epoch.validation = true;
   run.result->chosen_by_validation = true;
@@ -63,11 +63,11 @@ TEST(Page, SaysWhichImagesAFigureIsOf) {
   EXPECT_EQ(ChartsOf({run})[0]["series"][1]["name"], "validation");
   const std::string page = Page({run}, "today");
   for (const char* part : {"validation loss", "validation accuracy", "test accuracy, of epoch 2",
-                           "best of the validation, in epoch 2"})
+                           "best by validation, in epoch 2"})
     EXPECT_THAT(page, HasSubstr(part)) << part;
 }
 
-TEST(Page, SeveralRunsLieOverEachOther) {
+TEST(Page, SeveralRunsAreOverlaid) {
   RunRecord other = Old();
   other.name = "other";
   const auto charts = ChartsOf({Old(), other});
@@ -76,20 +76,20 @@ TEST(Page, SeveralRunsLieOverEachOther) {
   EXPECT_THAT(Page({Old(), other}, "today"), HasSubstr("Details of other"));
 }
 
-TEST(Page, ARunThatHasNotBegunHasAPage) {
+TEST(Page, RunWithoutStepsHasAPage) {
   RunRecord run;
   run.name = "new";
   const std::string page = Page({run}, "today");
   EXPECT_THAT(page, HasSubstr("not complete"));
 }
 
-TEST(Page, WorkersHaveAChartOfTheirOwn) {
+TEST(Page, WorkersHaveTheirOwnChart) {
   RunRecord run = Old();
   run.workers = {
       {.steps = 5, .compute = {0.01, 0.02}, .wait = {0.01, 0}, .data = {0, 0.001}, .straggler = 1}};
   const auto charts = ChartsOf({run});
   EXPECT_EQ(charts[5]["series"][1]["points"], nlohmann::ordered_json::parse("[[5,21.0]]"));
-  EXPECT_THAT(Page({run}, "today"), HasSubstr("for a minute: rank 1."));
+  EXPECT_THAT(Page({run}, "today"), HasSubstr("for at least a minute: rank 1."));
 }
 
 }  // namespace

@@ -38,17 +38,17 @@ TEST(Plots, TicksAreRoundAndEncloseTheRange) {
   EXPECT_GT(Ticks(3, 3, 5).back(), 3);
 }
 
-TEST(Plots, ShowTheFiguresOfEachEpoch) {
+TEST(Plots, ShowTheValuesOfEachEpoch) {
   const auto accuracy = AccuracyPlot(Trained());
   ASSERT_EQ(accuracy.size(), 1u);
   EXPECT_EQ(accuracy[0].lines[1].points, (std::vector<std::pair<double, double>>{{1, 25}, {2, 50}}));
   const auto metrics = MetricsPlot(Trained());
   ASSERT_EQ(metrics.size(), 2u);
-  EXPECT_EQ(metrics[0].lines[1].points.size(), 1u);  // what is not finite is left out
+  EXPECT_EQ(metrics[0].lines[1].points.size(), 1u);  // non-finite values are omitted
   EXPECT_TRUE(AccuracyPlot({}).empty());
 }
 
-TEST(Plots, AreFiles) {
+TEST(Plots, AreWrittenToFiles) {
   const support::TemporaryFolder folder;
   for (const auto& panels : {AccuracyPlot(Trained()), MetricsPlot(Trained())}) {
     const absl::Status written = WritePlot(panels, folder.File("plot.png"));

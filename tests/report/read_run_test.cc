@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/program.h"
+#include "tests/support/releases.h"
 
 namespace mtrun::report {
 namespace {
@@ -16,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-TEST(ReadRun, ARunOf010) {
+TEST(ReadRun, ReadsARunOfRelease010) {
   const auto run = ReadRun(support::TestFile("testdata/formats/0.1.0/run"));
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ(run->name, "run");
@@ -35,14 +36,33 @@ TEST(ReadRun, ARunOf010) {
   EXPECT_EQ(run->unread_lines, 0);
 }
 
-TEST(ReadRun, ARunThatStopped) {
+class ReadEarlierRun : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ReadEarlierRun, FindsStepsEpochsAndResult) {
+  const auto run = ReadRun(support::TestFile("testdata/formats/" + GetParam() + "/run"));
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->program, "cnnA");
+  EXPECT_EQ(run->steps.size(), 10u);
+  EXPECT_NEAR(run->steps[0].loss, 2.3634105, 1e-6) << "one recipe, one set of images";
+  ASSERT_EQ(run->epochs.size(), 3u);
+  EXPECT_EQ(run->epochs[2].test_accuracy, 0.5);
+  EXPECT_THAT(run->worlds, ElementsAre(Pair(0, 2), Pair(3, 1)));
+  ASSERT_TRUE(run->result);
+  EXPECT_EQ(run->checkpoints.size(), 1u);
+  EXPECT_EQ(run->unread_lines, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Release, ReadEarlierRun, ::testing::ValuesIn(support::Releases()),
+                         support::ReleaseTestName);
+
+TEST(ReadRun, ReadsAStoppedRun) {
   const auto run = ReadRun(support::TestFile("testdata/formats/0.1.0/run_diffusion"));
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_FALSE(run->result);
   EXPECT_EQ(run->program, "diffusion");
 }
 
-TEST(ReadRun, ThePicturesOfTheLastSteps) {
+TEST(ReadRun, ReadsThePicturesOfTheLastSteps) {
   const support::TemporaryFolder folder;
   support::WriteText(folder.File("config.yaml"), "diffusion:\n");
   for (const char* name : {"samples_0000001.png", "samples_0000002.png", "samples_0000003.png",
@@ -56,12 +76,12 @@ TEST(ReadRun, ThePicturesOfTheLastSteps) {
       names, ElementsAre("preview.png", "samples_0000002.png", "samples_0000003.png", "samples_0000004.png"));
 }
 
-TEST(ReadRun, ALineThatIsTooLongIsPassedOverAndCounted) {
+TEST(ReadRun, TooLongLineIsSkippedAndCounted) {
   const support::TemporaryFolder folder;
   const auto step = [](int number) {
     return absl::StrCat(R"({"step":)", number, R"(,"loss":1,"lr":0.1,"seconds":1,"samples":8})", "\n");
   };
-  // The second one is longer than a block that is read at once.
+  // The second line is longer than a block that is read at once.
   for (const size_t bytes : {300'000, 3'000'000}) {
     support::WriteText(folder.File("metrics.jsonl"),
                        absl::StrCat(step(0), std::string(bytes, 'x'), "\n", step(1)));
@@ -72,7 +92,7 @@ TEST(ReadRun, ALineThatIsTooLongIsPassedOverAndCounted) {
   }
 }
 
-TEST(ReadRun, ALineWithoutItsEndIsStillBeingWritten) {
+TEST(ReadRun, UnterminatedLineIsStillBeingWritten) {
   const support::TemporaryFolder folder;
   support::WriteText(folder.File("metrics.jsonl"), R"({"step":0,"loss":1})"
                                                    "\n"
@@ -83,7 +103,7 @@ TEST(ReadRun, ALineWithoutItsEndIsStillBeingWritten) {
   EXPECT_EQ(run->unread_lines, 0);
 }
 
-/// This would wait for who writes into it.
+/// Reading it would wait for a writer.
 TEST(ReadRun, PipesAreNotRead) {
   const support::TemporaryFolder folder;
   for (const char* name : {"metrics.jsonl", "ledger.jsonl", "config.yaml", "environment.json", "report.json"})
@@ -94,10 +114,10 @@ TEST(ReadRun, PipesAreNotRead) {
   EXPECT_EQ(run->unread_lines, 0);
 }
 
-TEST(ReadRun, AnotherFolderIsNone) {
+TEST(ReadRun, OtherFolderIsNotARun) {
   const support::TemporaryFolder folder;
   const auto run = ReadRun(folder.path());
-  EXPECT_THAT(std::string(run.status().message()), HasSubstr("is no run folder"));
+  EXPECT_THAT(std::string(run.status().message()), HasSubstr("is not a run folder"));
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Opens report.html in a headless Chromium: on a screen, light and dark, on a phone, and printed. For the tests that make one;
-each check prints a line, a failure ends it.
+"""Opens report.html in a headless Chromium: on a screen, light and dark, on a phone, and printed. For the tests that make
+a report. Each check prints a line; a failure ends the driver.
 
 usage: report_driver.py REPORT_HTML LEAST_REGROUPINGS PICTURES_FOLDER
-Exit 77: what it needs is not here, and the last line says what."""
+Exit 77: a requirement is missing; the last line names it."""
 import base64
 import os
 import pathlib
@@ -13,7 +13,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from browser import Browser, check  # noqa: E402
 
-# Of each canvas: its id, how many of its pixels are painted, and in how many colours.
+# For each canvas: its id, the number of painted pixels, and the number of colours.
 PAINTED = """
 return [...document.querySelectorAll('canvas')].map(canvas => {
   const pixels = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
@@ -21,7 +21,7 @@ return [...document.querySelectorAll('canvas')].map(canvas => {
   return [canvas.id, painted.length, new Set(painted).size];
 });"""
 CHARTS = {"loss", "accuracy", "rate", "throughput", "world"}
-LEAST_PAINTED, LEAST_COLOURS = 1000, 8  # axes and letters alone are more than that
+LEAST_PAINTED, LEAST_COLOURS = 1000, 8  # axes and letters alone exceed this
 
 
 def drawn(browser, how):
@@ -33,7 +33,7 @@ def drawn(browser, how):
 
 
 def printed(browser, pictures):
-    """As on paper, whatever the screen's colours are."""
+    """Checks the printed page, whatever the screen's colours."""
     browser.run("dispatchEvent(new Event('beforeprint'))")
     browser.look(os.path.join(pictures, "report_print.png"), True, 1000, 1400, media="print")
     drawn(browser, "print")

@@ -10,12 +10,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(ResultFile, IsNamedAsItWas) {
+TEST(ResultFile, KeepsItsOriginalName) {
   EXPECT_EQ(ResultFileName({.epochs = 10, .micro_batch = 64, .world = 4, .nodes = 2}), "64_10_2_2.txt");
   EXPECT_EQ(ResultFileName({.epochs = 10, .micro_batch = 16, .world = 1, .nodes = 0}), "16_10_1_1.txt");
 }
 
-TEST(ResultFile, HoldsWhatTheConsoleSaid) {
+TEST(ResultFile, ContainsTheConsoleOutput) {
   RunRecord run = ReadRun(support::TestFile("testdata/formats/0.1.0/run")).value();
   const std::string text = ResultFileText(run, *run.result);
   for (const char* part :

@@ -24,7 +24,7 @@ std::string Step(int64_t step, double loss = 1) {
                       R"(,"lr":0.1,"samples":4,"seconds":0.5})");
 }
 
-TEST(RunReader, WhatWasTakenBackDoesNotCount) {
+TEST(RunReader, RewoundStepsAreIgnored) {
   RunReader reader;
   for (const int64_t step : {0, 1, 2}) reader.AddMetrics(Step(step, 1));
   reader.AddMetrics(R"({"eval":1,"steps":3,"train_loss":1,"test_loss":2,"seconds":1})");
@@ -49,7 +49,7 @@ TEST(RunReader, WhatWasTakenBackDoesNotCount) {
   EXPECT_EQ(run.unread_lines, 0);
 }
 
-TEST(RunReader, ValidationImagesStandWhereTheTestsWould) {
+TEST(RunReader, ValidationReplacesTheTest) {
   RunReader reader;
   reader.AddMetrics(R"({"data_wait":1.5,"steps":1})");
   reader.AddMetrics(
@@ -65,7 +65,7 @@ TEST(RunReader, ValidationImagesStandWhereTheTestsWould) {
   EXPECT_EQ(run.result->tested_epoch, 1);
 }
 
-TEST(RunReader, TheLedgerKnowsTheWorldOfEveryStep) {
+TEST(RunReader, LedgerGivesTheWorldOfEveryStep) {
   RunReader reader;
   reader.AddLedger(R"({"ledger":2,"run":"77"})");
   for (const auto& [step, generation, world] :
@@ -74,10 +74,10 @@ TEST(RunReader, TheLedgerKnowsTheWorldOfEveryStep) {
         absl::StrCat(R"({"step":)", step, R"(,"generation":)", generation, R"(,"world":)", world, "}"));
   }
   EXPECT_THAT(reader.Take().worlds,
-              ElementsAre(Pair(0, 2), Pair(2, 1)));  // the late line of generation 1 is none
+              ElementsAre(Pair(0, 2), Pair(2, 1)));  // the late line of generation 1 is ignored
 }
 
-TEST(RunReader, LinesThatAreNoneAreCountedAndPassedOver) {
+TEST(RunReader, MalformedLinesAreCountedAndSkipped) {
   RunReader reader;
   for (const char* line :
        {R"({"step":3,"lo)", "[]", "", R"({"later":1})", R"({"step":"x"})", R"({"step":-4})"})
@@ -90,7 +90,7 @@ TEST(RunReader, LinesThatAreNoneAreCountedAndPassedOver) {
   EXPECT_EQ(run.steps[0].samples, 0);
 }
 
-TEST(RunReader, AResultOfWrongShapesIsMadeRight) {
+TEST(RunReader, ResultWithWrongShapesIsCorrected) {
   RunReader reader;
   reader.AddResult(
       R"({"program":"cnnA","class_names":["a",7],"per_class":[{"recall":1},{"recall":"x"}],
@@ -120,7 +120,7 @@ TEST(RunReader, SettingsAndEnvironmentAreTables) {
   EXPECT_THAT(run.environment, ElementsAre(Pair("cores", "2"), Pair("host", "node1")));
 }
 
-TEST(RunReader, SecondsForPeople) {
+TEST(RunReader, SecondsAreHumanReadable) {
   EXPECT_EQ(SecondsText(0.0123), "12 ms");
   EXPECT_EQ(SecondsText(12.34), "12.3 s");
   EXPECT_EQ(SecondsText(125), "2 min 05 s");

@@ -1,5 +1,5 @@
-"""A headless Chromium for drivers of pages: what they look at, wait for and find wrong. Who imports it ends with 77 where
-selenium, Chromium or axe-core is missing; the last line then says which."""
+"""A headless Chromium for drivers of pages, with helpers to inspect pages, wait and report errors. Importing it exits with 77
+if selenium, Chromium or axe-core is missing; the last line then names it."""
 import glob
 import json
 import os
@@ -26,7 +26,7 @@ if not shutil.which("chromium") or not shutil.which("chromedriver"):
 
 
 def axe_file():
-    """PyPI carries axe-core in several packages; tools/setup --test-tools installs one beside TensorBoard."""
+    """Returns axe-core's file. PyPI has it in several packages; tools/setup --test-tools installs one of them."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     folders = [*sys.path, *glob.glob(f"{cache}/mtrun/viewers/lib/python3*/site-packages")]
     return next((file for folder in folders for file in glob.glob(f"{folder}/axe_*/axe.min.js")), None)
@@ -44,7 +44,7 @@ def check(what, true):
 
 
 class Browser:
-    """As a context: it ends with it. `listens`: it keeps all that it is told, for asks_nobody_else()."""
+    """A context manager that ends the browser. `listens`: it records all requests, for asks_nobody_else()."""
 
     def __init__(self, listens=True):
         options = webdriver.ChromeOptions()
@@ -66,18 +66,18 @@ class Browser:
         return self.driver.execute_script(script, *arguments)
 
     def run_async(self, script, *arguments):
-        """The script calls the last of its arguments."""
+        """Runs a script that calls its last argument when it is done."""
         return self.driver.execute_async_script(script, *arguments)
 
     def find(self, selector):
-        """All of them."""
+        """Returns all matching elements."""
         return self.driver.find_elements("css selector", selector)
 
     def one(self, selector):
         return self.driver.find_element("css selector", selector)
 
     def shows(self, selector):
-        """One that a person sees; a page that is still to come has none."""
+        """Returns whether an element is visible; false if the page is not loaded yet."""
         return any(element.is_displayed() for element in self.find(selector))
 
     def text(self, selector):
@@ -92,7 +92,7 @@ class Browser:
         return found
 
     def emulate(self, dark=False, width=1280, height=1400, media=""):
-        """`media`: "print", or "" for what the screen is."""
+        """`media`: "print", or "" for the screen."""
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
             "media": media,
             "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
@@ -103,7 +103,7 @@ class Browser:
         time.sleep(0.3)  # a frame of the new layout
 
     def axe(self, name):
-        """Fails where axe-core finds something wrong."""
+        """Fails if axe-core finds a violation."""
         if not self.run("return 'axe' in window"):
             with open(AXE, encoding="utf-8") as file:
                 self.run(file.read())
@@ -114,7 +114,7 @@ class Browser:
         check(f"axe has nothing to say after {looked} rules ({name}): {wrong}", looked > 10 and not wrong)
 
     def look(self, file, dark=False, width=1280, height=1400, media=""):
-        """Takes a picture, and has the page's width and axe looked at."""
+        """Takes a picture, and checks the page's width and axe."""
         self.emulate(dark, width, height, media)
         name = os.path.basename(file)
         self.driver.save_screenshot(file)
@@ -123,7 +123,7 @@ class Browser:
         self.axe(name)
 
     def asked(self):
-        """The addresses that it has asked for since the last call."""
+        """Returns the addresses requested since the last call."""
         found = set()
         for entry in self.driver.get_log("performance"):
             message = json.loads(entry["message"])["message"]
@@ -132,7 +132,7 @@ class Browser:
         return found
 
     def errors(self, known=()):
-        """Lines of the console that are errors, but for those that hold a text of `known`."""
+        """Returns the console's error lines, except those that contain a text of `known`."""
         return [entry["message"] for entry in self.driver.get_log("browser")
                 if entry["level"] == "SEVERE" and not any(text in entry["message"] for text in known)]
 

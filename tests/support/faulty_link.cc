@@ -15,7 +15,7 @@
 namespace mtrun::support {
 namespace {
 
-// To a client, of each connection: 400 kB a second.
+// Rate towards the client, per connection: 400 kB/s.
 constexpr std::chrono::milliseconds kTick(5);
 constexpr size_t kPiece = 2048;
 constexpr std::chrono::milliseconds kMoment(50);
@@ -27,7 +27,7 @@ UniqueFd Connect(int port) {
   return fd;
 }
 
-/// Whoever is at the other end learns of it at once, and gets nothing of what is still on its way.
+/// Notifies the other end at once and drops all data still in transit.
 void Reset(UniqueFd& fd) {
   const linger now = {.l_onoff = 1, .l_linger = 0};
   setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
@@ -102,7 +102,7 @@ void FaultyLink::Accept() {
   }
 }
 
-/// False when one of the ends has gone.
+/// Returns false if one of the ends has closed.
 bool FaultyLink::Carry(Connection& connection) {
   return !HasGone(connection.server.get()) && CarryUp(connection) && CarryDown(connection);
 }

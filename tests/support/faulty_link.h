@@ -1,5 +1,5 @@
-// A link to a server of this machine that does what networks do when a test wants it to: it is cut, holds
-// back, refuses, changes a byte. It is slow, so that a fault meets what it carries on the way.
+// A link to a server of this machine that fails like a network on request: it is cut, stalls, refuses, or
+// changes a byte. It is slow, so that a fault affects data in transit.
 #pragma once
 
 #include <atomic>
@@ -13,27 +13,27 @@
 
 namespace mtrun::support {
 
-/// Carries connections to `address`:port on to 127.0.0.1:`target`. A server that goes takes with it what was
-/// on its way, as one does that loses its power. Thread-safe.
+/// Forwards connections from `address`:port to 127.0.0.1:`target`. If the server ends, data in transit is
+/// lost, as in a power failure. Thread-safe.
 class FaultyLink {
  public:
-  /// `port` 0: any. Ends the process when it cannot be had.
+  /// `port` 0: any. Ends the process if the port is not available.
   FaultyLink(const std::string& address, int port, int target);
   ~FaultyLink();
 
   int port() const { return port_; }
-  /// Bytes that have come through to clients.
+  /// Returns the bytes delivered to clients.
   int64_t carried() const { return carried_; }
 
   enum class Mode {
     kCarries,
-    kHolds,    // nothing comes through
-    kRefuses,  // connections are closed at once
+    kHolds,    // delivers nothing
+    kRefuses,  // closes connections at once
   };
   void Set(Mode mode);
-  /// Resets all connections. How many of them have carried something to their client within the last moment.
+  /// Resets all connections; returns how many had just delivered data to their client.
   int Cut();
-  /// Changes a bit of what it carries to a client next.
+  /// Changes a bit of the next data for a client.
   void ChangeNext() { change_next_ = true; }
   int changed() const { return changed_; }
 
@@ -52,9 +52,9 @@ class FaultyLink {
   std::atomic<int> changed_ = 0;
   std::atomic<int64_t> carried_ = 0;
   std::mutex mu_;
-  Mode mode_ = Mode::kCarries;  // guarded by mu_, as what follows
+  Mode mode_ = Mode::kCarries;  // guarded by mu_, like the members below
   std::vector<std::unique_ptr<Connection>> connections_;
-  std::thread thread_;  // last: it uses what is above
+  std::thread thread_;  // last: it uses the members above
 };
 
 }  // namespace mtrun::support

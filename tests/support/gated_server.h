@@ -1,5 +1,4 @@
-// A web server of one packed set, which decides what it has: for tests that link mt_web. Plain HTTP on
-// loopback.
+// A web server of one packed set with chosen files, for tests that link mt_web. Plain HTTP on loopback.
 #pragma once
 
 #include <atomic>
@@ -18,8 +17,8 @@
 
 namespace mtrun::support {
 
-/// Serves the set in `folder` as /data. Until it is opened it has no more than the named files; what else is
-/// asked for it answers with the status `refusal`. Thread-safe.
+/// Serves the set in `folder` as /data. Before Open() it has only the named files and answers other
+/// requests with the status `refusal`. Thread-safe.
 class GatedServer {
  public:
   GatedServer(std::string folder, std::set<std::string> files, int refusal = 503)
@@ -34,15 +33,15 @@ class GatedServer {
   std::string url() const { return absl::StrCat("http://127.0.0.1:", server_->port(), "/data"); }
   void Open() { open_ = true; }
   void RefuseWith(int status) { refusal_ = status; }
-  /// From now on it has nothing, as another program at its port would.
+  /// From now on serves nothing, like another program at its port.
   void CloseWith(int status) {
     refusal_ = status;
     closed_ = true;
   }
-  /// Files that were asked for in vain.
+  /// Returns the number of refused requests.
   int refused() const { return refused_; }
   int given() const { return given_; }
-  /// How often each file was given.
+  /// Returns how often each file was served.
   std::map<std::string, int> GivenFiles() const {
     const std::lock_guard lock(mu_);
     return given_files_;
@@ -72,7 +71,7 @@ class GatedServer {
   std::atomic<int> refusal_, refused_ = 0, given_ = 0;
   mutable std::mutex mu_;
   std::map<std::string, int> given_files_;   // guarded by mu_
-  std::unique_ptr<web::HttpServer> server_;  // last: it uses what is above
+  std::unique_ptr<web::HttpServer> server_;  // last: it uses the members above
 };
 
 }  // namespace mtrun::support

@@ -55,7 +55,7 @@ std::string ReplayTraces(const std::string& script,
   for (const std::string& line :
        std::vector<std::string>(absl::StrSplit(absl::StripSuffix(script, "\n"), '\n'))) {
     in_trace = !line.empty() && (in_trace || line == "----");
-    if (in_trace) continue;  // the trace is written again
+    if (in_trace) continue;  // the trace is replaced
     absl::StrAppend(&output, line, "\n");
     if (line.empty() || line[0] == '#') continue;
     const std::vector<std::string> trace = run(line);

@@ -17,7 +17,7 @@ std::string NameOf(int error) {
   return error == ECONNRESET ? "reset" : "silent";
 }
 
-/// For a connect and for each read.
+/// Sets the timeout of a connect and of each read.
 void SetPatience(int socket, Seconds patience) {
   const auto microseconds = static_cast<suseconds_t>(patience.count() * 1e6);
   const timeval time = {microseconds / 1'000'000, microseconds % 1'000'000};

@@ -1,4 +1,4 @@
-// What somebody hears who connects to a port of this machine and says nothing.
+// The response of a port of this machine to a silent connection.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace mtrun::support {
 
-/// All that comes from 127.0.0.1:`port` until the other end closes; "refused" when nobody listens there,
-/// "reset", or "silent" when it has not come to an end within `patience`.
+/// Returns all data from 127.0.0.1:`port` until the other end closes; "refused" if there is no listener,
+/// "reset", or "silent" if it has not ended within `patience`.
 std::string HearAt(int port, Seconds patience = kPatience);
 
 }  // namespace mtrun::support

@@ -1,4 +1,4 @@
-// What this process logs, as an event to wait for.
+// Log lines of this process, as events to wait for.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace mtrun::support {
 
-/// While it lives log lines come here instead of standard error. One at a time; thread-safe.
+/// Captures log lines instead of standard error during its lifetime. One at a time; thread-safe.
 class LogLines {
  public:
   LogLines() {
@@ -22,7 +22,7 @@ class LogLines {
   ~LogLines() { log::SetSink({}); }
   LogLines(const LogLines&) = delete;
 
-  /// Whether `text` is said by then, or has been.
+  /// Waits until `text` is logged; returns whether it was, now or before.
   bool Await(std::string_view text, Duration patience) const {
     const TimePoint end = MonotonicNow() + patience;
     const MutexLock lock(mu_);
@@ -32,7 +32,7 @@ class LogLines {
     }
     return true;
   }
-  /// All so far.
+  /// Returns all lines so far.
   std::string Text() const {
     const MutexLock lock(mu_);
     return said_;

@@ -9,7 +9,7 @@
 namespace mtrun::support {
 namespace {
 
-/// Says its host name, then waits for its end.
+/// Prints its host name, then waits for its end.
 std::vector<std::string> Holder(int node) {
   return {"sh", "-c",
           absl::StrCat("hostname node", node, " && ip link set lo up && echo ready && exec sleep 1000000")};

@@ -1,6 +1,5 @@
-// Two machines on one: network namespaces of their own, joined by a veth pair, each with a host name. They
-// live as long as the object: nothing has a name outside of it, so nothing is left even when the test is
-// killed.
+// Two simulated machines: network namespaces joined by a veth pair, each with a host name. Nothing has an
+// external name, so nothing outlives the object, even if the test is killed.
 #pragma once
 
 #include <memory>
@@ -14,14 +13,14 @@ namespace mtrun::support {
 
 class TwoNodes {
  public:
-  /// As root, or in a user namespace of its own. An error says why neither is allowed here.
+  /// Works as root or in a new user namespace. The error tells why neither is allowed here.
   static absl::StatusOr<std::unique_ptr<TwoNodes>> Make();
 
   /// 10.77.0.1 and 10.77.0.2; host names node0 and node1.
   std::string Address(int node) const;
-  /// `argv` wrapped so that it runs on that node; the process is the program's own.
+  /// Returns `argv` wrapped so that it runs on that node; the process is the program's own.
   std::vector<std::string> On(int node, const std::vector<std::string>& argv) const;
-  /// Takes the link of the node down or up again.
+  /// Sets the node's link down or up.
   absl::Status SetLink(int node, bool up) const;
 
  private:

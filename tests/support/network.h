@@ -1,6 +1,5 @@
-// Several machines on one: a network namespace and a host name each, joined by a bridge in a namespace of its
-// own. They live as long as the object: nothing has a name outside of it, so nothing is left even when the
-// test is killed.
+// Several simulated machines: a network namespace and a host name each, joined by a bridge in a separate
+// namespace. Nothing has an external name, so nothing outlives the object, even if the test is killed.
 #pragma once
 
 #include <memory>
@@ -13,41 +12,41 @@
 
 namespace mtrun::support {
 
-/// Who is no user of this machine, as far as files and processes are concerned.
+/// A user without any access to this machine's files and processes.
 inline constexpr int kNobody = 65534;
-/// `argv` wrapped so that it runs as kNobody, with none of root's rights, and finds the system's programs
-/// alone: this user's may be closed to others. The process is the program's own. Only root can become
-/// somebody else, so tests skip ("needs root") where this is not root.
+/// Returns `argv` wrapped so that it runs as kNobody, without root's rights, and finds only the system's
+/// programs: this user's may be inaccessible to others. The process is the program's own. Only root can
+/// change its user, so tests skip ("needs root") if they do not run as root.
 std::vector<std::string> AsNobody(const std::vector<std::string>& argv);
 
 class Network {
  public:
   enum class Family { kFour, kSixAlone };
-  /// As root, or in a user namespace of its own. An error says why neither is allowed here. kSixAlone: no
-  /// node has any IPv4 address, not even on loopback.
+  /// Works as root or in a new user namespace; else the error tells why neither is allowed here. kSixAlone:
+  /// no node has any IPv4 address, not even on loopback.
   static absl::StatusOr<std::unique_ptr<Network>> Make(int nodes, Family family = Family::kFour);
 
   /// 10.78.0.1 and so on, or fd78::1; host names node0, node1, ...
   std::string Address(int node) const;
-  /// `argv` wrapped so that it runs on that node; the process is the program's own.
+  /// Returns `argv` wrapped so that it runs on that node; the process is the program's own.
   std::vector<std::string> On(int node, const std::vector<std::string>& argv) const;
-  /// The same as another user of that machine; see AsNobody.
+  /// Likewise as another user of that machine; see AsNobody.
   std::vector<std::string> OnAsNobody(int node, const std::vector<std::string>& argv) const {
     return On(node, AsNobody(argv));
   }
-  /// Takes the cable of the node out of the switch or puts it back.
+  /// Disconnects the node's cable from the switch or connects it again.
   absl::Status SetLink(int node, bool up) const;
-  /// Takes the uplink of these nodes away or puts it back: without it they see each other and nobody else.
+  /// Removes the uplink of these nodes or restores it: without it they reach only each other.
   absl::Status SetUplink(const std::vector<int>& nodes, bool up) const;
 
  private:
   Network(bool own_user, Family family) : own_user_(own_user), family_(family) {}
   absl::Status Wire(int nodes) const;
-  /// A shell script on that node (the switch is the last one).
+  /// Runs a shell script on that node (the switch is the last one).
   absl::Status Run(int node, absl::string_view script) const;
   int hub() const { return static_cast<int>(holders_.size()) - 1; }
 
-  const bool own_user_;  // whether there is a user namespace around all
+  const bool own_user_;  // whether a user namespace surrounds all
   const Family family_;
   std::vector<std::unique_ptr<Program>> holders_;
 };

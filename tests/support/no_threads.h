@@ -1,4 +1,4 @@
-// A system that has no threads left.
+// A system without free threads.
 #pragma once
 
 #include <pthread.h>
@@ -7,8 +7,8 @@
 
 namespace mtrun::support {
 
-/// While it lives no thread of this process can be started, as at a limit of processes: each would have a
-/// stack larger than the address space.
+/// Prevents this process from starting threads during its lifetime, as at a limit of processes: each stack
+/// would exceed the address space.
 class NoThreads {
  public:
   NoThreads() {

@@ -24,13 +24,13 @@ namespace {
 
 constexpr int kLowest = 10000, kHighest = 65535;
 
-/// Both ends belong to it.
+/// Both ends are included.
 struct PortRange {
   int first, last;
   int size() const { return last - first + 1; }
 };
 
-/// The larger part beside those that the kernel gives away by itself; all where nothing is left beside them.
+/// Returns the larger range outside the kernel's ephemeral ports, or all ports if nothing is outside.
 PortRange Candidates() {
   PortRange kernels{32768, 60999};
   std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> kernels.first >> kernels.last;
@@ -39,7 +39,7 @@ PortRange Candidates() {
   return larger.size() > 1000 ? larger : PortRange{kLowest, kHighest};
 }
 
-/// Held until this process ends; invalid when another one holds it.
+/// Locks the port's file until this process ends; returns an invalid descriptor if another process holds it.
 UniqueFd LockFileOf(int port) {
   const std::string folder = absl::StrCat("/tmp/mtrun_test_ports_", getuid());
   mkdir(folder.c_str(), 0700);
@@ -49,8 +49,8 @@ UniqueFd LockFileOf(int port) {
   return file;
 }
 
-/// On every IPv4 address, and on every IPv6 address where there are any. Without SO_REUSEADDR: connections of
-/// an earlier owner that still linger count.
+/// Returns whether the port is free on every IPv4 address, and on every IPv6 address if there are any.
+/// Without SO_REUSEADDR: lingering connections of an earlier owner count.
 bool NobodyUses(int port) {
   const UniqueFd socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const UniqueFd old_socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

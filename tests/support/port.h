@@ -1,16 +1,16 @@
-// TCP ports for programs that must be told theirs before they start.
+// TCP ports for programs that must know theirs before they start.
 #pragma once
 
 #include <sys/types.h>
 
 namespace mtrun::support {
 
-/// A port that no other test takes before this process ends: a locked file stands for it, it is free on all
-/// addresses now, and the kernel gives it to nobody who asks for any port (it lies outside of
-/// net.ipv4.ip_local_port_range). Ends the process when there is none. Thread-safe.
+/// Returns a port that no other test takes before this process ends: a locked file reserves it, it is free on
+/// all addresses now, and the kernel does not assign it as an ephemeral port (it is outside
+/// net.ipv4.ip_local_port_range). Ends the process if there is none. Thread-safe.
 int FreePort();
 
-/// How many TCP sockets a process has that listen; none when it is gone.
+/// Returns how many listening TCP sockets a process has; 0 if it is gone.
 int ListeningSockets(pid_t pid);
 
 }  // namespace mtrun::support

@@ -12,7 +12,7 @@
 namespace mtrun::support {
 namespace {
 
-TEST(FreePortTest, ProcessesNeverGetTheSame) {
+TEST(FreePortTest, ProcessesNeverGetTheSamePort) {
   constexpr int kProcesses = 4, kPorts = 100;
   int said[2], go[2];
   ASSERT_EQ(pipe(said), 0);
@@ -27,7 +27,7 @@ TEST(FreePortTest, ProcessesNeverGetTheSame) {
       if (write(said[1], &port, sizeof port) != sizeof port) _exit(1);
     }
     char end;
-    _exit(read(go[0], &end, 1) == 0 ? 0 : 1);  // a port is its owner's for as long as the owner lives
+    _exit(read(go[0], &end, 1) == 0 ? 0 : 1);  // a port belongs to its owner until the owner ends
   }
   std::set<int> ports;
   for (int i = 0; i < kProcesses * kPorts; ++i) {
@@ -43,7 +43,7 @@ TEST(FreePortTest, ProcessesNeverGetTheSame) {
   }
 }
 
-TEST(FreePortTest, TheKernelGivesThemToNobody) {
+TEST(FreePortTest, PortsAreOutsideTheKernelsEphemeralRange) {
   int first = 0, last = 0;
   ASSERT_TRUE(std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first >> last);
   if (first < 11001 && last > 64535) GTEST_SKIP() << "the kernel gives away almost every port here";

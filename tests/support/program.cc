@@ -35,7 +35,7 @@ std::string Variable(const char* name) {
   return value;
 }
 
-/// For the few things that no event announces.
+/// For conditions without an event.
 template <typename Condition>
 bool Poll(Seconds patience, Condition condition) {
   for (const auto end = Until(patience);;) {
@@ -77,7 +77,7 @@ Program::Program(const std::vector<std::string>& argv, const Overlay& overlay, c
   env.push_back(nullptr);
   pid_ = _Fork();
   if (pid_ == 0) {
-    // A group of its own, as a shell gives to a job; a test that dies takes it along.
+    // A separate process group, like a shell's job; a test that dies takes it along.
     setpgid(0, 0);
     if (!folder.empty() && chdir(folder.c_str()) != 0) _exit(126);
     dup2(pipes[0][1], STDOUT_FILENO);
@@ -98,7 +98,7 @@ Program::~Program() {
   if (!status_) {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
-    // A child that outlives it may hold its output open forever.
+    // A child that outlives it could hold its output open forever.
     MT_CHECK(eventfd_write(stop_reading_, 1) == 0);
   }
   for (std::thread& reader : readers_) reader.join();
@@ -160,7 +160,7 @@ std::optional<int> Program::Wait(Seconds patience) {
   });
   if (!ended) return std::nullopt;
   {
-    // A child that outlives it may hold the pipes open; then the output is as complete as it gets.
+    // A child that outlives it could hold the pipes open; then the output is as complete as possible.
     std::unique_lock lock(mu_);
     changed_.wait_until(lock, std::min(end, Until(Seconds(2))), [&] { return open_streams_ == 0; });
   }

@@ -1,5 +1,4 @@
-// A real program under test: started with its output captured, waited for by what it says, killed at the
-// latest by the destructor.
+// A real program under test: captures its output, waits for lines of it, and kills it in the destructor.
 #pragma once
 
 #include <sys/types.h>
@@ -17,18 +16,18 @@ namespace mtrun::support {
 
 using Seconds = std::chrono::duration<double>;
 
-/// Long enough for a loaded machine with sanitizers; a test that waits this long has failed.
+/// Sufficient for a loaded machine with sanitizers; a test that waits this long has failed.
 inline constexpr Seconds kPatience{60};
 
-/// A command line with `more` behind it.
+/// Returns `words` followed by `more`.
 std::vector<std::string> Joined(std::vector<std::string> words, const std::vector<std::string>& more);
 
-/// The folder that holds mtrun: $MT_BIN, which ctest sets.
+/// Returns the folder with mtrun: $MT_BIN, which ctest sets.
 std::string BinaryFolder();
-/// A file under tests/ of the source tree.
+/// Returns the path of a file under tests/ of the source tree.
 std::string TestFile(const std::string& name);
 
-/// Environment overlay: a value of nullopt takes the variable away.
+/// Environment overlay: nullopt removes the variable.
 using Overlay = std::map<std::string, std::optional<std::string>>;
 
 /// Thread-safe.
@@ -41,18 +40,18 @@ class Program {
 
   pid_t pid() const { return pid_; }
   void Signal(int signal) const;
-  /// Waits for a line that contains `text`, on either stream, also among those that have come already; the
-  /// line, or nothing.
+  /// Waits for a line that contains `text` on either stream, or finds an earlier one; nothing if none
+  /// arrives.
   std::optional<std::string> WaitForLine(const std::string& text, Seconds patience = kPatience);
   /// Waits for `count` such lines.
   bool WaitForLines(const std::string& text, size_t count, Seconds patience = kPatience);
-  /// Exit status as a shell gives it (128 + signal), nothing when it has not ended in time. All output is in
-  /// by then.
+  /// Returns the status like a shell (128 + signal), or nothing if it has not ended. All output is read by
+  /// then.
   std::optional<int> Wait(Seconds patience = kPatience);
 
   std::vector<std::string> OutLines();
   std::vector<std::string> ErrLines();
-  /// Both streams in the order of arrival.
+  /// Returns both streams in the order of arrival.
   std::string Text();
 
  private:
@@ -62,18 +61,17 @@ class Program {
   std::optional<int> status_;
   int stop_reading_ = -1;  // an eventfd
   std::thread readers_[2];
-  std::mutex mu_;  // guards what follows
+  std::mutex mu_;  // guards the members below
   std::condition_variable changed_;
   std::vector<std::pair<int, std::string>> lines_;
   int open_streams_ = 2;
 };
 
-/// A mark in the environment that every descendant of a program carries, whatever it does about sessions and
-/// parents.
+/// A mark in the environment of every descendant of a program, whatever its session and parent.
 class Mark {
  public:
   Mark();
-  /// Kills whatever still carries it.
+  /// Kills every process that still carries it.
   ~Mark();
   Mark(const Mark&) = delete;
 
@@ -81,18 +79,18 @@ class Mark {
   const std::string& value() const { return value_; }
   Overlay overlay() const { return {{kVariable, value_}}; }
 
-  /// Living (not zombie) processes that carry the mark, besides this one.
+  /// Returns the living (not zombie) processes that carry the mark, except this one.
   std::vector<pid_t> Alive() const;
   /// Waits until there are at least `count`.
   bool WaitForAlive(size_t count, Seconds patience = kPatience) const;
-  /// True once nothing is left.
+  /// Waits until no process is left; returns whether that is so.
   bool WaitForNone(Seconds patience) const;
 
  private:
   std::string value_;
 };
 
-/// A private folder that goes with its owner.
+/// A private folder that is removed with its owner.
 class TemporaryFolder {
  public:
   TemporaryFolder();

@@ -1,4 +1,4 @@
-// A server on loopback that takes connections and never says a word.
+// A server on loopback that accepts connections and never sends anything.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ namespace mtrun::support {
 
 class SilentServer {
  public:
-  /// Listens at a free port of 127.0.0.1; ends the process where it cannot.
+  /// Listens at a free port of 127.0.0.1; ends the process if it cannot.
   SilentServer();
-  /// "127.0.0.1:PORT".
+  /// Returns "127.0.0.1:PORT".
   const std::string& endpoint() const { return endpoint_; }
-  /// Whether somebody comes within `patience`.
+  /// Returns whether a client connects within `patience`.
   bool IsAsked(Seconds patience) const;
 
  private:

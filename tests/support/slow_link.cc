@@ -1,4 +1,4 @@
-// slow_link ADDRESS PORT TARGET: a FaultyLink without faults, on a machine of a test's own network.
+// slow_link ADDRESS PORT TARGET: a FaultyLink without faults, on a machine of a test's network.
 #include <unistd.h>
 
 #include <cstdlib>

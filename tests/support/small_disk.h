@@ -1,4 +1,4 @@
-// A disk that a test can fill: a small file system in memory that this process and its children alone see.
+// A disk that a test can fill: a small file system in memory, visible only to this process and its children.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@ namespace mtrun::support {
 
 class SmallDisk {
  public:
-  /// At the folder `path`, which is made. Needs root; an error says what is not allowed here. Other threads
-  /// of this process must not have been started.
+  /// Mounts it at the folder `path`, which is created. Needs root; the error tells what is not allowed here.
+  /// This process must not have started other threads.
   static absl::StatusOr<std::unique_ptr<SmallDisk>> Make(const std::string& path, int64_t bytes);
   ~SmallDisk();
 
-  /// Not a byte of it is left.
+  /// Leaves no free byte.
   void Fill() const;
-  /// So many bytes of it are left.
+  /// Leaves `bytes` free.
   void Leave(int64_t bytes) const;
-  /// Takes away what Fill or Leave put there.
+  /// Removes the files of Fill or Leave.
   void Free() const;
 
  private:

@@ -1,4 +1,4 @@
-// A client of a port of this machine that says what it likes and reads until the other end closes.
+// A client that connects to a port of this machine, sends anything and reads until the other end closes.
 #pragma once
 
 #include <netinet/in.h>
@@ -11,37 +11,36 @@
 
 namespace mtrun::support {
 
-/// `host` in numbers; ends the process for anything else.
+/// `host` is numeric; ends the process otherwise.
 sockaddr_in AddressOf(const std::string& host, int port);
-/// False when the other end of the socket no longer takes it.
+/// Returns false if the other end of the socket no longer accepts data.
 bool SendAll(int fd, std::string_view bytes);
 
 /// Not thread-safe.
 class TcpClient {
  public:
-  /// Connects to 127.0.0.1:`port` from the address `from` (each of 127.0.0.0/8 is this machine); ends the
-  /// process when nobody listens there.
+  /// Connects to 127.0.0.1:`port` from the address `from` (all of 127.0.0.0/8 is this machine); ends the
+  /// process if there is no listener.
   explicit TcpClient(int port, const std::string& from = "127.0.0.1");
-  /// Its socket alone; Connect does the rest, with no other descriptor.
+  /// Makes only its socket; Connect does the rest, without another descriptor.
   TcpClient();
   void Connect(int port, const std::string& from = "127.0.0.1") const;
 
   int fd() const { return socket_.get(); }
   /// See SendAll.
   bool Send(std::string_view bytes) const { return SendAll(fd(), bytes); }
-  /// No more will be sent.
+  /// Ends the sending direction.
   void EndSending() const;
-  /// All that comes until the other end closes or resets the connection; ends the process when it has not
-  /// within kPatience.
+  /// Reads until the other end closes or resets the connection; ends the process after kPatience.
   std::string ReadAll() const;
-  /// Whether the other end has closed or sent anything, within `patience`.
+  /// Returns whether the other end closes or sends anything within `patience`.
   bool Hears(Seconds patience) const;
 
  private:
   UniqueFd socket_;
 };
 
-/// What a new connection answers to `request`.
+/// Returns the answer of a new connection to `request`.
 std::string Ask(int port, std::string_view request, const std::string& from = "127.0.0.1");
 
 }  // namespace mtrun::support

@@ -1,4 +1,4 @@
-// A client of a port of this machine over TLS that trusts whoever is there, says what it likes and reads
+// A client that connects over TLS to a port of this machine, trusts any server, sends anything and reads
 // until the other end closes. For tests that link mt_tls_client.
 #pragma once
 
@@ -16,17 +16,16 @@ namespace mtrun::support {
 /// Not thread-safe.
 class TlsClient {
  public:
-  /// Connects to 127.0.0.1:`port`; encrypted() says whether both agreed on a TLS of at most `version` (0:
-  /// any).
+  /// Connects to 127.0.0.1:`port`; encrypted(): both ends agreed on TLS of at most `version` (0: any).
   explicit TlsClient(int port, int version = 0);
   TlsClient(TlsClient&&) noexcept;
   TlsClient& operator=(TlsClient&&) noexcept;
   ~TlsClient();
 
   bool encrypted() const { return encrypted_; }
-  /// False when the other end no longer takes it.
+  /// Returns false if the other end no longer accepts data.
   bool Send(std::string_view bytes) const;
-  /// All that comes until the other end closes the connection, or says nothing for kPatience.
+  /// Reads until the other end closes the connection or is silent for kPatience.
   std::string ReadAll() const;
 
  private:
@@ -36,7 +35,7 @@ class TlsClient {
   bool encrypted_ = false;
 };
 
-/// What a new connection answers to `request`, "" where it does not agree on TLS.
+/// Returns the answer of a new connection to `request`, or "" if it does not agree on TLS.
 std::string AskEncrypted(int port, std::string_view request, int version = 0);
 
 }  // namespace mtrun::support

@@ -1,4 +1,4 @@
-// A worker that sums with the others over the CPU process group, as trainers do, without LibTorch. Of the
+// A worker that reduces with the others over the CPU process group, like trainers, without LibTorch. In the
 // first attempt rank 1 dies once all are connected.
 #include <signal.h>
 #include <unistd.h>

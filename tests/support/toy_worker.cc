@@ -1,10 +1,10 @@
-// A worker that speaks the channel (base/worker_channel.h): puts its rank into the generation's key-value
-// space, waits for all ranks, prints them and what it was assigned. With the argument "fail_once" rank 1 of
-// the first attempt dies while the others wait.
+// A worker that uses the channel (base/worker_channel.h): puts its rank into the generation's key-value
+// space, waits for all ranks, and prints them and its assignment. With the argument "fail_once" rank 1 of the
+// first attempt dies while the others wait.
 //
-// With "cooperative" it outlives its generation: it meets the others in each one it is assigned, until
-// SIGUSR1 (its work is done), SIGUSR2 (it says that its collectives are broken) or SIGTERM (it leaves; or
-// with "stays" as the second argument it does not).
+// With "cooperative" it outlives its generation: it meets the others in each assigned generation until
+// SIGUSR1 (its work is done), SIGUSR2 (it reports broken collectives) or SIGTERM (it leaves, unless the
+// second argument is "stays").
 #include <signal.h>
 #include <unistd.h>
 
@@ -81,7 +81,7 @@ class Cooperative {
     abortable_ = agent_.get();
     while (true) {
       const News news = Pop();
-      // _exit: the client's end must not be taken for the agent's.
+      // _exit: the client's end must not be mistaken for the agent's.
       if (news.signal == SIGTERM && !stays_) _exit(Say(channel::Leaving{"SIGTERM"}));
       if (news.signal == SIGUSR1) _exit(Say(channel::Done{7}));
       if (news.signal == SIGUSR2) Say(channel::Broken{generation_, "reset by peer"});
@@ -136,7 +136,7 @@ class Cooperative {
     agent_->ResetAbort();
     agent_->Set(absl::StrCat("rank", assignment.rank), absl::StrCat(getpid())).IgnoreError();
     const auto met = agent_->Wait(KeysOf(assignment.world_size));
-    if (!met.ok()) return;  // dissolved meanwhile
+    if (!met.ok()) return;  // dissolved during the wait
     Say(channel::Ready{generation_});
     std::cout << "in generation " << generation_.number << ": rank " << assignment.rank << " of "
               << assignment.world_size << " pid " << getpid() << " ." << std::endl;

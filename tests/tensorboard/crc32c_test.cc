@@ -6,7 +6,7 @@ namespace mtrun::tensorboard {
 namespace {
 
 // RFC 3720, appendix B.4, and the check value of the CRC catalogues.
-TEST(Crc32c, HasTheValuesOfTheStandard) {
+TEST(Crc32c, MatchesTheStandardsValues) {
   EXPECT_EQ(Crc32c("123456789"), 0xE3069283u);
   EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8A9136AAu);
   EXPECT_EQ(Crc32c(std::string(32, '\xff')), 0x62A8AB43u);
@@ -16,7 +16,7 @@ TEST(Crc32c, HasTheValuesOfTheStandard) {
   EXPECT_EQ(Crc32c(""), 0u);
 }
 
-TEST(Crc32c, IsMaskedAsTfRecordDoes) {
+TEST(Crc32c, IsMaskedLikeTfRecord) {
   const uint32_t plain = Crc32c("event");
   EXPECT_EQ(MaskedCrc32c("event"), ((plain >> 15) | (plain << 17)) + 0xA282EAD8u);
 }

@@ -20,7 +20,7 @@ void Write(const std::string& folder, int64_t from, int64_t to, double value) {
   ASSERT_TRUE(file->Flush().ok());
 }
 
-TEST(EventFile, BeginsWithItsVersionAndItsStart) {
+TEST(EventFile, StartsWithItsVersionAndStart) {
   const support::TemporaryFolder folder;
   Write(folder.File("tb"), 0, 2, 0.5);
   const auto files = ReadEventFolder(folder.File("tb"));
@@ -30,17 +30,17 @@ TEST(EventFile, BeginsWithItsVersionAndItsStart) {
   EXPECT_TRUE(files[0].events[1].start);
 }
 
-TEST(EventFile, ARunThatGoesOnIsOneCurve) {
+TEST(EventFile, ResumedRunIsOneCurve) {
   const support::TemporaryFolder folder;
   const std::string tb = folder.File("tb");
   Write(tb, 0, 5, 1);
-  Write(tb, 3, 6, 2);  // steps 3 and 4 are taken back
-  Write(tb, 6, 7, 3);  // nothing is
+  Write(tb, 3, 6, 2);  // steps 3 and 4 are rewound
+  Write(tb, 6, 7, 3);  // nothing is rewound
   EXPECT_EQ(CurveOf(ReadEventFolder(tb), "loss"),
             (Points{{0, 1}, {1, 1}, {2, 1}, {3, 2}, {4, 2}, {5, 2}, {6, 3}}));
 }
 
-TEST(EventFile, GoesOnBehindADamagedTail) {
+TEST(EventFile, ContinuesAfterADamagedTail) {
   const support::TemporaryFolder folder;
   const std::string tb = folder.File("tb");
   Write(tb, 0, 5, 1);
@@ -52,7 +52,7 @@ TEST(EventFile, GoesOnBehindADamagedTail) {
   EXPECT_EQ(CurveOf(files, "loss"), (Points{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 2}, {5, 2}}));
 }
 
-TEST(EventFile, NamesAreInTheOrderOfTheFilesWhateverTheClocksSay) {
+TEST(EventFile, NamesSortInFileOrderWhateverTheClock) {
   EXPECT_EQ(NextFileName(1764000000, "node1", 7, {"metrics.jsonl"}),
             "events.out.tfevents.1764000000.node1.7");
   EXPECT_EQ(NextFileName(1764000000, "a", 7, {"events.out.tfevents.1764000100.z.9", "events.out.tfevents.x"}),
@@ -60,7 +60,7 @@ TEST(EventFile, NamesAreInTheOrderOfTheFilesWhateverTheClocksSay) {
   EXPECT_EQ(NextFileName(5, "a", 7, {}), "events.out.tfevents.0000000005.a.7");
 }
 
-TEST(EventFile, WhereNoFolderCanBeIsAnError) {
+TEST(EventFile, UncreatableFolderIsAnError) {
   const support::TemporaryFolder folder;
   support::WriteText(folder.File("tb"), "a file");
   const auto file = EventFile::Create(folder.File("tb"), 0);

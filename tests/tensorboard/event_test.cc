@@ -25,7 +25,7 @@ TEST(Event, CarriesTimeAndStep) {
   EXPECT_EQ(event.file_version, "brain.Event:2");
 }
 
-TEST(Event, ScalarsShareOne) {
+TEST(Event, ScalarsShareOneEvent) {
   const SeenEvent event =
       Seen(1, 7, std::vector<Scalar>{{"loss/train", 0.5}, {"lr", 1e-3}, {"odd", std::nan("")}});
   EXPECT_EQ(event.scalars.at("loss/train"), 0.5);
@@ -33,7 +33,7 @@ TEST(Event, ScalarsShareOne) {
   EXPECT_TRUE(std::isnan(event.scalars.at("odd")));
 }
 
-TEST(Event, StartsPicturesAndTexts) {
+TEST(Event, EncodesStartsPicturesAndTexts) {
   EXPECT_TRUE(Seen(1, 812, Start{}).start);
   const SeenEvent picture = Seen(1, 2, Picture{"confusion", 20, 30, "PNG"});
   EXPECT_EQ(picture.images.at("confusion").height, 20);
@@ -43,8 +43,8 @@ TEST(Event, StartsPicturesAndTexts) {
   EXPECT_EQ(Seen(1, 0, Text{"settings", "lr: 1\n"}).texts.at("settings"), "lr: 1\n");
 }
 
-// protoc --encode made these bytes of the same message, so the field numbers are TensorBoard's.
-TEST(Event, HasTheBytesThatProtobufMakes) {
+// Encoded from the same message by protoc --encode, so the field numbers are TensorBoard's.
+TEST(Event, MatchesTheBytesOfProtobuf) {
   const std::string expected(
       "\x09\x00\x00\x00\x00\x00\x00\xf0\x3f\x10\x05\x2a\x0d\x0a\x0b\x0a\x04loss\x15\x00\x00\x00\x3f", 26);
   EXPECT_EQ(EncodeEvent(1, 5, std::vector<Scalar>{{"loss", 0.5}}), expected);

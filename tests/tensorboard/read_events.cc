@@ -7,10 +7,21 @@
 
 #include "base/posix.h"
 #include "base/status_macros.h"
-#include "tensorboard/record.h"
+#include "tensorboard/crc32c.h"
 
 namespace mtrun::tensorboard {
 namespace {
+
+constexpr size_t kLengthBytes = sizeof(uint64_t), kSumBytes = sizeof(uint32_t);
+constexpr size_t kHeadBytes = kLengthBytes + kSumBytes;
+constexpr uint64_t kMaxRecordBytes = 64 << 20;  // the writer's pictures are far smaller
+
+template <typename Number>
+Number NumberAt(std::string_view bytes, size_t at) {
+  Number number;
+  std::memcpy(&number, bytes.data() + at, sizeof(number));
+  return number;
+}
 
 struct Field {
   int number = 0, type = 0;
@@ -110,6 +121,19 @@ SeenEvent EventOf(std::string_view message) {
 }
 
 }  // namespace
+
+Frame ReadFrame(std::string_view bytes) {
+  if (bytes.size() < kHeadBytes) return {};
+  const auto length = NumberAt<uint64_t>(bytes, 0);
+  const bool sound = NumberAt<uint32_t>(bytes, kLengthBytes) == MaskedCrc32c(bytes.substr(0, kLengthBytes));
+  if (!sound || length > kMaxRecordBytes) return {.state = Frame::State::kDamaged};
+  const size_t size = kHeadBytes + length + kSumBytes;
+  if (bytes.size() < size) return {};
+  const std::string_view record = bytes.substr(kHeadBytes, length);
+  if (NumberAt<uint32_t>(bytes, kHeadBytes + length) != MaskedCrc32c(record))
+    return {.state = Frame::State::kDamaged};
+  return {.state = Frame::State::kWhole, .record = record, .size = size};
+}
 
 SeenFile ReadEventFile(std::string_view bytes) {
   SeenFile file;

@@ -1,5 +1,5 @@
-// A reader of event files that knows protobuf's wire format and TensorBoard's field numbers by itself, so
-// that what the writer writes is checked against a second reading of the format.
+// A reader of event files with its own implementation of protobuf's wire format and TensorBoard's field
+// numbers, so that the writer's output is checked against an independent reading of the format.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,20 @@
 #include <vector>
 
 namespace mtrun::tensorboard {
+
+/// The frame at the start of `bytes`.
+struct Frame {
+  enum class State {
+    kWhole,    // `record` is complete; the next frame starts `size` bytes later
+    kCut,      // the file ends within the frame: its writer was killed, or is still writing
+    kDamaged,  // a checksum is wrong or the length impossible: later frames cannot be found
+  };
+  State state = State::kCut;
+  std::string_view record = {};  // within `bytes`
+  size_t size = 0;
+  bool operator==(const Frame&) const = default;
+};
+Frame ReadFrame(std::string_view bytes);
 
 struct SeenEvent {
   double wall_time = 0;
@@ -26,18 +40,18 @@ struct SeenEvent {
 
 struct SeenFile {
   std::vector<SeenEvent> events;
-  std::string end;  // "" where the file ends with a whole record, else "cut" or "damaged"
+  std::string end;  // "" if the file ends with a whole record, else "cut" or "damaged"
 };
 SeenFile ReadEventFile(std::string_view bytes);
 
-/// The event files of a folder in the order of their names.
+/// Returns the event files of a folder in the order of their names.
 std::vector<SeenFile> ReadEventFolder(const std::string& folder);
 
-/// A tag's points as TensorBoard comes to show them: a start takes back what stands before it from its step
-/// on.
+/// Returns a tag's points as TensorBoard finally shows them: a start event removes earlier points from its
+/// step on.
 std::vector<std::pair<int64_t, double>> CurveOf(const std::vector<SeenFile>& files, const std::string& tag);
 
-/// The steps at which TensorBoard comes to show a picture or a text of that tag.
+/// Returns the steps at which TensorBoard finally shows a picture or a text of that tag.
 std::vector<int64_t> StepsOf(const std::vector<SeenFile>& files, const std::string& tag);
 
 }  // namespace mtrun::tensorboard

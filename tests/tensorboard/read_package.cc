@@ -10,7 +10,7 @@
 namespace mtrun::tensorboard {
 
 std::string PackagePython() {
-  // As tools/common.sh has it.
+  // Like tools/common.sh.
   const char* const cache = std::getenv("XDG_CACHE_HOME");
   const char* const home = std::getenv("HOME");
   const std::string root = cache != nullptr ? cache : absl::StrCat(home == nullptr ? "" : home, "/.cache");

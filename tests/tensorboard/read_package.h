@@ -1,4 +1,4 @@
-// What PyPI's tensorboard makes of a folder of event files: tests/tensorboard/read_package.py.
+// Reads a folder of event files with PyPI's tensorboard: tests/tensorboard/read_package.py.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace mtrun::tensorboard {
 
-/// The interpreter of tools/setup --test-tools; "" where it has no tensorboard.
+/// Returns the interpreter of tools/setup --test-tools, or "" if it has no tensorboard.
 std::string PackagePython();
 
-/// `how`: accumulator, or slow or fast, a whole TensorBoard with one of its two loaders. With `points` of
-/// that tag, [[step, value], ...], or `error`.
+/// Returns `points` of that tag, [[step, value], ...], or `error`. `how`: accumulator, or slow or fast: a
+/// whole TensorBoard with one of its two loaders.
 nlohmann::json ReadByPackage(const std::string& how, const std::string& folder, const std::string& tag);
 
 }  // namespace mtrun::tensorboard

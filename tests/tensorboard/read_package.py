@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""read_package.py HOW FOLDER TAG: what PyPI's tensorboard makes of event files, as JSON: {"points": [[step, value], ...]} of
-that scalar and, of the accumulator, texts and images. HOW: accumulator (its library), slow or fast (the program with either
-loader)."""
+"""read_package.py HOW FOLDER TAG: reads event files with PyPI's tensorboard and prints JSON: {"points": [[step, value], ...]}
+of that scalar, and texts and images if HOW is accumulator. HOW: accumulator (its library), slow or fast (the program with
+either loader)."""
 import json
 import re
 import subprocess
@@ -35,7 +35,7 @@ def served(folder, tag, fast):
         else:
             sys.exit("tensorboard did not start")
         url = f"http://127.0.0.1:{found.group(1)}/data/plugin/scalars/scalars?run=.&tag={urllib.parse.quote(tag, safe='')}"
-        for _ in range(200):  # it says nothing when it has read the files
+        for _ in range(200):  # it does not report when it has read the files
             try:
                 with urllib.request.urlopen(url) as answer:
                     return {"points": [[step, value] for _, step, value in json.load(answer)]}

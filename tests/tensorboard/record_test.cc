@@ -13,7 +13,7 @@ std::string Framed(std::initializer_list<std::string_view> records) {
   return bytes;
 }
 
-TEST(Record, ComesBack) {
+TEST(Record, RoundTrip) {
   std::string bytes = Framed({"", "one", std::string(100'000, 'x')});
   std::string_view rest = bytes;
   for (const size_t size : {0, 3, 100'000}) {
@@ -26,7 +26,7 @@ TEST(Record, ComesBack) {
   EXPECT_TRUE(rest.empty());
 }
 
-TEST(Record, CutAnywhereIsCut) {
+TEST(Record, TruncationAnywhereIsDetected) {
   const std::string bytes = Framed({"a record"});
   for (size_t size = 0; size < bytes.size(); ++size)
     EXPECT_EQ(ReadFrame(std::string_view(bytes).substr(0, size)).state, Frame::State::kCut) << size;
@@ -41,14 +41,14 @@ TEST(Record, AnyChangedBitIsDamage) {
   }
 }
 
-TEST(Record, LengthsBeyondAllRecordsAreDamage) {
-  std::string length(8, '\xff');  // with a checksum that fits
+TEST(Record, ImpossibleLengthIsDamage) {
+  std::string length(8, '\xff');  // with a matching checksum
   const uint32_t sum = MaskedCrc32c(length);
   length.append(reinterpret_cast<const char*>(&sum), sizeof(sum));
   EXPECT_EQ(ReadFrame(length + std::string(64, 'x')).state, Frame::State::kDamaged);
 }
 
-TEST(Record, WhatStandsBeforeDamageIsRead) {
+TEST(Record, RecordsBeforeDamageAreRead) {
   std::string bytes = Framed({"", ""});
   bytes += "garbage, longer than the head of a frame";
   const SeenFile file = ReadEventFile(bytes);

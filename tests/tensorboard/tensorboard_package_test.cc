@@ -1,5 +1,5 @@
-// PyPI's tensorboard reads what EventFile writes, also behind a killed writer and damage. Runs where
-// tools/setup --test-tools has put it.
+// PyPI's tensorboard reads EventFile's output, even after a killed writer and damage. Runs if tools/setup
+// --test-tools has installed it.
 #include <filesystem>
 
 #include "gtest/gtest.h"
@@ -35,10 +35,10 @@ class Package : public testing::Test {
 
 const nlohmann::json kOneCurve = {{0, 1.0}, {1, 1.0}, {2, 1.0}, {3, 2.0}, {4, 2.0}, {5, 2.0}, {6, 3.0}};
 
-TEST_F(Package, ShowsOneCurveOfARunThatWasKilledTwice) {
+TEST_F(Package, ShowsOneCurveForARunKilledTwice) {
   Write(0, 5, 1);
   Write(3, 6, 2);  // from the checkpoint of step 3
-  Write(6, 7, 3);  // another worker goes on
+  Write(6, 7, 3);  // another worker continues
   for (const char* how : {"accumulator", "slow", "fast"}) {
     const nlohmann::json seen = Read(how);
     EXPECT_EQ(seen["points"], kOneCurve) << how << seen;
@@ -48,7 +48,7 @@ TEST_F(Package, ShowsOneCurveOfARunThatWasKilledTwice) {
   EXPECT_EQ(all["images"], (nlohmann::json{{0, 1, 1, "not looked into"}}));
 }
 
-TEST_F(Package, GoesOnBehindTailsThatAreCutOrDamaged) {
+TEST_F(Package, ContinuesAfterTruncatedOrDamagedTails) {
   Write(0, 5, 1);
   for (const auto& entry : std::filesystem::directory_iterator(folder_.File("tb")))
     std::filesystem::resize_file(entry.path(), entry.file_size() - 3);

@@ -19,13 +19,13 @@ TEST(ByteRange, OneRangeIsAPart) {
   EXPECT_EQ(SelectRange("Bytes= 10 - 19 ", 1000), Part(10, 10));
 }
 
-TEST(ByteRange, WhatReachesBeyondTheEndIsCut) {
+TEST(ByteRange, RangeBeyondTheEndIsCut) {
   EXPECT_EQ(SelectRange("bytes=990-5000", 1000), Part(990, 10));
   EXPECT_EQ(SelectRange("bytes=-5000", 1000), Part(0, 1000));
   EXPECT_EQ(SelectRange("bytes=1-99999999999999999999999999999999999", 1000), Part(1, 999));
 }
 
-TEST(ByteRange, BehindTheEndNothingIsThere) {
+TEST(ByteRange, RangeAfterTheEndIsImpossible) {
   EXPECT_EQ(SelectRange("bytes=1000-", 1000), kImpossible);
   EXPECT_EQ(SelectRange("bytes=99999999999999999999999-", 1000), kImpossible);
   EXPECT_EQ(SelectRange("bytes=-0", 1000), kImpossible);
@@ -33,7 +33,7 @@ TEST(ByteRange, BehindTheEndNothingIsThere) {
   EXPECT_EQ(SelectRange("bytes=-1", 0), kImpossible);
 }
 
-TEST(ByteRange, WhatIsNotOneRangeIsTheWholeFile) {
+TEST(ByteRange, InvalidOrMultipleRangesMeanTheWholeFile) {
   for (const char* header : {"", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=0-9,20-29", "bytes=9-0",
                              "items=0-9", "bytes=0x1-2", "bytes=--1", "bytes=1--2", "0-9", "bytes=+1-2"}) {
     EXPECT_EQ(SelectRange(header, 1000), kWhole) << header;

@@ -11,7 +11,7 @@ constexpr Admission kRoom = {true, std::nullopt};
 constexpr Admission kRefused = {false, std::nullopt};
 Admission InsteadOf(int64_t id) { return {true, id}; }
 
-TEST(ConnectionSlotsTest, NobodyGoesWhileThereIsRoom) {
+TEST(ConnectionSlotsTest, NothingIsEvictedWhileASlotIsFree) {
   ConnectionSlots slots(2);
   EXPECT_EQ(slots.Admit(1, "a"), kRoom);
   EXPECT_EQ(slots.Admit(2, "a"), kRoom);
@@ -19,7 +19,7 @@ TEST(ConnectionSlotsTest, NobodyGoesWhileThereIsRoom) {
   EXPECT_EQ(slots.Admit(3, "a"), kRoom);
 }
 
-TEST(ConnectionSlotsTest, TheLongestWithoutARequestGoes) {
+TEST(ConnectionSlotsTest, OldestConnectionWithoutARequestIsEvicted) {
   ConnectionSlots slots(3);
   for (int64_t id = 1; id <= 3; ++id) slots.Admit(id, "a");
   slots.Change(1, Waits::kHandler);
@@ -28,7 +28,7 @@ TEST(ConnectionSlotsTest, TheLongestWithoutARequestGoes) {
   EXPECT_EQ(slots.Admit(6, "a"), InsteadOf(4));
 }
 
-TEST(ConnectionSlotsTest, ACrowdFromOneAddressCompetesWithItself) {
+TEST(ConnectionSlotsTest, ConnectionsFromOneAddressCompeteAmongThemselves) {
   ConnectionSlots slots(4);
   slots.Admit(1, "probe");
   for (int64_t id = 2; id <= 4; ++id) slots.Admit(id, "crowd");
@@ -36,7 +36,7 @@ TEST(ConnectionSlotsTest, ACrowdFromOneAddressCompetesWithItself) {
   EXPECT_EQ(slots.Admit(21, "probe"), InsteadOf(18));
 }
 
-TEST(ConnectionSlotsTest, AddressesWithAsManyLoseTheOldest) {
+TEST(ConnectionSlotsTest, OldestIsEvictedIfAddressesHaveEqualCounts) {
   ConnectionSlots slots(4);
   slots.Admit(1, "a");
   slots.Admit(2, "b");
@@ -46,7 +46,7 @@ TEST(ConnectionSlotsTest, AddressesWithAsManyLoseTheOldest) {
   EXPECT_EQ(slots.Admit(6, "c"), InsteadOf(2));
 }
 
-TEST(ConnectionSlotsTest, ThoseThatAreServedCountForNoCrowd) {
+TEST(ConnectionSlotsTest, ServedConnectionsDoNotCountForTheirAddress) {
   ConnectionSlots slots(4);
   for (int64_t id = 1; id <= 2; ++id) slots.Admit(id, "busy");
   for (int64_t id = 1; id <= 2; ++id) slots.Change(id, Waits::kHandler);
@@ -55,7 +55,7 @@ TEST(ConnectionSlotsTest, ThoseThatAreServedCountForNoCrowd) {
   EXPECT_EQ(slots.Admit(5, "new"), InsteadOf(3));
 }
 
-TEST(ConnectionSlotsTest, ASlowReaderGoesWhereAllHaveAsked) {
+TEST(ConnectionSlotsTest, SlowReaderIsEvictedIfAllHaveRequests) {
   ConnectionSlots slots(3);
   for (int64_t id = 1; id <= 3; ++id) slots.Admit(id, "a");
   slots.Change(1, Waits::kHandler);
@@ -65,7 +65,7 @@ TEST(ConnectionSlotsTest, ASlowReaderGoesWhereAllHaveAsked) {
   EXPECT_EQ(slots.Admit(5, "a"), InsteadOf(4));  // without a request
 }
 
-TEST(ConnectionSlotsTest, ANewcomerIsRefusedWhileAllAreServed) {
+TEST(ConnectionSlotsTest, NewConnectionIsRefusedWhileAllAreServed) {
   ConnectionSlots slots(2);
   for (int64_t id = 1; id <= 2; ++id) slots.Admit(id, "a");
   for (int64_t id = 1; id <= 2; ++id) slots.Change(id, Waits::kHandler);

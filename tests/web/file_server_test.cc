@@ -23,7 +23,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr int64_t kSize = (16 << 20) + 17;  // more than the kernel takes for a client that does not read
+constexpr int64_t kSize = (16 << 20) + 17;  // more than the kernel buffers for a client that does not read
 
 std::string Contents() {
   std::string bytes(kSize, '\0');
@@ -83,7 +83,7 @@ class FileServer : public testing::Test {
 constexpr Limits kKeeps = {.request_patience = std::chrono::minutes(1),
                            .idle_patience = std::chrono::minutes(1)};
 
-TEST_F(FileServer, AFileArrivesWholeAndInParts) {
+TEST_F(FileServer, FileIsServedWholeAndInParts) {
   Start({});
   EXPECT_THAT(Ask(port(), "GET /file HTTP/1.1\r\n\r\n"), EndsWith("\r\n\r\n" + contents_));
   const std::string part = Ask(port(), "GET /file HTTP/1.1\r\nRange: bytes=1000000-1000009\r\n\r\n");
@@ -94,7 +94,7 @@ TEST_F(FileServer, AFileArrivesWholeAndInParts) {
   EXPECT_THAT(head, EndsWith("\r\n\r\n"));
 }
 
-TEST_F(FileServer, AConnectionIsKeptForFurtherRequests) {
+TEST_F(FileServer, ConnectionIsKeptForFurtherRequests) {
   Start(kKeeps, /*threads=*/2);
   const std::string one = "GET /file HTTP/1.1\r\nRange: bytes=0-2\r\n\r\n";
   const std::string answers =
@@ -114,21 +114,21 @@ TEST_F(FileServer, AConnectionIsKeptForFurtherRequests) {
   EXPECT_TRUE(exchanges_[2].complete);
 }
 
-TEST_F(FileServer, ASlowReaderIsCutOffAndToldOf) {
+TEST_F(FileServer, SlowReaderIsDisconnectedAndLogged) {
   Start({.send_patience = std::chrono::milliseconds(100)});
   const TcpClient slow(port());
   slow.Send("GET /file HTTP/1.1\r\n\r\n");
   ExpectCutOff();
 }
 
-TEST_F(FileServer, ASlowReaderIsCutOffOverTlsToo) {
+TEST_F(FileServer, SlowReaderIsDisconnectedOverTlsToo) {
   Start({.send_patience = std::chrono::milliseconds(100)}, 1, Tls());
   const support::TlsClient slow(port());
   ASSERT_TRUE(slow.Send("GET /file HTTP/1.1\r\n\r\n"));
   ExpectCutOff();
 }
 
-TEST_F(FileServer, AThousandIdleConnectionsKeepNobodyOut) {
+TEST_F(FileServer, OneThousandIdleConnectionsDoNotBlockOthers) {
   Limits limits = kKeeps;
   limits.connections = 500;
   Start(limits, /*threads=*/2);
@@ -144,7 +144,7 @@ TEST_F(FileServer, AThousandIdleConnectionsKeepNobodyOut) {
   }
 }
 
-TEST_F(FileServer, ItFinishesWhatIsUnderWay) {
+TEST_F(FileServer, FinishCompletesRequestsInProgress) {
   Start(kKeeps);
   const TcpClient idle(port()), reader(port());
   reader.Send("GET /file HTTP/1.1\r\n\r\n");
@@ -156,7 +156,7 @@ TEST_F(FileServer, ItFinishesWhatIsUnderWay) {
   server_.reset();
 }
 
-TEST_F(FileServer, WhatSpeaksNoTlsIsClosed) {
+TEST_F(FileServer, ConnectionWithoutTlsIsClosed) {
   Start(kKeeps, 1, Tls());
   EXPECT_THAT(Ask(port(), "GET /file HTTP/1.1\r\n\r\n"), testing::Not(HasSubstr("HTTP/1.1 2")));
 }

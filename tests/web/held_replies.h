@@ -1,4 +1,4 @@
-// A handler that keeps its replies for the test to give.
+// A handler that keeps its replies until the test sends them.
 #pragma once
 
 #include <deque>
@@ -20,7 +20,7 @@ class HeldReplies {
     };
   }
 
-  /// The oldest one; waits for it.
+  /// Returns the oldest one; blocks until there is one.
   std::pair<Request, Reply> Next() {
     MutexLock lock(mu_);
     while (held_.empty()) changed_.Wait(mu_);

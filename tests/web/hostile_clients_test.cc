@@ -1,4 +1,4 @@
-// Clients that are slow, too many, too large or talk nonsense must not keep others from being served.
+// Clients that are slow, too many, too large or send garbage must not keep others from being served.
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <poll.h>
@@ -89,14 +89,14 @@ TEST_F(HostileClients, NonsenseIsA400) {
   EXPECT_THAT(unfinished.ReadAll(), StartsWith("HTTP/1.1 400 "));
 }
 
-TEST_F(HostileClients, OneThatSaysNothingWholeIsClosed) {
+TEST_F(HostileClients, IncompleteRequestIsClosed) {
   Start({.request_patience = std::chrono::milliseconds(100)});
   for (const char* part : {"", "GET / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc"})
     EXPECT_EQ(Ask(port(), part), "");
 }
 
-// The kubelet and the crowd may share an address, behind one translator for example.
-TEST_F(HostileClients, IdleConnectionsThatAreRenewedKeepNobodyOut) {
+// The kubelet and the flooding clients may share an address, for example behind a NAT.
+TEST_F(HostileClients, RenewedIdleConnectionsDoNotBlockOthers) {
   Start(kForever);
   std::deque<TcpClient> idle;
   for (int i = 0; i < 80; ++i) idle.emplace_back(port()).Send(i % 2 == 0 ? "" : "GET / HTTP/1.1\r\n");
@@ -108,9 +108,9 @@ TEST_F(HostileClients, IdleConnectionsThatAreRenewedKeepNobodyOut) {
   }
 }
 
-/// Keeps `count` idle connections from `from` open as fast as it can.
-void Crowd(int port, const std::string& from, int count, const std::atomic<bool>& over,
-           std::atomic<int>& renewals) {
+/// Keeps `count` idle connections from `from` open, reopening them as fast as it can.
+void UnauthenticatedConnections(int port, const std::string& from, int count, const std::atomic<bool>& over,
+                                std::atomic<int>& renewals) {
   std::vector<TcpClient> idle;
   std::vector<pollfd> ready;
   for (int i = 0; i < count; ++i) ready.push_back({idle.emplace_back(port, from).fd(), POLLIN, 0});
@@ -125,16 +125,16 @@ void Crowd(int port, const std::string& from, int count, const std::atomic<bool>
   }
 }
 
-TEST_F(HostileClients, ACrowdFromAnotherAddressKeepsNobodyOut) {
+TEST_F(HostileClients, ManyConnectionsFromOneAddressDoNotBlockOthers) {
   Start(kForever);
   std::atomic<bool> over = false;
   std::atomic<int> renewals = 0;
-  std::thread crowd([&] { Crowd(port(), "127.0.0.2", 80, over, renewals); });
+  std::thread crowd([&] { UnauthenticatedConnections(port(), "127.0.0.2", 80, over, renewals); });
   int served = 0;
   for (int probe = 0; probe < 10; ++probe) {
     const TcpClient slow(port());
     slow.Send("GET / HTTP/1.1\r\n");
-    const int others = renewals + 200;  // come before it is done
+    const int others = renewals + 200;  // come in before it is done
     while (renewals < others) std::this_thread::yield();
     if (slow.Send("\r\n") && slow.ReadAll().ends_with(kServed)) ++served;
   }
@@ -143,7 +143,7 @@ TEST_F(HostileClients, ACrowdFromAnotherAddressKeepsNobodyOut) {
   EXPECT_EQ(served, 10);
 }
 
-TEST_F(HostileClients, WhoeverHasAskedIsNotEvicted) {
+TEST_F(HostileClients, ConnectionWithARequestIsNotEvicted) {
   Start({.connections = 4, .request_patience = std::chrono::hours(1)});
   std::deque<TcpClient> asked;
   std::deque<Reply> replies;
@@ -151,7 +151,7 @@ TEST_F(HostileClients, WhoeverHasAskedIsNotEvicted) {
     asked.emplace_back(port()).Send(kHold);
     replies.push_back(held_.Next().second);
   }
-  EXPECT_EQ(Ask(port(), kGet), "");  // no room: all the others are being served
+  EXPECT_EQ(Ask(port(), kGet), "");  // no slot: all others are being served
   replies[0]({.body = "served"});
   EXPECT_THAT(asked[0].ReadAll(), EndsWith(kServed));
   EXPECT_THAT(Ask(port(), kGet), EndsWith(kServed));
@@ -161,7 +161,7 @@ TEST_F(HostileClients, WhoeverHasAskedIsNotEvicted) {
   }
 }
 
-/// Has its answer, and sends on without a pause until it is refused or goes.
+/// A client that has its answer, and keeps sending until it is refused or destroyed.
 class LoudClient {
  public:
   explicit LoudClient(int port) : client_(port) {
@@ -191,7 +191,7 @@ class LoudClient {
   std::thread threads_[2];
 };
 
-TEST_F(HostileClients, OneThatSendsOnAfterItsAnswerKeepsNeitherOthersNorTheServer) {
+TEST_F(HostileClients, ClientThatSendsAfterItsAnswerBlocksNothing) {
   Start(kForever);
   bool heard = false;
   const TcpClient other;
@@ -212,14 +212,14 @@ TEST_F(HostileClients, OneThatSendsOnAfterItsAnswerKeepsNeitherOthersNorTheServe
   gone.get();
 }
 
-/// Bytes that a client has sent and the other end has not taken.
+/// Returns the number of bytes that a client has sent and the peer has not acknowledged.
 int Untaken(const TcpClient& client) {
   int bytes = 0;
   EXPECT_EQ(ioctl(client.fd(), SIOCOUTQ, &bytes), 0);
   return bytes;
 }
 
-/// While the server's thread is held one comes with more than the kernel keeps, and then another one asks.
+/// While the server's thread is held, one client fills the kernel's buffers, then another sends a request.
 class HeldServer : public testing::Test {
  protected:
   void SetUp() override {
@@ -229,7 +229,7 @@ class HeldServer : public testing::Test {
     server_ = *std::move(server);
     for (const TcpClient* client : {&loud_, &next_, &holds_}) client->Connect(server_->port());
   }
-  /// Of all that `loud_` sends, `block` after `block`, how much is taken before the next one is served.
+  /// Returns the fraction of `loud_`'s data, `block` after `block`, that is read before `next_` is served.
   double PartTakenBefore(const std::string& block) {
     holds_.Send(kHold);
     held_.get_future().wait();
@@ -265,13 +265,13 @@ class HeldServer : public testing::Test {
   std::unique_ptr<HttpServer> server_;
 };
 
-TEST_F(HeldServer, WhatOneSendsAfterItsAnswerIsNotAllReadBeforeTheNextIsServed) {
+TEST_F(HeldServer, NextClientIsServedBeforeExcessInputIsRead) {
   loud_.Send(kGet);
   EXPECT_THAT(loud_.ReadAll(), EndsWith(kServed));
   EXPECT_LT(PartTakenBefore(std::string(64 << 10, 'x')), 0.5);
 }
 
-TEST_F(HeldServer, NorIsABodyOfWhichLittleCounts) {
+TEST_F(HeldServer, NextClientIsServedBeforeABloatedBodyIsRead) {
   loud_.Send("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n");
   std::string parts;
   for (int i = 0; i < 16; ++i) absl::StrAppend(&parts, "1;x=", std::string(4000, 'x'), "\r\na\r\n");
@@ -286,7 +286,7 @@ double ProcessorSeconds() {
 
 rlim_t LowestFreeDescriptor() { return static_cast<rlim_t>(UniqueFd(fcntl(0, F_DUPFD_CLOEXEC, 0)).get()); }
 
-TEST_F(HostileClients, WithoutAFreeDescriptorItWaitsAndRecovers) {
+TEST_F(HostileClients, RecoversFromALackOfDescriptors) {
   Start(kForever);
   const TcpClient client;
   rlimit before = {};
@@ -300,7 +300,7 @@ TEST_F(HostileClients, WithoutAFreeDescriptorItWaitsAndRecovers) {
   const double spent = ProcessorSeconds() - used;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_FALSE(heard);
-  EXPECT_LT(spent, 0.05);  // 1 ms; one that tries again at once spends all that it gets
+  EXPECT_LT(spent, 0.05);  // 1 ms; an immediate retry would use a whole CPU
   EXPECT_THAT(client.ReadAll(), EndsWith(kServed));
 }
 

@@ -29,7 +29,7 @@ void Echo(const Request& request, const Reply& reply) {
                  (kind == request.headers.end() ? "" : kind->second) + " " + request.body});
 }
 
-// A loaded machine makes no test fail.
+// Long enough for a loaded machine.
 constexpr Limits kPatient = {.request_patience = std::chrono::minutes(1),
                              .handler_patience = std::chrono::minutes(1)};
 
@@ -56,7 +56,7 @@ class HttpServerTest : public testing::Test {
   std::unique_ptr<HttpServer> server_;
 };
 
-TEST_F(HttpServerTest, ARequestReachesItsHandler) {
+TEST_F(HttpServerTest, RequestReachesItsHandler) {
   EXPECT_THAT(AskServer("GET /page?x=1 HTTP/1.0\r\n\r\n"), EndsWith("\r\n\r\nGET /page?x=1  "));
   EXPECT_THAT(
       AskServer("POST /page HTTP/1.1\r\nHost: x\r\nCONTENT-type: text/a\r\nContent-Length: 4\r\n\r\nbody"),
@@ -66,7 +66,7 @@ TEST_F(HttpServerTest, ARequestReachesItsHandler) {
       EndsWith("\r\n\r\nPOST /page?  body"));
 }
 
-TEST_F(HttpServerTest, ARequestSaysFromWhomItComes) {
+TEST_F(HttpServerTest, RequestHasItsPeersAddress) {
   const TcpClient one(server_->port()), other(server_->port(), "127.0.0.2"), again(server_->port());
   std::vector<std::string> peers;
   for (const TcpClient* client : {&one, &other, &again}) {
@@ -78,26 +78,26 @@ TEST_F(HttpServerTest, ARequestSaysFromWhomItComes) {
   EXPECT_EQ(peers[0], peers[2]);
 }
 
-TEST_F(HttpServerTest, ToHeadGoesNoBody) {
+TEST_F(HttpServerTest, HeadGetsNoBody) {
   const std::string reply = AskServer("HEAD /page HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_THAT(reply, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(reply, HasSubstr("Content-Length: 13\r\n"));  // "HEAD /page?  "
   EXPECT_THAT(reply, EndsWith("\r\n\r\n"));
 }
 
-TEST_F(HttpServerTest, WhatIsNotServedIsRefused) {
+TEST_F(HttpServerTest, UnservedRequestIsRefused) {
   EXPECT_THAT(AskServer("GET /nowhere HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 404 Not Found\r\n"));
   const std::string refused = AskServer("BREW /page HTTP/1.1\r\n\r\n");
   EXPECT_THAT(refused, StartsWith("HTTP/1.1 405 Method Not Allowed\r\n"));
   EXPECT_THAT(refused, HasSubstr("\r\nAllow: GET, HEAD, POST\r\n"));
 }
 
-TEST_F(HttpServerTest, ALargeAnswerArrivesWhole) {
+TEST_F(HttpServerTest, LargeAnswerArrivesWhole) {
   const std::string reply = AskServer("GET /large HTTP/1.1\r\n\r\n");
   EXPECT_EQ(reply.size() - reply.find("\r\n\r\n") - 4, size_t{4} << 20);
 }
 
-TEST_F(HttpServerTest, AReplyMayComeFromAnyThreadAndOnlyTheFirstCounts) {
+TEST_F(HttpServerTest, ReplyCanComeFromAnyThreadAndOnlyTheFirstCounts) {
   const TcpClient client(server_->port());
   client.Send(kHoldRequest);
   const Reply reply = held_.Next().second;
@@ -119,14 +119,14 @@ TEST_F(HttpServerTest, OtherRequestsDoNotWaitForAHandler) {
   EXPECT_THAT(client.ReadAll(), EndsWith("\r\n\r\ndone"));
 }
 
-TEST_F(HttpServerTest, AHandlerThatNeverRepliesIsA503) {
+TEST_F(HttpServerTest, HandlerThatNeverRepliesIsA503) {
   Restart({.handler_patience = std::chrono::milliseconds(50)});
   EXPECT_THAT(AskServer(kHoldRequest), StartsWith("HTTP/1.1 503 Service Unavailable\r\n"));
   held_.Next().second({.body = "late"});
   EXPECT_THAT(AskServer(kGetPage), StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
-TEST_F(HttpServerTest, AClientThatHasGoneIsNotAnswered) {
+TEST_F(HttpServerTest, DisconnectedClientIsNotAnswered) {
   {
     const TcpClient client(server_->port());
     client.Send(kHoldRequest);
@@ -135,7 +135,7 @@ TEST_F(HttpServerTest, AClientThatHasGoneIsNotAnswered) {
   EXPECT_THAT(AskServer(kGetPage), StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
-TEST_F(HttpServerTest, ItEndsWithOpenConnectionsAndPendingHandlers) {
+TEST_F(HttpServerTest, EndsWithOpenConnectionsAndPendingHandlers) {
   const TcpClient silent(server_->port()), half(server_->port()), waiting(server_->port()),
       reader(server_->port());
   half.Send("GET /pa");
@@ -148,7 +148,7 @@ TEST_F(HttpServerTest, ItEndsWithOpenConnectionsAndPendingHandlers) {
   for (const TcpClient* client : {&silent, &half, &waiting}) EXPECT_EQ(client->ReadAll(), "");
 }
 
-TEST_F(HttpServerTest, ItEndsWhileOtherThreadsReply) {
+TEST_F(HttpServerTest, EndsWhileOtherThreadsReply) {
   for (int round = 0; round < 50; ++round) {
     std::vector<TcpClient> clients;
     std::vector<Reply> replies;
@@ -169,24 +169,24 @@ std::set<std::string> Descriptors() {
   return found;
 }
 
-TEST_F(HttpServerTest, NoDescriptorPassesToAnotherProgram) {
+TEST_F(HttpServerTest, DescriptorsAreNotInherited) {
   server_.reset();
   const std::set<std::string> before = Descriptors();
   Restart(kPatient);
   const TcpClient client(server_->port());
   client.Send(kHoldRequest);
-  held_.Next();  // so the connection is accepted
+  held_.Next();  // now the connection is accepted
   int more = 0;
   for (const std::string& path : Descriptors()) {
     const int flags = fcntl(std::stoi(path.substr(path.rfind('/') + 1)), F_GETFD);
-    if (before.count(path) != 0 || flags < 0) continue;  // the last one: of the folder itself, closed by now
+    if (before.count(path) != 0 || flags < 0) continue;  // the last one is the folder's own, closed by now
     EXPECT_TRUE(flags & FD_CLOEXEC) << path << " is " << std::filesystem::read_symlink(path);
     ++more;
   }
   EXPECT_GE(more, 3);  // the listening socket and both ends of the connection
 }
 
-TEST(HttpServerStartTest, APortInUseIsNamed) {
+TEST(HttpServerStartTest, ErrorNamesAPortInUse) {
   const auto first = HttpServer::Start("", 0, {});
   ASSERT_TRUE(first.ok()) << first.status();
   const auto second = HttpServer::Start("", (*first)->port(), {});

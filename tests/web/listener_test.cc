@@ -34,7 +34,7 @@ Accepted AcceptOne(const Listener& listener) {
 
 bool ClosesOnExec(const UniqueFd& fd) { return (fcntl(fd.get(), F_GETFD) & FD_CLOEXEC) != 0; }
 
-TEST(ListenerTest, AcceptsWhoCalls) {
+TEST(ListenerTest, AcceptsConnections) {
   for (const char* address : {"", "127.0.0.1"}) {
     const Listener listener = Open(address);
     const auto nobody = Accept(listener.socket.get());
@@ -47,14 +47,14 @@ TEST(ListenerTest, AcceptsWhoCalls) {
   }
 }
 
-TEST(ListenerTest, NoDescriptorPassesToAnotherProgram) {
+TEST(ListenerTest, DescriptorsAreNotInherited) {
   const Listener listener = Open("");
   EXPECT_TRUE(ClosesOnExec(listener.socket));
   const TcpClient client(listener.port);
   EXPECT_TRUE(ClosesOnExec(AcceptOne(listener).socket));
 }
 
-TEST(ListenerTest, TheEndOfAnAnswerDoesNotWaitForTheClientsAcknowledgement) {
+TEST(ListenerTest, EndOfAnAnswerDoesNotWaitForAnAcknowledgement) {
   const Listener listener = Open("");
   const TcpClient client(listener.port);
   const Accepted accepted = AcceptOne(listener);
@@ -64,7 +64,7 @@ TEST(ListenerTest, TheEndOfAnAnswerDoesNotWaitForTheClientsAcknowledgement) {
   EXPECT_NE(at_once, 0);
 }
 
-TEST(ListenerTest, AllAddressesAreOfBothKinds) {
+TEST(ListenerTest, AllAddressesIncludesIpv4AndIpv6) {
   const Listener listener = Open("");
   const UniqueFd client(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in6 there = {};
@@ -73,20 +73,20 @@ TEST(ListenerTest, AllAddressesAreOfBothKinds) {
   there.sin6_addr = in6addr_loopback;
   if (!client.valid() ||
       connect(client.get(), reinterpret_cast<const sockaddr*>(&there), sizeof there) != 0) {
-    EXPECT_NE(errno, ECONNREFUSED);  // a machine without IPv6 says something else
+    EXPECT_NE(errno, ECONNREFUSED);  // another error on a machine without IPv6
     return;
   }
   EXPECT_TRUE(AcceptOne(listener).socket.valid());
 }
 
-TEST(ListenerTest, APortInUseIsNamed) {
+TEST(ListenerTest, ErrorNamesAPortInUse) {
   const Listener first = Open("");
   const absl::Status taken = Listen("", first.port).status();
   EXPECT_EQ(taken.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(taken.message()), HasSubstr(std::to_string(first.port)));
 }
 
-TEST(ListenerTest, APortIsFreeAgainAsSoonAsItsListenerIsGone) {
+TEST(ListenerTest, PortIsFreeAfterItsListenerIsClosed) {
   const int port = support::FreePort();
   Listener listener = Open("", port);
   {
@@ -98,13 +98,13 @@ TEST(ListenerTest, APortIsFreeAgainAsSoonAsItsListenerIsGone) {
   EXPECT_EQ(Open("", port).port, port);
 }
 
-TEST(ListenerTest, AnAddressIsANumberOfThisMachine) {
+TEST(ListenerTest, AddressMustBeANumericOneOfThisMachine) {
   EXPECT_EQ(Listen("localhost", 0).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Listen("300.0.0.1", 0).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Listen("192.0.2.1", 0).status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST(ListenerTest, WithoutAFreeDescriptorTheConnectionStillWaits) {
+TEST(ListenerTest, ConnectionStaysQueuedWithoutAFreeDescriptor) {
   const Listener listener = Open("");
   const TcpClient client(listener.port);
   rlimit before = {};

@@ -5,7 +5,7 @@
 namespace mtrun::web {
 namespace {
 
-TEST(LiveBodyTest, TheNewestTextIsTakenOnce) {
+TEST(LiveBodyTest, NewestTextIsTakenOnce) {
   LiveBody body;
   int woken = 0;
   body.Set("before");
@@ -18,7 +18,7 @@ TEST(LiveBodyTest, TheNewestTextIsTakenOnce) {
   EXPECT_EQ(body.Take().text, "new");
 }
 
-TEST(LiveBodyTest, TheEndComesBehindWhatWasSet) {
+TEST(LiveBodyTest, EndFollowsTheLastText) {
   LiveBody body;
   body.Set("last");
   body.End();
@@ -29,7 +29,7 @@ TEST(LiveBodyTest, TheEndComesBehindWhatWasSet) {
   EXPECT_TRUE(body.Take().ended);
 }
 
-TEST(LiveBodyTest, OnceDetachedNobodyIsWoken) {
+TEST(LiveBodyTest, DetachedBodyWakesNoWriter) {
   LiveBody body;
   int woken = 0;
   body.Attach([&] { ++woken; });

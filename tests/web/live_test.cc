@@ -1,4 +1,4 @@
-// Answers that go on, over real connections.
+// Streaming responses, over real connections.
 #include <algorithm>
 #include <thread>
 
@@ -32,14 +32,14 @@ class LiveTest : public testing::Test {
     return body;
   }
   static void AwaitGone(const LiveBody& body) {
-    while (!body.gone()) std::this_thread::yield();  // the test's time limit ends it
+    while (!body.gone()) std::this_thread::yield();  // bounded by the test's time limit
   }
 
   HeldReplies held_;
   std::unique_ptr<HttpServer> server_;
 };
 
-TEST_F(LiveTest, PiecesComeAsTheyAreSetUntilTheEnd) {
+TEST_F(LiveTest, PiecesArriveAsTheyAreSetUntilTheEnd) {
   TcpClient client(server_->port());
   client.Send(kGetLive);
   const auto body = AnswerLive();
@@ -52,7 +52,7 @@ TEST_F(LiveTest, PiecesComeAsTheyAreSetUntilTheEnd) {
   AwaitGone(*body);
 }
 
-TEST_F(LiveTest, AClientMayWaitLongerThanItMayTakeToRead) {
+TEST_F(LiveTest, ClientCanWaitPastTheReadTimeout) {
   const Limits limits = {.send_patience = std::chrono::milliseconds(20)};
   auto server = HttpServer::Start("127.0.0.1", 0, {{"GET", "/live", held_.handler()}}, limits);
   ASSERT_TRUE(server.ok()) << server.status();
@@ -68,7 +68,7 @@ TEST_F(LiveTest, AClientMayWaitLongerThanItMayTakeToRead) {
   EXPECT_THAT(client.ReadAll(), EndsWith("3"));
 }
 
-TEST_F(LiveTest, AClientThatGoesIsNoticedAlthoughNothingIsSent) {
+TEST_F(LiveTest, DisconnectIsDetectedAlthoughNothingIsSent) {
   std::shared_ptr<LiveBody> body;
   {
     TcpClient client(server_->port());
@@ -80,7 +80,7 @@ TEST_F(LiveTest, AClientThatGoesIsNoticedAlthoughNothingIsSent) {
   AwaitGone(*body);
 }
 
-TEST_F(LiveTest, ABodyOutlivesItsServer) {
+TEST_F(LiveTest, BodyOutlivesItsServer) {
   TcpClient client(server_->port());
   client.Send(kGetLive);
   const auto body = AnswerLive();
@@ -91,8 +91,8 @@ TEST_F(LiveTest, ABodyOutlivesItsServer) {
   body->Set("for nobody");
 }
 
-TEST_F(LiveTest, ASlowClientGetsTheNewestAlone) {
-  constexpr size_t kSize = 16 << 20;  // more than the kernel takes for a client that does not read
+TEST_F(LiveTest, SlowClientGetsOnlyTheNewest) {
+  constexpr size_t kSize = 16 << 20;  // more than the kernel buffers for a client that does not read
   TcpClient client(server_->port());
   client.Send(kGetLive);
   const auto body = AnswerLive();
@@ -107,7 +107,7 @@ TEST_F(LiveTest, ASlowClientGetsTheNewestAlone) {
   EXPECT_EQ(all.back(), 'd');
 }
 
-TEST_F(LiveTest, AServerThatFinishesWaitsForNone) {
+TEST_F(LiveTest, FinishDoesNotWaitForLiveBodies) {
   TcpClient client(server_->port());
   client.Send(kGetLive);
   const auto body = AnswerLive();
@@ -117,7 +117,7 @@ TEST_F(LiveTest, AServerThatFinishesWaitsForNone) {
   EXPECT_TRUE(body->gone());
 }
 
-TEST_F(LiveTest, WhatCannotBeSentIsGoneAtOnce) {
+TEST_F(LiveTest, InvalidResponseReleasesTheBodyAtOnce) {
   TcpClient client(server_->port());
   client.Send(kGetLive);
   const auto body = std::make_shared<LiveBody>();
@@ -126,7 +126,7 @@ TEST_F(LiveTest, WhatCannotBeSentIsGoneAtOnce) {
   EXPECT_TRUE(body->gone());
 }
 
-TEST_F(LiveTest, ABodyForNobodyIsGoneAtOnce) {
+TEST_F(LiveTest, BodyWithoutAReaderIsReleasedAtOnce) {
   {
     TcpClient client(server_->port());
     client.Send("HEAD /live HTTP/1.1\r\n\r\n");

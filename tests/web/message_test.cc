@@ -10,7 +10,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-TEST(MessageTest, ATargetIsAPathAndPerhapsAQuery) {
+TEST(MessageTest, TargetIsAPathWithAnOptionalQuery) {
   Request request;
   EXPECT_TRUE(ReadTarget("/a%20b/c?x=1&y=?2", &request));
   EXPECT_EQ(request.path, "/a%20b/c");
@@ -21,7 +21,7 @@ TEST(MessageTest, ATargetIsAPathAndPerhapsAQuery) {
     EXPECT_FALSE(ReadTarget(target, &request));
 }
 
-TEST(MessageTest, AResponseSaysNoMoreThanItMust) {
+TEST(MessageTest, ResponseHasOnlyTheNecessaryHeaders) {
   const Response response = {.content_type = "text/html", .body = "<p>", .headers = {{"ETag", "\"1\""}}};
   const std::string head =
       "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Type: text/html\r\nContent-Length: 3\r\n"
@@ -30,7 +30,7 @@ TEST(MessageTest, AResponseSaysNoMoreThanItMust) {
   EXPECT_EQ(ToBytes(response, false), head);
 }
 
-TEST(MessageTest, ALiveBodyEndsWithItsConnection) {
+TEST(MessageTest, LiveBodyEndsWithItsConnection) {
   EXPECT_EQ(ToBytes({.content_type = "text/a", .body = "x", .live = std::make_shared<LiveBody>()}, true),
             "HTTP/1.1 200 OK\r\nContent-Type: text/a\r\nConnection: close\r\n\r\n");
 }
@@ -41,11 +41,11 @@ TEST(MessageTest, SomeStatusesHaveNoBody) {
   EXPECT_EQ(ToBytes({.status = 204}, true), "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n");
 }
 
-TEST(MessageTest, AStatusAloneIsItsName) {
+TEST(MessageTest, StatusAloneHasItsNameAsTheBody) {
   EXPECT_EQ(StatusResponse(404), Response({.status = 404, .body = "Not Found\n"}));
 }
 
-TEST(MessageTest, WhatWouldBreakTheProtocolIsA500) {
+TEST(MessageTest, ResponseThatWouldBreakTheProtocolIsA500) {
   const std::vector<Response> wrong = {{.status = 100},
                                        {.status = 600},
                                        {.status = -1},

@@ -13,14 +13,14 @@ Handler Says(const std::string& text) {
   return [text](const Request&, const Reply& reply) { reply({.body = text}); };
 }
 
-/// What the handler that was found says, or the status without one.
+/// Returns the answer of the handler that was found, or the status if there is none.
 std::string Answer(const Router::Found& found) {
   std::string said = std::to_string(found.otherwise.status);
   if (found.handler != nullptr) (*found.handler)({}, [&](const Response& response) { said = response.body; });
   return said;
 }
 
-TEST(RouterTest, MethodAndPathMustBeTheRoutes) {
+TEST(RouterTest, MethodAndPathMustMatch) {
   const Router router(
       {{"GET", "/", Says("page")}, {"GET", "/data", Says("data")}, {"POST", "/data", Says("kept")}});
   EXPECT_EQ(Answer(router.Find("GET", "/")), "page");
@@ -31,7 +31,7 @@ TEST(RouterTest, MethodAndPathMustBeTheRoutes) {
     EXPECT_EQ(Answer(router.Find("GET", path)), "404");
 }
 
-TEST(RouterTest, AMethodThatIsNotServedHearsWhichAre) {
+TEST(RouterTest, WrongMethodGetsTheAllowedOnes) {
   const Router router(
       {{"GET", "/data", Says("data")}, {"POST", "/data", Says("kept")}, {"POST", "/in", Says("in")}});
   for (const char* method : {"PUT", "get", "BREW"}) {
@@ -43,7 +43,7 @@ TEST(RouterTest, AMethodThatIsNotServedHearsWhichAre) {
   EXPECT_EQ(Answer(router.Find("PUT", "/nowhere")), "404");
 }
 
-TEST(RouterTest, EveryPathIsWhatNoOtherRouteNames) {
+TEST(RouterTest, EveryPathRouteMatchesUnnamedPaths) {
   const Router router(
       {{"GET", kEveryPath, Says("any")}, {"GET", "/data", Says("data")}, {"POST", "/in", Says("in")}});
   EXPECT_EQ(Answer(router.Find("GET", "/anything/else")), "any");

@@ -26,7 +26,7 @@ TEST(StaticPath, NamesAreDecoded) {
   EXPECT_THAT(SplitPath("/a%20b/%c3%a9"), Optional(ElementsAre("a b", "\xc3\xa9")));
 }
 
-TEST(StaticPath, WhatLeadsElsewhereIsNoPath) {
+TEST(StaticPath, PathThatLeadsElsewhereIsRefused) {
   for (const char* path : {"",         "a",      "//",        "/a//b",   "/a/",    "/..",    "/../etc/passwd",
                            "/a/../b",  "/.",     "/%2e%2e/x", "/%2E./x", "/a%2fb", "/a%5cb", "/a\\b",
                            "/.hidden", "/a%00b", "/a%0ab",    "/%",      "/%2",    "/%zz",   "/\x01"}) {
@@ -58,14 +58,14 @@ class OpenBelowTest : public testing::Test {
   UniqueFd root_;
 };
 
-TEST_F(OpenBelowTest, FilesBelowTheRootAreThere) {
+TEST_F(OpenBelowTest, FilesBelowTheRootAreOpened) {
   const auto file = Open({"set", "index.json"});
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->facts.size, 6);
-  EXPECT_TRUE(Open({"alias", "index.json"}).ok());  // a link that stays below
+  EXPECT_TRUE(Open({"alias", "index.json"}).ok());  // a link to a target below
 }
 
-TEST_F(OpenBelowTest, NothingElseIs) {
+TEST_F(OpenBelowTest, OtherPathsAreNotFound) {
   for (const std::vector<std::string>& names :
        std::vector<std::vector<std::string>>{{},
                                              {"none"},
@@ -82,7 +82,7 @@ TEST_F(OpenBelowTest, NothingElseIs) {
   }
 }
 
-TEST_F(OpenBelowTest, WhatCannotBeOpenedNowIsNotCalledMissing) {
+TEST_F(OpenBelowTest, FileThatCannotBeOpenedNowIsNotReportedMissing) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};

@@ -1,4 +1,4 @@
-// What a server with a certificate tells, and to whom.
+// The data that a server with a certificate reveals, and to which clients.
 #include "web/tls_context.h"
 
 #include <openssl/ssl.h>
@@ -53,7 +53,7 @@ TEST(TlsContextTest, OldVersionsAreRefused) {
   EXPECT_THAT(support::AskEncrypted(server->port(), kGetBare, TLS1_2_VERSION), EndsWith("xsecret"));
 }
 
-TEST(TlsContextTest, ALiveBodyIsEncryptedToo) {
+TEST(TlsContextTest, LiveBodyIsEncrypted) {
   const auto server = Serve([](const Request&, const Reply& reply) {
     const auto body = std::make_shared<LiveBody>();
     reply({.content_type = "text/event-stream", .live = body});
@@ -64,14 +64,14 @@ TEST(TlsContextTest, ALiveBodyIsEncryptedToo) {
               AllOf(HasSubstr("HTTP/1.1 200 OK\r\n"), EndsWith("xlast")));
 }
 
-TEST(TlsContextTest, KeysThatAreNoneAreRefused) {
+TEST(TlsContextTest, InvalidKeysAreRefused) {
   const TlsIdentity identity = Identity(), other = Identity("another token for this test, long enough too");
   EXPECT_FALSE(TlsContext::Make("", "").ok());
   EXPECT_FALSE(TlsContext::Make(identity.certificate, "nonsense").ok());
   EXPECT_FALSE(TlsContext::Make(identity.certificate, other.private_key).ok());
 }
 
-TEST(TlsContextTest, TheFingerprintIsWrittenAsBrowsersShowIt) {
+TEST(TlsContextTest, FingerprintHasTheFormatOfBrowsers) {
   const std::string certificate = Identity().certificate;
   const auto text = Fingerprint(certificate);
   ASSERT_TRUE(text.ok()) << text.status();

@@ -1,6 +1,6 @@
-// The C++ side of tools/bench/allreduce: two processes all-reduce through the same c10d door that the
-// trainers use. allreduce_ranks FOLDER RANK WORLD BYTES ITERATIONS ordinary|shared|encrypted -> rank 0 prints
-// the median microseconds of one call.
+// The C++ side of tools/bench/allreduce: two processes all-reduce through c10d, like the trainers.
+// allreduce_ranks FOLDER RANK WORLD BYTES ITERATIONS ordinary|shared|encrypted -> rank 0 prints the median
+// microseconds per call.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -22,7 +22,7 @@
 namespace mtrun::collectives {
 namespace {
 
-/// Keys as files; looked for every millisecond, before anything is timed.
+/// Stores keys as files and polls every millisecond, before the measurement starts.
 class FolderStore : public Bootstrap {
  public:
   explicit FolderStore(std::string folder) : folder_(std::move(folder)) {}
@@ -54,7 +54,7 @@ double MedianMicroseconds(const ProcessGroup& group, const at::Tensor& tensor, i
   using Clock = std::chrono::steady_clock;
   std::vector<at::Tensor> tensors = {tensor};
   c10d::AllreduceOptions options;
-  options.asyncOp = false;  // as torch.distributed.all_reduce(tensor) sets it
+  options.asyncOp = false;  // as in torch.distributed.all_reduce(tensor)
   const int warm_up = std::max(3, iterations / 10);
   std::vector<double> times;
   for (int i = -warm_up; i < iterations; ++i) {

@@ -1,10 +1,10 @@
-// What tools/bench/decode measures of ours: decodes the same parts of the same files again and again, in one
-// thread, and prints images a second of processor time.
+// Our side of tools/bench/decode: repeatedly decodes the same parts of the same files in one thread, and
+// prints images per second of processor time.
 //
 //   decode_images exact|fast|whole TARGET SECONDS [PIXELS] < JOBS
 //
-// A line of JOBS is TOP LEFT HEIGHT WIDTH PATH. `whole` decodes without cutting or resizing, as libjpeg-turbo
-// does. PIXELS gets the results, one behind the other.
+// A line of JOBS is TOP LEFT HEIGHT WIDTH PATH. `whole` decodes without cropping or resizing, as
+// libjpeg-turbo does. PIXELS receives the concatenated results.
 #include <malloc.h>
 #include <time.h>
 
@@ -56,7 +56,7 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "usage: decode_images exact|fast|whole TARGET SECONDS [PIXELS] < JOBS\n");
     return 2;
   }
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // as trainers do: freed memory is kept
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // as in the trainers: freed memory is kept
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
   const std::string mode = argv[1];
   const int target = std::atoi(argv[2]);
@@ -64,7 +64,7 @@ int Main(int argc, char** argv) {
   const std::vector<Work> work = ReadJobs();
   std::ofstream pixels;
   if (argc > 4) pixels.open(argv[4], std::ios::binary);
-  for (const Work& one : work) {  // once to warm up
+  for (const Work& one : work) {  // one warm-up pass
     const absl::StatusOr<RgbImage> image = Decode(one, mode, target);
     if (!image.ok()) {
       std::fprintf(stderr, "%s\n", std::string(image.status().message()).c_str());

@@ -1,4 +1,4 @@
-"""Paired measurements: every contestant in turn, A B A B ..., ratios round by round. A shared machine drifts; ratios hold."""
+"""Paired measurements: contestants take turns, A B A B ..., with ratios per round, because a shared machine drifts."""
 import contextlib
 import fcntl
 import json
@@ -14,7 +14,7 @@ import time
 
 
 def peers_python():
-    """The Python that has PyTorch: MT_PEERS_PYTHON, the environment of `tools/setup --peers`, or this one; None without."""
+    """Returns a Python with PyTorch: MT_PEERS_PYTHON, that of `tools/setup --peers`, or this one; else None."""
     cache = os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))
     for candidate in (os.environ.get("MT_PEERS_PYTHON"), f"{cache}/mtrun/peers/bin/python", sys.executable):
         if candidate and os.path.exists(candidate):
@@ -25,7 +25,7 @@ def peers_python():
 
 @contextlib.contextmanager
 def held_port():
-    """A TCP port that no other benchmark or test of this user takes meanwhile, as tests/support/port.h does it."""
+    """Reserves a TCP port that no other benchmark or test of this user uses, like tests/support/port.h."""
     with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
         lowest = int(file.read().split()[0])
     folder = f"/tmp/mtrun_test_ports_{os.getuid()}"
@@ -44,7 +44,7 @@ def held_port():
 
 
 def wall_seconds(command, env=None):
-    """Runs a command to its end; wall-clock seconds. A failure shows its output and raises."""
+    """Runs a command to its end; returns wall-clock seconds. A failure shows its output and raises."""
     started = time.perf_counter()
     done = subprocess.run(command, env={**os.environ, **(env or {})}, capture_output=True, text=True)
     took = time.perf_counter() - started
@@ -54,12 +54,12 @@ def wall_seconds(command, env=None):
 
 
 def output(command, env=None):
-    """What a command prints, without blanks at its ends. A failure raises."""
+    """Returns a command's output, stripped. A failure raises."""
     return subprocess.run(command, env={**os.environ, **(env or {})}, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def seconds_until(command, text):
-    """From exec to the first line of standard output that holds `text`; the program is then ended."""
+    """Returns the seconds from exec to the first output line that contains `text`; then ends the program."""
     started = time.perf_counter()
     program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     seen = []
@@ -75,9 +75,9 @@ def seconds_until(command, text):
 
 
 def interleave(contestants, rounds, until=math.inf, warmed_up=lambda: None):
-    """contestants: {name: function() -> figure}. One warm-up of each and a call of `warmed_up`, then `rounds` rounds; fewer, but one
-    at least, where a further one that takes as long as the longest would end after `until` (time.monotonic()).
-    {name: [figure, ...]}"""
+    """Runs contestants: {name: function() -> figure}. One warm-up of each and a call of `warmed_up`, then `rounds`
+    rounds. Stops earlier, after at least one, if a round as long as the longest would end after `until`
+    (time.monotonic()). Returns {name: [figure, ...]}."""
     for measure in contestants.values():
         measure()
     warmed_up()
@@ -93,8 +93,8 @@ def interleave(contestants, rounds, until=math.inf, warmed_up=lambda: None):
 
 
 def alternate(before, after, pairs):
-    """Before, after and before once more in each round, beginning with another one each time. before, after: function() ->
-    {metric: figure}. {metric: {"before": [...], "after": [...], "again": [...]}}"""
+    """Runs before, after and before again in each round, in rotating order. before, after: function() -> {metric:
+    figure}. Returns {metric: {"before": [...], "after": [...], "again": [...]}}."""
     contestants = [("before", before), ("after", after), ("again", before)]
     for _name, measure in contestants[:2]:
         measure()
@@ -107,15 +107,15 @@ def alternate(before, after, pairs):
 
 
 def interval(ratios, draws=4000):
-    """Median of the ratios and its 95 % interval, by bootstrap over the pairs. The same numbers give the same interval."""
+    """Returns the median of the ratios and its 95 % interval, by bootstrap over the pairs. Deterministic."""
     choose = random.Random(0)
     medians = sorted(statistics.median(choose.choices(ratios, k=len(ratios))) for _ in range(draws))
     return statistics.median(ratios), medians[int(0.025 * draws)], medians[int(0.975 * draws)]
 
 
 def verdict(change, noise, bound):
-    """change, noise: intervals of after / before and of before / before. Met when the lower end lies within the bound; missed
-    when it does not and before / before shows that this machine can tell."""
+    """change, noise: intervals of after / before and of before / before. Met if the lower end is within the bound;
+    missed if it is not and before / before shows that this machine can tell."""
     if change[1] <= 1 + bound:
         return "met"
     return "missed" if noise[2] < 1 + bound else "cannot tell: before / before spreads as far"

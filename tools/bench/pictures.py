@@ -1,6 +1,6 @@
-"""Pictures for benchmarks of decoding and reading; needs numpy and Pillow.
+"""Makes pictures for benchmarks of decoding and reading; needs numpy and Pillow.
 
-    python3 pictures.py FOLDER COUNT     # writes 0.jpg, 1.jpg, ... of quality 90, whose shorter side is 256 pixels
+    python3 pictures.py FOLDER COUNT     # writes 0.jpg, 1.jpg, ... of quality 90 with a shorter side of 256 pixels
 """
 import math
 import os
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def picture(random_numbers, height, width):
-    """Gradients, edges and some noise: neither as smooth nor as rough as a real photograph at its worst."""
+    """Returns gradients, edges and some noise: rougher than smooth images, smoother than the worst photographs."""
     rng = np.random.default_rng(random_numbers.randrange(1 << 30))
     y, x = np.mgrid[0:height, 0:width].astype(np.float32)
     channels = []

@@ -1,6 +1,6 @@
-"""What tools/bench/recovery runs under torchrun: Python DDP over Gloo, a checkpoint behind each epoch.
+"""The program that tools/bench/recovery runs under torchrun: Python DDP over Gloo, with a checkpoint after each epoch.
 
-argv: STEPS_FILE CHECKPOINT STEPS_PER_EPOCH. Rank 0 appends "<step> <pid>" to STEPS_FILE behind every step."""
+argv: STEPS_FILE CHECKPOINT STEPS_PER_EPOCH. Rank 0 appends "<step> <pid>" to STEPS_FILE after every step."""
 import os
 import sys
 

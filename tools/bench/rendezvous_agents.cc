@@ -1,9 +1,8 @@
-// Agents for tools/bench/rendezvous: many of them in one process, each with a connection of its own to the
-// real service, speaking the real protocol and running nothing.
+// Agents for tools/bench/rendezvous: many in one process, each with its own connection to the real service,
+// using the real protocol and running no workers.
 //   rendezvous_agents ENDPOINT[,ENDPOINT...] TOKEN_FILE|- FIRST COUNT MIN MAX GRACE_SECONDS
-// They connect to the first endpoint; with more than one the job has that list.
-// Commands come in as lines on standard input, answers go out as lines with times of CLOCK_MONOTONIC in
-// seconds:
+// They connect to the first endpoint; if there are several, the job has that list. Commands are lines on
+// standard input, answers are lines with times of CLOCK_MONOTONIC in seconds:
 //   go            connect and offer          -> "formed T": all of these agents are in the first generation;
 //                 each connects at its time (retry_schedule.h)
 //   fail          the first one's worker fails  -> "happened T", then "told T" when the others know it
@@ -35,11 +34,11 @@
 #include "base/splitmix.h"
 #include "base/status_macros.h"
 #include "base/token.h"
-#include "rendezvous/codec.h"
-#include "rendezvous/job_settings.h"
-#include "rendezvous/rendezvous.grpc.pb.h"
+#include "rendezvous/client/transport.h"
 #include "rendezvous/session/retry_schedule.h"
-#include "rendezvous/transport.h"
+#include "rendezvous/wire/codec.h"
+#include "rendezvous/wire/job_settings.h"
+#include "rendezvous/wire/rendezvous.grpc.pb.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -53,7 +52,7 @@ struct Totals {
   std::atomic<uint64_t> sent{0}, received{0}, bytes_sent{0}, bytes_received{0};
 };
 
-/// How many of the agents have reached what they are all to reach; says so when the last one has.
+/// Counts the agents that have reached a common state, and reports when the last one has.
 class Gathering {
  public:
   void Expect(int count) { left_ = count; }
@@ -67,7 +66,7 @@ class Gathering {
 
 class Agent;
 
-/// When which agent connects. Thread-safe.
+/// Schedules the agents' connects. Thread-safe.
 class Starts {
  public:
   void Add(TimePoint when, Agent* agent) {
@@ -75,7 +74,7 @@ class Starts {
     due_.emplace(when, agent);
     changed_.NotifyAll();
   }
-  /// The next one, at its time.
+  /// Returns the next agent when it is due.
   Agent* Next() {
     const MutexLock lock(mu_);
     while (due_.empty() || due_.begin()->first > MonotonicNow()) {
@@ -109,7 +108,7 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
         stub_(wire::Rendezvous::NewStub(channel)),
         retry_(kNever, Duration::zero(), shared.settings.max_nodes) {}
 
-  /// Soon: it is spread as the first connects of a cluster are.
+  /// Schedules a connect; the times are spread like the first connects of a cluster.
   void Begin() {
     retry_.Begin(MonotonicNow(), RandomBits());
     shared_.starts.Add(retry_.NextDeadline(false), this);
@@ -121,7 +120,7 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
       writing_ = closing_ = false;
       context_ = std::make_unique<grpc::ClientContext>();
     }
-    context_->set_wait_for_ready(true);  // a loaded machine may be slow to accept a thousand connections
+    context_->set_wait_for_ready(true);  // a loaded machine can be slow to accept a thousand connections
     stub_->async()->Session(context_.get(), this);
     AddHold();
     HelloData hello;
@@ -144,7 +143,7 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
     Say(WorkerFailed{generation_, failure});
   }
   void Finish() { Say(WorkersFinished{generation_}); }
-  /// As a process that is killed.
+  /// Disconnects like a killed process.
   void Vanish() {
     gone_ = true;
     context_->TryCancel();
@@ -160,8 +159,8 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
   }
 
  private:
-  // What an mtrun says of itself (launcher/rendezvous_access.cc): how well a membership can be packed depends
-  // on it.
+  // The host name that mtrun sends (launcher/rendezvous_access.cc), because it affects how well a membership
+  // can be packed.
   std::string Host() const { return absl::StrFormat("node%05d", number_); }
   uint64_t Random() const { return SplitMix64(static_cast<uint64_t>(number_)); }
   int Port() const { return 32768 + static_cast<int>(Random() % 28232); }
@@ -181,9 +180,9 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
   }
   void Say(AgentEvent event) {
     const std::lock_guard<std::mutex> lock(mu_);
+    if (auto* offer = std::get_if<OfferSent>(&event)) offer->seen = generation_;
     wire::AgentMessage message;
-    *message.mutable_event() =
-        EncodeAgentEvent(next_sequence_++, AgentSaid{std::move(event), {}, generation_});
+    *message.mutable_event() = EncodeAgentEvent(next_sequence_++, AgentSaid{std::move(event), {}});
     Queue(std::move(message));
   }
   void Write(wire::AgentMessage message) {
@@ -227,11 +226,11 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
     } else if (in_.has_event()) {
       Take(in_.event());
     }
-    in_.Clear();  // a machine has one agent's membership to keep, and not thousands of them
+    in_.Clear();  // a real machine keeps one agent's membership, not thousands
     StartRead(&in_);
   }
-  /// Of an assignment its first field alone: this machine need not read a thousand members a thousand times,
-  /// as a thousand machines would.
+  /// Parses only the first field of an assignment: this machine need not read a thousand members a thousand
+  /// times.
   static Generation GenerationIn(const std::string& assignment) {
     google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(assignment.data()),
                                               static_cast<int>(assignment.size()));
@@ -257,12 +256,13 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
       gone_ = true;  // the service ends its stream
       Say(Leaving{"the job has ended"});
     } else if (wire_event.has_refused()) {
-      std::fprintf(stderr, "%s is refused: %s\n", Name().c_str(), wire_event.refused().c_str());
+      std::fprintf(stderr, "%s is refused: %s\n", Name().c_str(),
+                   wire_event.refused().ShortDebugString().c_str());
     }
   }
   void OnDone(const grpc::Status& status) override {
     if (gone_) return;
-    // Cut before its welcome: it was one too many that the service did not know yet.
+    // Rejected before its welcome: the service had too many unauthenticated connections.
     if (!HasBeenWelcomed() && status.error_code() == grpc::StatusCode::UNAVAILABLE) {
       retry_.AttemptFailed(MonotonicNow());
       return shared_.starts.Add(retry_.NextDeadline(false), this);
@@ -279,22 +279,22 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
   Shared& shared_;
   const int number_;
   const std::unique_ptr<wire::Rendezvous::Stub> stub_;
-  RetrySchedule retry_;  // of one thread after the other: who begins, who hears of the end
+  RetrySchedule retry_;  // used by one thread at a time: the one that starts, then the one that sees the end
   uint64_t attempt_ = 0;
   std::unique_ptr<grpc::ClientContext> context_;
   wire::ServiceMessage in_;
-  Generation generation_;  // gRPC's thread of this stream, and the main one between its events
+  Generation generation_;  // gRPC's thread of this stream, and the main thread between its events
   std::atomic<uint64_t> received_{0};
   std::atomic<bool> gone_{false};
 
-  std::mutex mu_;  // guards all below
+  std::mutex mu_;  // guards all members below
   wire::AgentMessage out_;
   std::deque<wire::AgentMessage> queue_;
   uint64_t next_sequence_ = 1;
   bool writing_ = false, welcomed_ = false, closing_ = false;
 };
 
-/// For ever; spread over the interval, as those of machines that know nothing of each other.
+/// Sends heartbeats for ever, spread over the interval like those of independent machines.
 [[noreturn]] void BeatAll(Duration interval, const std::vector<std::unique_ptr<Agent>>& agents) {
   for (TimePoint begin = MonotonicNow();; begin += interval) {
     for (size_t i = 0; i < agents.size(); ++i) {
@@ -315,7 +315,7 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
     if (command == "go") {
       shared.formed.Expect(count);
       for (const auto& agent : agents) agent->Begin();
-    } else if (command == "watch") {  // another process's agent will fail or be lost
+    } else if (command == "watch") {  // an agent of another process will fail or be lost
       shared.told.Expect(left);
       shared.formed.Expect(left);
       Answer("watching");
@@ -330,7 +330,7 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
       shared.formed.Expect(left);
       Answer("happened");
       agents.front()->Vanish();
-    } else if (command == "finish") {  // "watch" has been said
+    } else if (command == "finish") {  // "watch" came first
       Answer("happened");
       for (const auto& agent : agents) agent->Finish();
     } else if (command == "count") {
@@ -341,7 +341,7 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
       std::fflush(stdout);
     }
   }
-  // As a machine that is switched off: a thousand goodbyes are not what is measured.
+  // Like a power failure: a thousand goodbyes would distort the measurement.
   std::_Exit(0);
 }
 
@@ -367,7 +367,7 @@ int Run(const std::vector<std::string>& args) {
   shared.settings.max_nodes = std::stoi(args[5]);
   shared.settings.heartbeat_interval = HeartbeatInterval(shared.settings.max_nodes);
   shared.settings.max_restarts = 1000;
-  shared.settings.heartbeats_missed = 200;  // many agents share few cores here, and none of them comes back
+  shared.settings.heartbeats_missed = 200;  // many agents share few cores here, and none reconnects
   shared.settings.reconnect_grace = FromSeconds(std::stod(args[6]));
   std::vector<std::unique_ptr<Agent>> agents;
   const int first = std::stoi(args[2]), count = std::stoi(args[3]);

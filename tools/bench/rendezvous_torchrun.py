@@ -1,9 +1,9 @@
-"""torchrun's agents beside mtrun's, for tools/bench/rendezvous --torchrun N: the same five faults, each until every worker
-that should run has been started again in one group. The worker is a Python program that notes its start and sleeps.
+"""Runs torchrun's agents beside mtrun's, for tools/bench/rendezvous --torchrun N: the same five faults, each until all
+workers have been restarted in one group. The worker is a Python program that records its start and sleeps.
 
-torchrun runs twice: as shipped, and with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1. As shipped an agent keeps the address of the first
-store that it met, so that after a change of membership the workers of old and new agents are sent to different ones: they have
-the same world size and cannot meet ("split")."""
+torchrun runs twice: as shipped, and with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1. As shipped, an agent keeps the address
+of the first store that it used. After a change of membership, the workers of old and new agents use different stores:
+they have the same world size and cannot meet ("split")."""
 import collections
 import os
 import signal
@@ -15,8 +15,8 @@ import tempfile
 import time
 
 PATIENCE = 90.0  # after that: "not in 90 s"
-SETTLED = 5.0  # workers of one world size at several addresses for so long will not meet any more
-ATTEMPTS = 3  # to form the group that the fault befalls
+SETTLED = 5.0  # workers of one world size at several addresses for this long will not meet any more
+ATTEMPTS = 3  # to form the group that the fault hits
 WORKER = r"""
 import os, sys, time
 with open(sys.argv[1], "a") as notes:
@@ -32,12 +32,12 @@ def peers_python():
 
 
 Launcher = collections.namedtuple("Launcher", "command environment")
-# seconds: from the fault to the last worker's start, None where `why` tells what became of the job instead.
+# seconds: from the fault to the last worker's start; None if `why` describes another outcome.
 Outcome = collections.namedtuple("Outcome", "seconds why")
 
 
 class Job:
-    """So many agents on this machine, each with one worker; agent 0 hosts."""
+    """`n` agents on this machine, each with one worker; agent 0 hosts."""
 
     def __init__(self, launcher, low, high, folder, port):
         self.launcher, self.nodes, self.port, self.folder = launcher, f"{low}:{high}", port, folder
@@ -51,7 +51,7 @@ class Job:
         number = str(len(self.agents))
         command = [*self.launcher.command, "--nnodes", self.nodes, "--nproc_per_node", "1", "--max_restarts", "20", "--rdzv_backend",
                    "c10d", "--rdzv_endpoint", f"127.0.0.1:{self.port}", "--rdzv_id", "bench"]
-        # torchrun waits 30 s for more nodes; both get one second.
+        # torchrun waits 30 s for more nodes; both launchers get one second.
         command += ["--rdzv_conf", "last_call_timeout=1"]
         log = open(os.path.join(self.folder, f"agent{number}.log"), "w", encoding="utf-8")
         self.agents.append(subprocess.Popen([*command, self.worker, self.notes, number], stdout=log, stderr=log,
@@ -59,8 +59,8 @@ class Job:
         log.close()
 
     def await_host(self):
-        """Until somebody listens at the endpoint, so that it is agent 0. Python needs seconds for that, and when the first is so
-        far ahead of the others it does not wait for them: then they start together."""
+        """Waits until agent 0 listens at the endpoint. Python needs seconds for that. If the first agent is so far
+        ahead that it would not wait for the others, all start together."""
         end = time.monotonic() + 0.5
         while time.monotonic() < end:
             try:
@@ -70,7 +70,7 @@ class Job:
                 time.sleep(0.05)
 
     def await_group(self, after, world):
-        """Until `world` workers that began after `after` are in one group: when the last of them began, or why not."""
+        """Waits until `world` workers newer than `after` are in one group; returns when the last began, or why not."""
         end, split_since = time.monotonic() + PATIENCE, None
         while time.monotonic() < end:
             latest = self.latest_starts(after, world)
@@ -87,7 +87,7 @@ class Job:
         return Outcome(None, f"not in {PATIENCE:.0f} s")
 
     def latest_starts(self, after, world):
-        """(when, master port) of each agent's last worker that began after `after`, of those in a world of that size."""
+        """Returns (when, master port) of each agent's last worker that began after `after` in a world of that size."""
         latest = {}
         for when, _, size, master, agent in self.starts():
             if float(when) > after:
@@ -126,7 +126,7 @@ class Job:
 
 
 def end_process(pid, word):
-    """Only if it still is that program."""
+    """Ends a process if it is still that program."""
     try:
         with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
             if word in file.read():
@@ -187,7 +187,7 @@ def measure(launcher, fault, n, ports):
 
 
 def attempt(launcher, fault, n, port):
-    """None: the group that the fault should befall did not form."""
+    """Makes one attempt; None if the group to be hit did not form."""
     with tempfile.TemporaryDirectory(prefix="mtrun-bench-") as folder:
         job = Job(launcher, 1, n + 1 if fault is scale_up else n, folder, port)
         try:
@@ -207,7 +207,7 @@ def attempt(launcher, fault, n, port):
 
 
 def compare(build, n, rounds):
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended on the way out
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends all children on the way out
     torchrun = [peers_python(), "-m", "torch.distributed.run"]
     launchers = {"mtrun": Launcher([os.path.join(build, "bin", "mtrun")], {}), "torchrun": Launcher(torchrun, {}),
                  "torchrun, own stores": Launcher(torchrun, {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"})}
@@ -216,7 +216,7 @@ def compare(build, n, rounds):
     print(f"{'':16}" + "".join(f"{who:>26}" for who in launchers), flush=True)
     for name, fault in FAULTS.items():
         outcomes = {who: [] for who in launchers}
-        for _ in range(rounds):  # interleaved: what else the machine does befalls all alike
+        for _ in range(rounds):  # interleaved, so that other load on the machine affects all alike
             for who, launcher in launchers.items():
                 outcomes[who].append(measure(launcher, fault, n, ports))
         figures.update({f"{name}, {who}": [outcome._asdict() for outcome in some] for who, some in outcomes.items()})

@@ -1,7 +1,7 @@
-"""The Python side of tools/bench/step: the same network, recipe and samples as ours; started once a rank by it.
+"""The Python side of tools/bench/step: the same network, recipe and samples as ours; started once per rank.
 
-Writes {"ends": [seconds at the end of a step, ...], "every": steps between two of them, "losses": [of the first steps], "mib",
-"torch"} as JSON, times from the moment the first step begins."""
+Writes {"ends": [seconds at the end of a step, ...], "every": steps between two of them, "losses": [of the first steps],
+"mib", "torch"} as JSON, with times since the start of the first step."""
 import json
 import os
 import resource
@@ -55,7 +55,7 @@ optimizer = {"cnnA": lambda: torch.optim.SGD(trained, lr=1e-3, fused=True),
              "resnet18": lambda: torch.optim.Adam(trained, lr=1e-3, **adam)}[name]()
 with safe_open(data + "/train/shard_00000.safetensors", "pt") as f:
     images, labels = f.get_slice("images"), f.get_slice("labels")
-    rows = min(steps * world * micro, images.get_shape()[0])  # again from the first one where there are fewer
+    rows = min(steps * world * micro, images.get_shape()[0])  # wraps around if there are too few
     images, labels = images[:rows], labels[:rows]
 pad = (32 - images.shape[1]) // 2
 if pad and name != "resnet18":
@@ -80,7 +80,7 @@ def fnv(text):
 
 
 def words(purpose, step, count):
-    """The first `count` words of one of our streams (docs/formats.md, "Random numbers"): seed 0, this rank's micro-batch."""
+    """Returns the first `count` words of our stream (docs/formats.md, "Random numbers"): seed 0, this micro-batch."""
     key = splitmix(splitmix(0) ^ fnv(purpose))
     half = np.uint64(0xFFFFFFFF)
     c = [np.arange((count + 3) // 4, dtype=np.uint64), np.uint64(rank), np.uint64(step), np.uint64(0)]
@@ -93,7 +93,7 @@ def words(purpose, step, count):
 
 
 def draw(step):
-    """Times and noise of the diffusion. In the steps that are compared ours."""
+    """Returns times and noise of the diffusion, identical to ours in the compared steps."""
     shape = (micro, 3, 32, 32)
     if step >= COMPARED:
         return torch.randint(1000, (micro,), device=device), torch.randn(shape, device=device)
@@ -134,7 +134,7 @@ def train(*inputs):
 
 
 losses = []
-if mode == "graph":  # as PyTorch's documentation makes one
+if mode == "graph":  # as in PyTorch's documentation
     still = [tensor.clone() for tensor in batch(0)]
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())

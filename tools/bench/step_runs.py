@@ -1,4 +1,4 @@
-"""Runs of a trainer for tools/bench/step and tools/bench/compare: what each takes, and when its steps ended."""
+"""Runs of a trainer for tools/bench/step and tools/bench/compare: their cost, and the ends of their steps."""
 import collections
 import json
 import os
@@ -10,12 +10,12 @@ import time
 
 import paired
 
-Recipe = collections.namedtuple("Recipe", "micro steps amp")  # micro-batch of a worker; "off" or "bf16"
+Recipe = collections.namedtuple("Recipe", "micro steps amp")  # micro-batch of a worker; amp: "off" or "bf16"
 CPU = {"cnnA": [Recipe(4, 3000, "off"), Recipe(16, 1500, "off"), Recipe(64, 450, "off")], "cnnB": [Recipe(8, 8, "off")],
        "vit": [Recipe(8, 24, "off")], "diffusion": [Recipe(4, 10, "off")], "resnet18": [Recipe(4, 8, "off")]}
 GPU = {"cnnA": [Recipe(64, 2000, "off")], "cnnB": [Recipe(512, 100, "bf16")], "vit": [Recipe(128, 300, "bf16")],
        "diffusion": [Recipe(64, 200, "bf16")], "resnet18": [Recipe(64, 200, "bf16")]}
-# Flags of ours; the Python side knows the same recipe by name.
+# Our flags; the Python side uses the same recipe by name.
 FLAGS = {
     "cnnA": ["--learning_rate", "0.001", "--augment=false"],
     "cnnB": ["--learning_rate", "0.0001", "--augment=false", "--schedule", "constant"],
@@ -25,12 +25,12 @@ FLAGS = {
     "resnet18": ["--learning_rate", "0.001", "--augment=false", "--warmup_steps", "0", "--train", "last", "--accumulation_steps", "1"],
 }
 WINDOWS = 10
-LOOK = 0.002  # seconds between two looks at a ledger
+LOOK = 0.002  # seconds between two polls of a ledger
 
 
 def step_seconds(ends):
-    """ends: [(steps done, seconds)]. The first fifth warms caches up; of the rest the median of up to ten equal parts, so that
-    a step counts with all that lies between it and the next."""
+    """Returns the seconds of a step. ends: [(steps done, seconds)]. Ignores the first fifth, which warms up caches;
+    takes the median of up to ten equal parts of the rest, so that a step includes the time until the next one."""
     ends = ends[max(2, len(ends) // 5) - 1:]
     parts = min(WINDOWS, len(ends) - 1)
     marks = [ends[(len(ends) - 1) * part // parts] for part in range(parts + 1)]
@@ -47,7 +47,7 @@ class World:
         return str(max(1, (os.cpu_count() or 1) // self.workers))
 
     def run(self, command, more=None, watch=lambda: None):
-        """CPU seconds (user + system) of all ranks. `watch` is called again and again while they run."""
+        """Returns the CPU seconds (user + system) of all ranks. Calls `watch` repeatedly while they run."""
         environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "MTRUN_SOCKET")}
         environment.update(more or {}, OMP_NUM_THREADS=self.threads())
         before, children = resource.getrusage(resource.RUSAGE_CHILDREN), []
@@ -71,7 +71,7 @@ class World:
 
 
 class LedgerWatch:
-    """When how many steps were in a run's ledger, to which a line is written behind every step."""
+    """Records the times at which steps appeared in a run's ledger, which gets a line after every step."""
 
     def __init__(self, path):
         self.path, self.file, self.steps, self.ends, self.began = path, None, 0, [], time.perf_counter()
@@ -86,14 +86,14 @@ class LedgerWatch:
 
 
 def ours(bin_folder, data, name, world, folder, recipe, more, device="cpu"):
-    """One run of our program in folder/run, of recipe.steps steps however small the data set, without a checkpoint between them:
-    {"step": seconds of a whole step, its ledger and metrics lines included; "cpu": CPU seconds of the run; "losses": of each step;
-    "mib": peak memory of a worker}."""
+    """Runs our program in folder/run for recipe.steps steps, even if the data set is small, without checkpoints.
+    Returns {"step": seconds of a whole step, including its ledger and metrics lines; "cpu": CPU seconds of the run;
+    "losses": of each step; "mib": peak memory of a worker}."""
     run = os.path.join(folder, "run")
     watch = LedgerWatch(os.path.join(run, "ledger.jsonl"))
     subprocess.run(["rm", "-rf", run], check=True)  # the ledger must be the new run's
     peak = os.path.join(folder, "peak")
-    # /usr/bin/time is not everywhere: what a shell says of its only child.
+    # /usr/bin/time is not always installed, so a wrapper reports its only child's usage.
     wrapper = ["python3", "-c", "import subprocess, sys, resource; code = subprocess.call(sys.argv[2:]); "
                "open(sys.argv[1], 'w').write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)); sys.exit(code)",
                peak]

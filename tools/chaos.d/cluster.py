@@ -1,7 +1,8 @@
-"""Machines on one: a network namespace and a host name each, joined by a bridge in a namespace of its own (the hub).
+"""Simulates machines on one: each has a network namespace and a host name, and a bridge in its own namespace connects
+them.
 
-They live as long as their holders, which end with this process; nothing has a name outside, so nothing is left even
-when this process is killed. Without root all of them lie in one user namespace."""
+They end with this process, even if it is killed, because they have no names outside. Without root, all are in one user
+namespace."""
 import ctypes
 import os
 import signal
@@ -18,7 +19,7 @@ PR_SET_PDEATHSIG = 1
 
 
 class NoNetwork(Exception):
-    """No namespaces can be made here; the text says why."""
+    """Namespaces cannot be created here; the text says why."""
 
 
 def die_with_parent():
@@ -26,7 +27,7 @@ def die_with_parent():
 
 
 def marks():
-    """Pid -> mark of every living process that carries one."""
+    """Returns {pid: mark} of every living process that has a mark."""
     found = {}
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -45,7 +46,7 @@ def marks():
 
 
 def child(pid):
-    """The first child of a process, or None."""
+    """Returns the first child of a process, or None."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
             children = file.read().split()
@@ -55,12 +56,12 @@ def child(pid):
 
 
 def agent(front):
-    """mtrun's grandchild (launcher/workers/guardian.h), or None."""
+    """Returns mtrun's grandchild (launcher/workers/guardian.h), or None."""
     return child(child(front) or 0)
 
 
 def send(pid, number):
-    """A signal to a process that may be gone."""
+    """Sends a signal to a process, which may be gone."""
     try:
         os.kill(pid, number)
         return True
@@ -84,19 +85,19 @@ class Cluster:
         return "10.79.0.100" if node == HUB else f"10.79.0.{node + 1}"
 
     def run(self, node, script):
-        """A shell script on that machine."""
+        """Runs a shell script on that machine."""
         done = subprocess.run(self.on(node, ["sh", "-c", script]), capture_output=True, text=True)
         if done.returncode:
             raise NoNetwork(f"{script}: {done.stderr.strip()}")
 
     def on(self, node, argv):
-        """`argv` so that it runs on that machine; the process is the program's own."""
+        """Returns `argv` changed so that it runs on that machine; the process is the program's own."""
         holder = self.holders[0 if node == HUB else node + 1]
         user = ["--user", "--preserve-credentials"] if self.own_user else []
         return ["nsenter", "--target", str(holder.pid), "--net", "--uts"] + user + argv
 
     def start(self, node, argv, log, environment):
-        """A program on that machine; its output is appended to `log`."""
+        """Starts a program on that machine; its output is appended to `log`."""
         with open(log, "ab") as out:
             return subprocess.Popen(self.on(node, argv), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                     env={**environment, MARK: f"{self.tag}-{node}"}, preexec_fn=die_with_parent,
@@ -107,16 +108,16 @@ class Cluster:
         self.run(HUB, f"ip link set port{node} {'up' if up else 'down'}")
 
     def set_uplink(self, nodes, up):
-        """Takes the uplink of these machines away or puts it back: without it they see each other and nobody else."""
+        """Disconnects or reconnects the uplink of these machines: without it they only see each other."""
         self.run(HUB, " && ".join(f"ip link set port{node} master {'hub' if up else 'rack'}" for node in nodes))
 
     def processes(self, node=None):
-        """Living processes of one machine, or of all with the hub's service."""
+        """Returns the living processes of one machine, or of all including the hub's service."""
         wanted = self.tag if node is None else f"{self.tag}-{node}"
         return [pid for pid, mark in marks().items() if (mark.split("-")[0] if node is None else mark) == wanted]
 
     def kill_all(self, node=None, patience=5):
-        """SIGKILL until nothing is left, as when a machine loses its power; what is left."""
+        """Sends SIGKILL until no process is left, like a power failure; returns the remaining processes."""
         end = time.monotonic() + patience
         while (left := self.processes(node)) and time.monotonic() < end:
             for pid in left:
@@ -146,7 +147,7 @@ class Cluster:
         return holder
 
     def _wire(self):
-        # Without an address of its own a bridge takes the lowest of its ports', and would have another one with a port gone.
+        # A bridge without its own address uses the lowest of its ports' addresses, which changes when a port goes.
         script = "ip link add hub address 02:00:0a:4f:00:64 type bridge"
         script += f" && ip addr add {self.address(HUB)}/24 dev hub && ip link set hub up"
         script += " && ip link add rack type bridge && ip link set rack up"
@@ -159,7 +160,7 @@ class Cluster:
 
 
 def make_cluster(nodes, who):
-    """The cluster, or the end of the program with one sentence; 77 is what test runners take for "skipped"."""
+    """Returns the cluster, or ends the program with one sentence and 77, which test runners take for "skipped"."""
     try:
         mounts.own()
         return Cluster(nodes)

@@ -1,4 +1,4 @@
-"""A small disk of a storm's own that a file fills."""
+"""A storm's own small disk, which a file fills."""
 import contextlib
 import errno
 import os
@@ -6,11 +6,11 @@ import shutil
 
 import mounts
 
-BLOCK_BYTES = 4096  # of a file's last one what is left takes a little more
+BLOCK_BYTES = 4096  # the file's last block has room for a little more
 
 
 class Disk:
-    """`folder`, a disk of so many MiB, as far as mounts.own() reaches."""
+    """`folder` as a disk of `mebibytes` MiB, visible as far as mounts.own() reaches."""
 
     def __init__(self, folder, mebibytes):
         self.folder, self.filler, self.read_only = folder, os.path.join(folder, ".filler"), False
@@ -18,7 +18,7 @@ class Disk:
         mounts.memory(folder, mebibytes)
 
     def fill(self):
-        """To the last byte."""
+        """Fills the disk to the last byte."""
         descriptor = os.open(self.filler, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         size = 1 << 20
         while size:
@@ -31,7 +31,7 @@ class Disk:
         os.close(descriptor)
 
     def refuses(self):
-        """Whether it has no room for more than a block."""
+        """Returns whether there is no space for more than a block."""
         path = os.path.join(self.folder, ".probe")
         try:
             with open(path, "wb", buffering=0) as file:
@@ -59,7 +59,7 @@ class Disk:
         return os.stat(self.folder).st_dev
 
     def close(self):
-        """What is on it lies in an ordinary folder of that name afterwards."""
+        """Unmounts the disk; its files are in an ordinary folder of that name afterwards."""
         if self.read_only:
             self.set_read_only(False)
         shutil.copytree(self.folder, self.folder + ".copy", symlinks=True, ignore=shutil.ignore_patterns(".filler"))

@@ -1,4 +1,4 @@
-"""What is done to the nodes of a job, and how it is mended; jobs that follow each other under one id."""
+"""The faults of a job's nodes and their repair, and consecutive jobs under one id."""
 import heapq
 import itertools
 import shutil
@@ -9,17 +9,17 @@ import cluster
 import hearing
 from node import CUT, DOWN, FROZEN, GONE, LEFT_WELL, WHOLE, Late, Node
 
-END_SECONDS = 20.0    # bound on ending once the work is done, of an mtrun that can hear of it
+END_SECONDS = 20.0    # bound on the end of an mtrun that can learn that the work is done
 FORM_SECONDS = 30.0   # bound on forming, at the start, after the last fault and after a job has ended
 CALM_SECONDS = 5.0    # until all nodes are with the service again
-BACK_SECONDS = 1.5    # the same where it remembers the job
-MOST_AT_ONCE = 2      # faults that last: the job is to run, too
+BACK_SECONDS = 1.5    # the same if it remembers the job
+MOST_AT_ONCE = 2      # simultaneous lasting faults, so that the job can still run
 HURTS_WORKERS = ("worker",)
 KILLS_HOST = ("agent", "node", "leave")
 
 
 class Faults:
-    """A cluster of nodes under a schedule. A subclass says what they run (`program`), and when a job's work is done."""
+    """A cluster under a schedule. A subclass defines what nodes run (`program`), and when a job's work is done."""
 
     SHUTDOWN_SECONDS = 3
 
@@ -31,7 +31,7 @@ class Faults:
         self.todo, self.order = [], itertools.count()  # a heap of (when, number, what)
         self.fired = []  # {"kind", "node" or "nodes", "from", "to"}
         self.problems, self.late = [], []
-        self.job, self.ending, self.over = 0, None, {}  # its number, since when it ends, job -> when it was over
+        self.job, self.ending, self.over = 0, None, {}  # its number, the time since which it ends, job -> end time
         self.late_record, self.wants_calm = None, False
 
     def later(self, seconds, what):
@@ -42,7 +42,7 @@ class Faults:
             self.later(after + fault.at, lambda fault=fault: self.fire(fault))
 
     def record(self, kind, lasts, began=None, **where):
-        """`began`: of what is recorded only once it was done; else it begins now."""
+        """`began`: the start of a fault that is recorded afterwards; else it begins now."""
         now = time.monotonic()
         fault = {"kind": kind, "node": None, "from": began or now, "to": now + lasts, **where}
         fault["anybody"] = bool(set(fault.get("nodes", [fault["node"]])) & set(self.services.hosts))
@@ -53,12 +53,12 @@ class Faults:
         return [node for node in self.nodes if node.state == WHOLE and not node.changes and node.agent()]
 
     def fire(self, fault):
-        """Now, or soon after there is something that it can hit."""
+        """Fires the fault now, or soon after a suitable target exists."""
         if not self.possible(fault.kind) or not getattr(self, "do_" + fault.kind)(fault):
             self.later(0.1 + fault.choice, lambda: self.fire(fault))
 
     def possible(self, kind):
-        """A service that forgets a job cannot tell it to who is late; a node that begins while a job ends is of neither."""
+        """Not at a job's end: a service that forgets the job cannot report it, and a new node belongs to neither."""
         if self.ending or (self.late and self.services.hosts):
             return kind in HURTS_WORKERS
         if self.wants_calm or self.lasting() >= MOST_AT_ONCE:
@@ -66,18 +66,18 @@ class Faults:
         return not self.late or kind not in ("service", "away", "reuse", "gone")
 
     def lasting(self):
-        """How many faults are still to be mended."""
+        """Returns the number of faults that are not mended yet."""
         now = time.monotonic()
         return sum(fault["to"] > now for fault in self.fired if fault["kind"] != "gone")
 
     def victim(self, fault, fits=lambda node: True):
-        """The fault's node or the next one that is whole."""
+        """Returns the fault's node or the next whole one."""
         whole = [node for node in self.whole() if fits(node) and not self.is_spared(node, fault.kind)]
         whole.sort(key=lambda node: (node.number - fault.node) % len(self.nodes))
         return whole[0] if whole else None
 
     def is_spared(self, node, kind):
-        """The one host of the job's only service, unless it is to die, too."""
+        """Spares the host of the job's only service, unless it is meant to die too."""
         return (self.services.hosts == [node.number] and kind in KILLS_HOST and not self.args.host_dies)
 
     # ---- processes and nodes
@@ -91,7 +91,7 @@ class Faults:
         return True
 
     def loser(self, fault):
-        """Of what dies, a member if there is one: a spare is to take its place."""
+        """Returns a node to die: a member if there is one, so that a spare must replace it."""
         members = self.hearing.members()
         return self.victim(fault, lambda node: node.number in members) or self.victim(fault)
 
@@ -121,7 +121,7 @@ class Faults:
         return self.bring_back(node, fault, record)
 
     def do_gone(self, fault):
-        """Its services' list stays as it is. Not the first of it, and its host refuses: a first formation asks them all."""
+        """Removes a node for good, never the first of the services' list, as a first formation asks the whole list."""
         if not (node := self.victim(fault, lambda node: node.number in self.services.hosts[1:])):
             return False
         self.record("gone", 1e9, node=node.number)
@@ -136,7 +136,7 @@ class Faults:
         return True
 
     def join(self, node, record):
-        """A new mtrun on the node, once nothing of the old one is left there and no job is about to end."""
+        """Starts a new mtrun on the node, once the old one's processes are gone and no job is about to end."""
         record["to"] = time.monotonic()
         if (self.ending and self.whole()) or self.cluster.processes(node.number):
             return self.later(0.1, lambda: self.join(node, record))
@@ -148,11 +148,11 @@ class Faults:
         self.record("join", 0.0, node=node.number)
 
     def may_leave_with(self, record):
-        """Where no service outlives the job, one whose end a node does not hear of is that of an mtrun without a service."""
+        """Returns allowed statuses. Without an outliving service, a node that missed the job's end may exit with 1."""
         is_over = self.ending or any(when >= record["from"] for when in self.over.values())
         return LEFT_WELL + ((1,) if self.services.hosts and is_over else ())
 
-    # ---- what passes
+    # ---- temporary faults
 
     def do_freeze(self, fault):
         node, began = self.victim(fault), time.monotonic()
@@ -162,7 +162,7 @@ class Faults:
 
     @staticmethod
     def stopped(node):
-        """Its agent, stopped; None where there was none."""
+        """Stops its agent and returns it; None if there is none."""
         agent = node.agent()
         return agent if cluster.send(agent, signal.SIGSTOP) else None
 
@@ -210,7 +210,7 @@ class Faults:
         return True
 
     def do_uplink(self, fault):
-        """Of half of these all members, so that only spares are left with the service."""
+        """Cuts an uplink; in half of the cases that of all members, so that only spares reach the service."""
         whole, members = {node.number for node in self.whole()}, self.hearing.members()
         far = sorted(whole & members) if fault.choice < 0.5 else sorted(whole)[: 1 + len(whole) // 2]
         if len(far) < 2 or (fault.choice < 0.5 and not members <= whole):
@@ -240,7 +240,7 @@ class Faults:
         def mend():
             if not self.has_refused(disk, since):
                 record["to"] = time.monotonic() + 0.1
-                disk.fill()  # what was removed has made room
+                disk.fill()  # removed files have freed space
                 return self.later(0.1, mend)
             disk.empty()
             record["to"] = time.monotonic()
@@ -249,7 +249,7 @@ class Faults:
         return True
 
     def has_refused(self, disk, _since):
-        """Whether the disk, full since then, has been so for those who write to it."""
+        """Returns whether the disk, full since then, has refused a write."""
         return disk.refuses()
 
     # ---- the service
@@ -264,12 +264,12 @@ class Faults:
 
     do_away = do_service
 
-    # ---- one job after the other
+    # ---- consecutive jobs
 
     def do_reuse(self, fault):
-        """The job's work is done now, and the service hears of it: members that finish while they are cut off end by
-        themselves, and the spares run the job again. One node does not hear how it ended until later; where no service
-        outlives the job, until the next one runs, and nothing else is wrong then."""
+        """Ends the job's work so that the service learns of it. Members that finish while cut off end on their own, and
+        the spares run the job again. One node learns the outcome later: if no service outlives the job, only when the
+        next one runs and nothing else is wrong."""
         node = self.victim(fault, lambda node: node.number not in self.services.hosts)
         self.wants_calm = not self.calm_for(CALM_SECONDS if self.services.hosts else BACK_SECONDS)
         if node is None or self.wants_calm or not self.has_run() or not self.all_have_heard():
@@ -284,21 +284,21 @@ class Faults:
         return True
 
     def mend_late(self, record, mend):
-        """Now, or when the node may hear that its job is over."""
+        """Mends now, or when the node can learn that its job is over."""
         if self.may_come(record):
             return mend()
         record["to"] = time.monotonic() + 0.1
         self.later(0.1, lambda: self.mend_late(record, mend))
 
     def may_come(self, record):
-        """Where no service remembers a job its nodes are taken for those that go on with it, until another one has formed."""
+        """If no service remembers a job, its nodes seem to continue it until another one has formed."""
         return record["kind"] != "reuse" or not self.services.hosts or self.next_runs(record["job"])
 
     def next_runs(self, job):
         return self.job > job and self.has_run()
 
     def calm_for(self, seconds):
-        """Whether all has been mended for so long."""
+        """Returns whether everything has been mended for this long."""
         now = time.monotonic()
         return all(fault["to"] + seconds < now for fault in self.fired if fault["kind"] != "gone")
 
@@ -306,13 +306,13 @@ class Faults:
         return all(map(self.hearing.knows_job, filter(Node.runs, self.nodes)))
 
     def settle(self):
-        """Until every node knows of the job, and where no service outlives it has done so for a while; or the bound is over."""
+        """Waits, up to a bound, until every node knows of the job and, if no service outlives it, all is calm."""
         end = time.monotonic() + FORM_SECONDS
         while time.monotonic() < end and not (self.all_have_heard() and (not self.services.hosts or self.calm_for(CALM_SECONDS))):
             self.turn()
 
     def next_job(self):
-        """Begins on every node as soon as its mtrun has ended, or beside the one that is late."""
+        """Starts the next job on every node as soon as its mtrun has ended, or beside the late one."""
         self.over[self.job], self.ending = time.monotonic(), None
         late = [Late(node, self.job, self.late_record) for node in self.nodes if node.runs()]
         self.late += late
@@ -327,10 +327,10 @@ class Faults:
         if late.front.poll() is None and waits:
             return self.later(0.02, lambda: self.restart(late, patience))
         if node.state == FROZEN:
-            node.state = WHOLE  # the new one is
+            node.state = WHOLE  # the new one is whole
         node.start()
 
-    # ---- time passes
+    # ---- as time passes
 
     def turn(self):
         while self.todo and self.todo[0][0] <= time.monotonic():
@@ -353,9 +353,9 @@ class Faults:
         now = time.monotonic()
         for late in list(self.late):
             name, code = f"node{late.node.number}: mtrun of job {late.job}, which has ended,", late.front.poll()
-            # Where nobody remembers how the job ended, one whose workers were not done does not end with 0.
+            # If no service remembers how the job ended, an mtrun with unfinished workers does not exit with 0.
             if late.node.state in (DOWN, GONE) or code == 0 or (code == 1 and self.services.hosts):
-                self.late.remove(late)  # killed with its node, or told
+                self.late.remove(late)  # killed with its node, or notified
             elif code is not None:
                 self.problems.append(f"{name} ended with {code} instead of 0{late.node.last_words()}")
                 self.late.remove(late)
@@ -370,7 +370,7 @@ class Faults:
 
 
 def run_storm(storm, keep, held):
-    """What was violated. What a storm has left stays if something was, or with `keep`."""
+    """Returns the violations. The storm's files are kept if there are any, or with `keep`."""
     violations = ["it did not end"]
     try:
         storm.run()
@@ -390,11 +390,11 @@ def run_storm(storm, keep, held):
 
 
 def run_storms(make, args, held):
-    """A storm make(args, setting, minutes) for each of --settings, which share the time; the exit status. `held`: what is said
-    of one in which all did."""
+    """Runs a storm make(args, setting, minutes) for each of --settings, which share the time; returns the exit status.
+    `held`: the message for a storm in which all properties held."""
     names = args.settings.split(",")
     found = {name: run_storm(make(args, name, args.minutes / len(names)), args.keep, held) for name in names}
-    for name, violations in found.items():  # once more at the end, where people look
+    for name, violations in found.items():  # repeated at the end, where it is seen
         if violations and len(names) > 1:
             print(f"{name}: NOT all held: " + "; ".join(violations[:5]))
     return 1 if any(found.values()) else 0

@@ -1,4 +1,4 @@
-"""What the mtruns of a storm have heard of their job, as their event logs tell it."""
+"""What a storm's mtruns know of their job, according to their event logs."""
 import os
 import re
 
@@ -9,8 +9,8 @@ import storm
 class Hearing:
     def __init__(self, folder):
         self.events = storm.Tails(os.path.join(folder, "events-*.jsonl"))
-        self.newest = ("", [])  # when a membership was heard of, and whose it is
-        self.of_job, self.of_end = {}, {}  # host -> when it last heard of the job, of how it ended
+        self.newest = ("", [])  # time and hosts of the newest membership
+        self.of_job, self.of_end = {}, {}  # host -> when it last learnt of the job, of its outcome
 
     def read(self):
         for event in self.events.new():
@@ -23,18 +23,18 @@ class Hearing:
                 self.of_end[host] = properties.wall_time(event)
 
     def members(self):
-        """The numbers of the nodes of the newest membership that any agent has heard of."""
+        """Returns the numbers of the nodes of the newest membership that any agent knows."""
         self.read()
         return {int(host.removeprefix("node")) for host in self.newest[1]}
 
     def knows_job(self, node):
-        """Whether its mtrun knows of the job: one that does not begins the next run of its id."""
+        """Returns whether its mtrun knows of the job; if not, it starts the next run of that id."""
         self.read()
         return self.of_job.get(f"node{node.number}", 0.0) > node.started
 
     def is_over(self, nodes):
-        """Whether one of these has ended and had heard so, or each has ended by itself. One whose workers are done ends
-        without a word where no service is, and the others may still wait for it."""
+        """Returns whether one of these has ended after learning the outcome, or each has ended. Without a service, an
+        mtrun whose workers are done ends silently, and the others may still wait for it."""
         self.read()
         ended = [node for node in nodes if node.front.poll() == 0]
         return (any(self.of_end.get(f"node{node.number}", 0.0) > node.started for node in ended)

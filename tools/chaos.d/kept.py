@@ -64,7 +64,7 @@ class Disk:
                     self.known[key] = found
                     self.ever.append(found)
         gone = self.known.keys() - present.keys()
-        # A listing may miss a folder while it is renamed, so the next look decides.
+        # A listing can miss a folder that is being renamed, so the next look decides.
         for key in gone & self.missing:
             self.judge(key, present)
         self.missing, self.present = gone - (gone & self.missing), present
@@ -106,7 +106,7 @@ class Disk:
 
 
 class Kept(threading.Thread):
-    """The run folders of a storm; a thread looks at them every 30 ms."""
+    """The run folders of a storm, checked by a thread every 30 ms."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -127,7 +127,7 @@ class Kept(threading.Thread):
         self.looks += 1
 
     def stop(self):
-        """Stops after two more looks, so that the last removals are judged, too."""
+        """Stops after two more looks, so that the last removals are judged too."""
         self.over.set()
         if self.is_alive():
             self.join()

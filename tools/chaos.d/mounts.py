@@ -1,4 +1,4 @@
-"""A mount namespace of this process and its children: what is mounted there is gone with the last of them."""
+"""A mount namespace for this process and its children; its mounts disappear with the last of them."""
 import ctypes
 import functools
 import os
@@ -15,7 +15,7 @@ def check(result, what):
 
 @functools.cache
 def own():
-    """Without root this process becomes root in a user namespace first."""
+    """Enters the namespace. Without root, this process first becomes root in a user namespace."""
     user, group = os.geteuid(), os.getegid()
     check(LIBC.unshare(CLONE_NEWNS | (CLONE_NEWUSER if user else 0)),
           "no mount namespaces here (they need root or unprivileged user namespaces)")
@@ -27,7 +27,7 @@ def own():
 
 
 def memory(folder, mebibytes):
-    """A file system of so many MiB there."""
+    """Mounts a file system of `mebibytes` MiB."""
     check(LIBC.mount(b"tmpfs", folder.encode(), b"tmpfs", 0, f"size={mebibytes}m".encode()), f"mount {folder}")
 
 

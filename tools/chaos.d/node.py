@@ -7,20 +7,20 @@ import cluster
 import properties
 import storm
 
-# What stands between a fault and its mending. A node that changes is between two jobs.
+# A node's state, from a fault until it is mended. A node that changes is between two jobs.
 DOWN, WHOLE, FROZEN, CUT, GONE = "down", "whole", "frozen", "cut", "gone"
-# Exit statuses of an mtrun that was told to go: others go on with the job, or the workers had to be stopped or were the last.
+# Exit statuses of a drained mtrun: the others continue the job, or the workers had to be stopped or were the last.
 LEFT_WELL = (0, 128 + signal.SIGTERM)
 
 
 class Node:
     def __init__(self, owner, number):
         self.owner, self.number, self.front, self.state, self.changes = owner, number, None, DOWN, False
-        self.started = 0.0  # by the wall's clock
+        self.started = 0.0  # wall-clock time
         self.environment, self.event_log = {}, f"events-{number}.jsonl"  # variables of its programs; file in the storm's folder
 
     def start(self):
-        """Its mtrun for the job that runs now; a cable that is out stays so."""
+        """Starts its mtrun for the current job; a cut cable stays cut."""
         owner = self.owner
         args = owner.args
         argv = [os.path.join(args.bin, "mtrun"), "--nnodes", f"{args.min_nodes}:{args.nodes}", "--nproc_per_node",
@@ -38,7 +38,7 @@ class Node:
         return os.path.join(self.owner.folder, f"node-{self.number}.log")
 
     def last_words(self, lines=8):
-        """The end of its log, below a problem."""
+        """Returns the end of its log, to be shown below a problem."""
         with open(self.log(), encoding="utf-8", errors="replace") as file:
             return "".join(f"\n      {line.rstrip()[:properties.MOST_COLUMNS]}" for line in file.readlines()[-lines:])
 
@@ -49,18 +49,18 @@ class Node:
         return storm.children(self.agent())
 
     def runs(self):
-        """Whether its mtrun is to run, whatever is done to it."""
+        """Returns whether its mtrun should run, even if a fault affects it."""
         return self.state not in (DOWN, GONE) and not self.changes
 
 
 class Late:
-    """An mtrun of a job that has ended: it must end with 0 soon after it can hear of that."""
+    """An mtrun of a job that has ended: it must exit with 0 soon after it can learn of that."""
 
     def __init__(self, node, job, record):
         self.node, self.job, self.front = node, job, node.front
         self.record = record or {"to": 0.0}
-        self.since = time.monotonic()  # it can hear of the end from then on
+        self.since = time.monotonic()  # the time since which it can learn of the end
 
     def deaf(self, now):
-        """Whether a fault keeps the news from it."""
+        """Returns whether a fault keeps it from learning."""
         return now < self.record["to"] or self.node.state == CUT

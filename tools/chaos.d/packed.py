@@ -1,16 +1,16 @@
-"""A small packed data set (docs/formats.md) of images that a network can learn."""
+"""Makes a small packed data set (docs/formats.md) of images that a network can learn."""
 import hashlib
 import json
 import os
 import random
 import struct
 
-STEPS, BATCH = 20, 24          # an epoch's steps, images of a step
+STEPS, BATCH = 20, 24          # steps per epoch, images per step
 TRAIN, TEST = STEPS * BATCH - 7, 40  # the last step of an epoch is short
 
 
 def shard(images, choose):
-    """Each class has its own bright square over noise."""
+    """Returns a shard: each class has its own bright square over noise."""
     labels = [image % 10 for image in range(images)]
     pixels = bytearray(choose.randbytes(images * 32 * 32 * 3))
     for image, label in enumerate(labels):

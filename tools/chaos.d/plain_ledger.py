@@ -106,7 +106,7 @@ def expected(head, step):
 # ---- one file
 
 class File:
-    """What one ledger.jsonl says of each generation: its steps and their lines, its rewinds, its checkpoints. `highest` is the
+    """Each generation in one ledger.jsonl: its steps and their lines, its rewinds, its checkpoints. `highest` is the
     highest generation so far."""
 
     def __init__(self, folder):
@@ -172,7 +172,7 @@ class File:
             self.wrong(number, "neither a step nor a rewind nor a checkpoint")
         elif "step" in entry:
             self.add_step(number, entry)
-        elif not self.is_below(entry):  # of a generation that is over only steps count
+        elif not self.is_below(entry):  # of a finished generation only steps count
             self.highest, generation = entry["generation"], entry["generation"]
             if "rewind" in entry:
                 self.rewind(generation, entry["rewind"], entry.get("of"))
@@ -244,7 +244,7 @@ class Book:
         return min([*self.made[generation], *(step for step, _ in rewinds)], default=0), said[0] if said else lower
 
     def last(self):
-        """Returns the generation at which the walk begins: of the highest ones of the files the one that has come furthest."""
+        """Returns where the walk begins: of the files' highest generations the one that reaches furthest."""
         return max({file.highest for file in self.files} & self.made.keys(), key=lambda each: (self.end(each), each), default=None)
 
     def end(self, generation):
@@ -280,7 +280,7 @@ class Book:
                 if any(each == generation and begin < steps and (end is None or steps <= end)
                        for each, begin, end in self.walk(writer))}
 
-    # ---- what must hold
+    # ---- the invariants
 
     def check(self):
         """Yields every error, one sentence each."""
@@ -376,9 +376,25 @@ def check_checkpoint(book, path, name):
     said = book.weights_of(generation, steps)
     if said and files.get("model.safetensors", {}).get("sha256") not in said:
         yield f"{path} has other weights than the ledgers name"
-    if steps and steps - 1 not in book.made.get(generation, {}):
+    own = own_record(state, generation, steps - 1)
+    if own and any(own.get(key) != value for key, value in record_of(book.head, steps - 1).items()):
+        yield f"{path}: the record of its last step has other samples than the order of samples"
+    if steps and not own and steps - 1 not in book.made.get(generation, {}):
         yield f"{path}: no ledger has step {steps - 1} of generation {generation}"
     yield from check_lineage(book, path, state, generation, steps)
+
+
+def own_record(state, generation, step):
+    """Returns the record of the last step that a checkpoint carries, for a writer that died before it wrote the line: no later one
+    writes it if the run continues elsewhere. None if it is of another step."""
+    record = state.get("progress", {}).get("last_step") or {}
+    return record if (record.get("generation"), record.get("step")) == (generation, step) else None
+
+
+def record_of(head, step):
+    """Returns the fields of such a record that depend on its samples."""
+    line = expected(head, step)
+    return {"samples": line["samples"], "hash": int(line["hash"], 16)}
 
 
 def check_lineage(book, path, state, generation, steps):
@@ -392,7 +408,8 @@ def check_lineage(book, path, state, generation, steps):
         yield f"{path}: its lineage does not have its own position"
     for entry, following in zip(lineage[1:], lineage[2:] + [{"from": steps}]):
         lines = book.made.get(entry["generation"], {})
-        missing = [step for step in range(entry["from"], following["from"]) if step not in lines]
+        missing = [step for step in range(entry["from"], following["from"])
+                   if step not in lines and not own_record(state, entry["generation"], step)]
         if missing:
             yield (f"{path}: its lineage has {len(missing)} steps of generation {entry['generation']} that no ledger has, the "
                    f"first is {missing[0]}")

@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 struct page {
-  volatile int64_t ahead_s;        /* the wall clock is so many seconds ahead */
-  volatile uint64_t refused_disk;  /* st_dev of the disk that refuses writes, 0: none */
+  volatile int64_t ahead_s;       /* seconds by which the wall clock is ahead */
+  volatile uint64_t refused_disk; /* st_dev of the disk that refuses writes, 0: none */
 };
 
 static const struct page kNothing;
@@ -37,13 +37,13 @@ __attribute__((constructor)) static void MapPage(void) {
   close(fd);
 }
 
-/* Condition variables have an old and a new version of the same name; dlsym may find the old one. */
+/* Condition variables have an old and a new version of the same name, and dlsym can find the old one. */
 static void* Next(const char* name, const char* version) {
   void* found = version ? dlvsym(RTLD_NEXT, name, version) : NULL;
   return found ? found : dlsym(RTLD_NEXT, name);
 }
-#define NEXT(type, name, version)                          \
-  static type next;                                        \
+#define NEXT(type, name, version) \
+  static type next;               \
   if (!next) next = (type)Next(#name, version)
 
 static int IsWallClock(clockid_t clock) {
@@ -79,7 +79,7 @@ int timespec_get(struct timespec* now, int base) {
   return clock_gettime(CLOCK_REALTIME, now) == 0 ? base : 0;
 }
 
-/* ---- waiting until a time of the wall clock: the kernel's is not moved, so the time is moved back */
+/* ---- waiting for a time of the wall clock: the kernel's clock is not moved, so the time is moved back */
 
 static struct timespec Moved(const struct timespec* until) {
   struct timespec moved = *until;
@@ -88,7 +88,7 @@ static struct timespec Moved(const struct timespec* until) {
   return moved;
 }
 
-/* A condition variable may wait by the monotonic clock, whose numbers are those of a machine's uptime. */
+/* A condition variable can wait by the monotonic clock, whose values are a machine's uptime. */
 static int IsWallTime(const struct timespec* until) { return until->tv_sec > 500000000; }
 
 int pthread_cond_timedwait(pthread_cond_t* restrict condition, pthread_mutex_t* restrict mutex,
@@ -99,8 +99,8 @@ int pthread_cond_timedwait(pthread_cond_t* restrict condition, pthread_mutex_t* 
   return next(condition, mutex, &moved);
 }
 
-int pthread_cond_clockwait(pthread_cond_t* restrict condition, pthread_mutex_t* restrict mutex, clockid_t clock,
-                           const struct timespec* restrict until) {
+int pthread_cond_clockwait(pthread_cond_t* restrict condition, pthread_mutex_t* restrict mutex,
+                           clockid_t clock, const struct timespec* restrict until) {
   typedef int (*Function)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const struct timespec*);
   NEXT(Function, pthread_cond_clockwait, NULL);
   const struct timespec moved = IsWallClock(clock) ? Moved(until) : *until;
@@ -128,7 +128,7 @@ int clock_nanosleep(clockid_t clock, int flags, const struct timespec* wanted, s
   return next(clock, flags, &moved, left);
 }
 
-/* Abseil waits by futex itself. */
+/* Abseil calls futex directly. */
 long syscall(long number, ...) {
   typedef long (*Function)(long, ...);
   NEXT(Function, syscall, NULL);
@@ -146,7 +146,7 @@ long syscall(long number, ...) {
   return next(number, words[0], words[1], words[2], words[3], words[4], words[5]);
 }
 
-/* ---- writing to what was opened before the disk became read-only */
+/* ---- writing to files opened before the disk became read-only */
 
 static int IsRefused(int fd) {
   struct stat found;

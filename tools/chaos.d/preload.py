@@ -1,4 +1,4 @@
-"""Builds and steers the library that gives the programs of a node their own wall clock, and lets their writes fail."""
+"""Builds and controls the library that gives a node's programs their own wall clock and makes their writes fail."""
 import mmap
 import os
 import shutil
@@ -15,7 +15,7 @@ class Preload:
 
     def __init__(self, folder, programs):
         self.folder, self.library, self.pages = folder, os.path.join(folder, "preload.so"), {}
-        self.ahead = {}  # node -> all seconds by which its clock has been ahead, the newest last
+        self.ahead = {}  # node -> every offset of its clock in seconds, newest last
         self.why_not = self._build() or self._try(programs)
 
     def _build(self):
@@ -57,7 +57,7 @@ class Preload:
         self.ahead[node].append(seconds)
 
     def refuse(self, node, device):
-        """Lets all writes of a node's programs to this device fail with EROFS; 0 ends that."""
+        """Makes all writes of a node's programs to this device fail with EROFS; 0 ends that."""
         struct.pack_into("Q", self.page(node), 8, device)
 
     def true_time(self, node, written, now):
@@ -70,4 +70,4 @@ class Preload:
                 found = maps.read()
         except OSError:
             found = ""
-        return not found or self.library in found  # one that has ended maps nothing
+        return not found or self.library in found  # an ended process maps nothing

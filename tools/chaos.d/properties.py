@@ -1,4 +1,4 @@
-"""What must hold of a run, read from the agents' event logs and the workers' own records."""
+"""The properties of a run, checked with the agents' event logs and the workers' own records."""
 import collections
 import datetime
 import glob
@@ -7,15 +7,15 @@ import math
 import os
 import re
 
-MOST_COLUMNS = 200    # of a log's line that is shown
-BLAME_SECONDS = 15.0  # after a fault is mended its node may still be in the news
-# Reasons that do not name whom it happened to: a group that broke; what was missed while the node or the service was away.
+MOST_COLUMNS = 200    # maximum width of a log line shown
+BLAME_SECONDS = 15.0  # how long after its repair a fault can still be blamed
+# Reasons that do not name the affected node: a broken group, or events missed while the node or the service was away.
 HEARSAY = ("cannot go on with the others", "broke the collectives", "the job has left", "reports the higher",
            "no longer runs it", "exit code 75, log")  # toy.py: its group is broken
 
 
 def lines_of(path):
-    """JSON lines; what a killed writer left of its last one is passed over."""
+    """Yields JSON lines; skips a killed writer's partial last line."""
     with open(path, "rb") as file:
         for line in file:
             try:
@@ -29,14 +29,14 @@ def wall_time(event):
 
 
 class Evidence:
-    """Everything that was written down. Times are those of the monotonic clock."""
+    """All logs and records. Times are from the monotonic clock."""
 
     def __init__(self, folder, wall_minus_monotonic):
-        self.records = []  # of the workers
+        self.records = []  # from the workers
         for path in glob.glob(os.path.join(folder, "records", "*.jsonl")):
             self.records += lines_of(path)
         self.records.sort(key=lambda record: record["t"])
-        self.events = []  # of the agents
+        self.events = []  # from the agents
         for path in glob.glob(os.path.join(folder, "events-*.jsonl")):
             for event in lines_of(path):
                 self.events.append({**event, "t": wall_time(event) - wall_minus_monotonic})
@@ -50,7 +50,7 @@ class Evidence:
 
 
 def ranks_are_unique(evidence):
-    """Within a generation every rank is one process's, and the world has one size."""
+    """Checks that within a generation each rank belongs to one process, and the world has one size."""
     holder, size = {}, {}
     for record in evidence.of("enter"):
         generation, who = record["generation"], (record["host"], record["pid"])
@@ -62,7 +62,7 @@ def ranks_are_unique(evidence):
 
 
 def one_generation_lives(evidence):
-    """A generation lives while it commits: no two do at the same time."""
+    """Checks that no two generations commit at the same time."""
     last, closed = None, set()
     for record in evidence.of("commit"):
         generation = record["generation"]
@@ -76,14 +76,14 @@ def one_generation_lives(evidence):
 
 
 def ended_jobs_rest(evidence, over):
-    """Nobody takes a step of a job that has ended. `over`: job -> when the first of its mtruns had ended with 0."""
+    """Checks that finished jobs take no step. `over`: job -> when the first of its mtruns exited with 0."""
     for record in evidence.of("commit"):
         if record["t"] > over.get(record.get("job"), math.inf):
             yield f"job {record['job']} has ended, generation {record['generation']} of it commits step {record['step']}"
 
 
 def starts_belong(evidence):
-    """Every worker that ran was started for one generation, by its agent, as one of its local ranks."""
+    """Checks that every worker that ran was started for one generation, by its agent, as one of its local ranks."""
     ordered = collections.Counter()
     for event in evidence.events_of("workers_started"):
         for local_rank in event["local_ranks"]:
@@ -99,12 +99,12 @@ def starts_belong(evidence):
 
 
 def blamed_until(fault):
-    """A node that never comes back is in the news when it goes."""
+    """Returns until when a fault can be blamed; a node that never returns counts from its removal."""
     return (fault["from"] if fault.get("kind") == "gone" else fault["to"]) + BLAME_SECONDS
 
 
 def alarms_have_causes(evidence, faults):
-    """A generation dissolves for something that was done to a node that its reason names, or to a service's host, soon before."""
+    """Checks that each dissolution has a recent fault of a node that its reason names, or of a service's host."""
     for event in evidence.events_of("generation_dissolved"):
         nodes = {int(number) for number in re.findall(r"\bnode(\d+)\b", event["reason"])}
         anybody = any(text in event["reason"] for text in HEARSAY)
@@ -114,7 +114,7 @@ def alarms_have_causes(evidence, faults):
 
 
 def last_words(reason, most=5):
-    """Of the worker whose log the reason names."""
+    """Returns the end of the log of the worker that the reason names."""
     named = re.search(r"\blog \w+:(\S+?)[;,]?(?:\s|$)", reason)
     try:
         with open(named.group(1), errors="replace") as log:
@@ -124,7 +124,7 @@ def last_words(reason, most=5):
 
 
 def spares_used(evidence, faults):
-    """How many dead members a node has replaced that had waited: it was not in the generation before."""
+    """Returns how often a spare replaced a dead member, that is a node that was not in the generation before."""
     assigned = {}
     for event in evidence.events_of("generation_assigned"):
         assigned.setdefault(event["generation_id"], (event["t"], {node["host"] for node in event["nodes"]}))
@@ -137,7 +137,7 @@ def spares_used(evidence, faults):
 
 
 def pauses(evidence, faults, detection=2.5):
-    """Kind -> the longest time without a commit that each of its faults made or met."""
+    """Returns kind -> the longest time without a commit during or after each of its faults."""
     times = [record["t"] for record in evidence.of("commit")]
     found = collections.defaultdict(list)
     for fault in faults:
@@ -150,7 +150,7 @@ def pauses(evidence, faults, detection=2.5):
 
 
 def check(evidence, faults, over):
-    """(property, how much it was tested on, violations)."""
+    """Returns [(property, number of observations, violations)]."""
     generations = len({record["generation"] for record in evidence.of("enter")})
     commits = evidence.of("commit")
     return [

@@ -1,5 +1,4 @@
 """Chaos over the rendezvous: nodes of toy workers, and spares, under a schedule of faults."""
-import argparse
 import collections
 import json
 import os
@@ -11,6 +10,7 @@ import time
 import cluster
 import disk
 import faults
+import help_page
 import properties
 import schedule
 import screen
@@ -18,21 +18,30 @@ import services
 import storm
 from node import WHOLE
 
-USAGE = """tools/chaos rendezvous --minutes N --seed S
+USAGE = """Breaks a job of toy workers on four nodes, and proves who was a member of it, with which rank.
 
-Nodes (network namespaces on a bridge), some of them spares, run a job of toy workers that take steps together; the first half
-of the nodes run cooperative ones, the others ordinary ones, or as --workers says. Workers, agents, whole nodes and the service
-are killed, nodes leave and join, agents freeze, cables and uplinks are cut, the logs' disk fills, jobs end and the next ones
-take their id. Then all is mended, the job must form again, and the event logs and the workers' own records must show that every
-property held. The time is shared by a storm for each of --settings: one: a service of its own; list: the mtruns of three nodes
-host one each, one of them dies for good; hosted: the mtrun of node 0 hosts the only one, and is spared but for --host_dies.
-A seed replays the same schedule (a fault meets the next node that is whole).
-Exit status 0: all held; 1: not; 77: no namespaces here."""
-CALM_SECONDS = 3.0    # at the start: nothing may dissolve
+examples:
+  # two minutes of faults, half of them with a service of its own, half with a list of three
+  tools/chaos rendezvous
+  # the same schedule again: a fault meets the next node that is whole
+  tools/chaos rendezvous --minutes 2 --seed 7
+  # no faults: no generation may end
+  tools/chaos rendezvous --quiet --minutes 1
+
+Nodes are network namespaces on a bridge, some of them spares. Their workers take steps together.
+Workers, agents, whole nodes and the service are killed, nodes leave and join, agents freeze,
+cables and uplinks are cut, the disk of the logs fills, jobs end and the next ones take their id.
+Then all is repaired and the job must form again. The event logs and the workers' own records must
+show that every property held. The settings share the time:
+  one     a service of its own
+  list    the mtruns of three nodes host one each, and one of them dies for good
+  hosted  the mtrun of node 0 hosts the only one, and survives unless --host_dies is given
+Exit status: 0 all properties held, 1 one did not, 77 no namespaces here."""
+CALM_SECONDS = 3.0    # at the start: no generation may dissolve
 DISK_MIB = 32         # hours of the toys' logs
-FEW_STEPS = 20        # of a job before it ends
-HEARD_SECONDS = 0.2   # within which an mtrun has tried to write down what its worker has printed
-MEND_SECONDS = 120.0  # bound on the mending of all faults, after the last one was due
+FEW_STEPS = 20        # steps of a job before it ends
+HEARD_SECONDS = 0.2   # time within which an mtrun tries to write its worker's output
+MEND_SECONDS = 120.0  # bound on mending all faults, after the last one was due
 
 
 class Chaos(faults.Faults):
@@ -53,7 +62,7 @@ class Chaos(faults.Faults):
         self.burners = []
         self.records = storm.Tails(os.path.join(self.folder, "records", "*.jsonl"))
         self.commits, self.steps = [], collections.Counter()  # steps of all workers; steps of each job
-        self.spoke = {}  # host -> when a worker of it printed its newest line
+        self.spoke = {}  # host -> when one of its workers printed its newest line
         self.progress = screen.Progress(f"chaos ({setting})")
         self.formed_again = float("nan")
 
@@ -65,10 +74,10 @@ class Chaos(faults.Faults):
         kind = {"mixed": halves}.get(self.args.workers, self.args.workers)
         return ["--no_python", sys.executable, "-I", "-S", os.path.join(os.path.dirname(__file__), "toy.py"), kind]
 
-    # ---- what the nodes wrote down
+    # ---- the nodes' records
 
     def commits_of_all(self, since):
-        """The moment of the first step behind `since` that all workers committed, or None."""
+        """Returns the time of the first step after `since` that all workers committed, or None."""
         world = self.args.nodes * self.args.per_node
         for record in self.records.new():
             if record["kind"] == "spoke":
@@ -83,19 +92,19 @@ class Chaos(faults.Faults):
     # ---- the run
 
     def has_run(self):
-        """Whether the job that runs now has taken some steps."""
+        """Returns whether the current job has taken some steps."""
         self.commits_of_all(0.0)
         return self.steps[self.job] >= FEW_STEPS
 
     def has_refused(self, disk, since):
-        """Toys print a line now and then."""
+        """Toys print a line regularly, so a full disk has refused one if all have printed."""
         self.commits_of_all(0.0)
         heard = {f"node{node.number}" for node in self.nodes if node.state == WHOLE}
         return super().has_refused(disk, since) and any(since < when < time.monotonic() - HEARD_SECONDS
                                                         for host, when in self.spoke.items() if host in heard)
 
     def finish_work(self):
-        """A file tells the toys."""
+        """Tells the toys by a file."""
         with open(os.path.join(self.folder, f"done-{self.job}"), "w", encoding="ascii"):
             pass
 
@@ -116,7 +125,7 @@ class Chaos(faults.Faults):
         return float("nan")
 
     def begin(self):
-        """Starts everything; when."""
+        """Starts everything and returns the time."""
         began = time.monotonic()
         self.burners = [self.cluster.start(cluster.HUB, ["sh", "-c", "while :; do :; done"], os.devnull, self.environment)
                         for _ in range(self.args.load)]
@@ -133,7 +142,7 @@ class Chaos(faults.Faults):
         self.wait_for_all(began, "at the start")
         calm = time.monotonic()
         for fault in self.fired:
-            fault["to"] = calm - properties.BLAME_SECONDS  # from now on nothing is to blame
+            fault["to"] = calm - properties.BLAME_SECONDS  # no later event can be blamed on it
         seconds = max(1.0, self.minutes * 60 - (calm - began) - 2 * CALM_SECONDS)
         if not args.quiet:
             self.schedule(schedule.make(args.seed, seconds, args.gap, len(self.nodes), self.kinds(), args.each),
@@ -162,7 +171,7 @@ class Chaos(faults.Faults):
         return {kind: sum(fault["kind"] == kind for fault in self.fired) for kind in self.kinds()}
 
     def finish(self):
-        """The work is done: everything must end by itself, with 0."""
+        """Ends the work: every process must exit on its own with 0."""
         self.progress.show("ending the job", now=True)
         self.finish_work()
         end = time.monotonic() + faults.END_SECONDS
@@ -197,7 +206,7 @@ class Chaos(faults.Faults):
                        f"{self.formed_again:.2f} s", self.problems))
         print()
         violations = show(checks)
-        wanted = self.kinds() + (["spare"] if self.args.spares and self.args.each > 1 else [])  # with one fault each: luck
+        wanted = self.kinds() + (["spare"] if self.args.spares and self.args.each > 1 else [])  # one fault each: luck
         scarce = [] if self.args.quiet else schedule.scarce(counts, wanted, self.args.each)
         if scarce:
             print(f"fewer than {self.args.each} of: {', '.join(scarce)}")
@@ -215,7 +224,7 @@ class Chaos(faults.Faults):
 
 
 def show(checks):
-    """Prints the verdicts; the violations."""
+    """Prints the verdicts; returns the violations."""
     screen.table(["property", "seen on", "held"],
                  [[name, seen, "yes" if not found else f"NO ({len(found)})"] for name, seen, found in checks])
     violations = [violation for _, _, found in checks for violation in found]
@@ -225,7 +234,7 @@ def show(checks):
 
 
 def check_again(folder):
-    """The verdict on what a run left with --keep."""
+    """Repeats the verdict on a run kept with --keep."""
     saved = {"wall_minus_monotonic": 0.0, "faults": [], "over": {}}
     if os.path.exists(os.path.join(folder, "faults.json")):
         with open(os.path.join(folder, "faults.json"), encoding="utf-8") as file:
@@ -236,25 +245,28 @@ def check_again(folder):
 
 
 def parse(argv):
-    parser = argparse.ArgumentParser(prog="chaos rendezvous", description=USAGE,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=2)
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("MTRUN_SEED", 0)) or secrets.randbelow(10**6))
-    parser.add_argument("--gap", type=float, default=2.5, help="mean seconds between two faults [2.5]")
-    parser.add_argument("--each", type=int, default=0, help="so many faults of each kind must have fired in each storm [0]")
-    parser.add_argument("--settings", default="one,list", help="of one, list, hosted [one,list]")
-    parser.add_argument("--without", default="", metavar="KIND,...", help="faults that are left out")
-    parser.add_argument("--host_dies", action="store_true", help="hosted: node 0 dies and leaves as the others do")
-    parser.add_argument("--workers", choices=["mixed", "cooperative", "ordinary"], default="mixed")
-    parser.add_argument("--nodes", type=int, default=4, help="MAX: nodes that run a job [4]")
-    parser.add_argument("--spares", type=int, default=2, help="nodes beyond MAX [2]")
-    parser.add_argument("--min_nodes", type=int, default=2)
-    parser.add_argument("--per_node", type=int, default=2)
-    parser.add_argument("--quiet", action="store_true", help="no faults: nothing may dissolve in all that time")
-    parser.add_argument("--load", type=int, default=0, help="processes that keep the processors busy meanwhile [0]")
-    parser.add_argument("--bin", default=os.environ.get("MT_BIN", "build/release/bin"), help="where mtrun and mtrdzv are")
-    parser.add_argument("--keep", action="store_true", help="leave logs and records in place and say where")
-    parser.add_argument("--check", metavar="FOLDER", help="only read what a run left there with --keep")
+    parser = help_page.Parser("tools/chaos rendezvous", USAGE, "tools/chaos rendezvous [flags]")
+    add = parser.add_argument
+    add("--minutes", type=float, default=2, metavar="N", help="Length of the faults, over all settings. [2]")
+    add("--seed", type=int, default=int(os.environ.get("MTRUN_SEED", 0)) or secrets.randbelow(10**6), metavar="N",
+        help="Seed of the schedule. [$MTRUN_SEED, else random]")
+    add("--settings", default="one,list", metavar="NAME,...", help="Settings: of one, list, hosted. [one,list]")
+    add("--keep", action="store_true", help="Keep logs and records, and print where.")
+    add("--check", metavar="FOLDER", help="Only check what a run with --keep has left there.")
+    add("--gap", type=float, default=2.5, metavar="SECONDS", help="Mean time between two faults. [2.5]")
+    add("--each", type=int, default=0, metavar="N", help="Faults of each kind that must fire in each setting. [0]")
+    add("--without", default="", metavar="KIND,...", help="Faults to leave out.")
+    add("--quiet", action="store_true", help="No faults: no generation may end.")
+    add("--host_dies", action="store_true", help="hosted: node 0 dies and leaves as the others do.")
+    add("--workers", choices=["mixed", "cooperative", "ordinary"], default="mixed",
+        help="Kind of the workers; mixed: cooperative on the first half of the nodes. [mixed]")
+    add("--nodes", type=int, default=4, metavar="N", help="Maximum number of nodes of a job. [4]")
+    add("--spares", type=int, default=2, metavar="N", help="Further nodes. [2]")
+    add("--min_nodes", type=int, default=2, metavar="N", help="Minimum number of nodes of a job. [2]")
+    add("--per_node", type=int, default=2, metavar="N", help="Workers of a node. [2]")
+    add("--load", type=int, default=0, metavar="N", help="Processes that keep the processors busy. [0]")
+    add("--bin", default=os.environ.get("MT_BIN", "build/release/bin"), metavar="FOLDER",
+        help="Folder of mtrun and mtrdzv. [$MT_BIN, else build/release/bin]")
     args = parser.parse_args(argv)
     args.bin = os.path.abspath(args.bin)
     if set(args.settings.split(",")) - set(services.SETTINGS):

@@ -1,4 +1,4 @@
-"""What must hold of a training run that was disturbed, read from its ledgers and its agents' event logs."""
+"""The properties of a disturbed training run, checked with its ledgers and its agents' event logs."""
 import os
 import subprocess
 import sys
@@ -10,24 +10,24 @@ TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path.insert(0, os.path.join(TOOLS, "verify_ledger.d"))
 import ledger as ledgers  # noqa: E402
 
-SLACK_SECONDS = 1.0   # a line may be seen so much after it was written
-BEFORE_SECONDS = 5.0  # a fault may end a worker that its node has just started for the next generation
+SLACK_SECONDS = 1.0   # maximum delay until a written line is seen
+BEFORE_SECONDS = 5.0  # a fault can end a worker that its node has just started for the next generation
 ENDS_PROCESSES = ("worker", "agent", "node", "leave", "gone")
 
 
 class Watch:
-    """The growing ledgers of a run. `steps` is the furthest position, `current` the generation that began last, at `began`.
+    """The growing ledgers of a run. `steps` is the furthest position, `current` the generation that began last, at
+    `began`.
 
-    The numbers of generations do not tell their order, because a random gap is added where branches may differ. `first` maps
-    a generation to the time when its first line was seen."""
+    Numbers do not give the order: a random gap is added if branches may differ. `first`: generation -> first seen."""
 
     def __init__(self, folders):
         self.folders, self.tails = folders, [storm.Tail(os.path.join(folder, "ledger.jsonl")) for folder in folders]
-        self.repeats = [None] * len(folders)  # of each file: (generation, step, of) of the last rewind, until the next step
+        self.repeats = [None] * len(folders)  # per file: (generation, step, of) of the last rewind, until the next step
         self.steps, self.seen, self.first, self.current, self.began, self.problems = 0, set(), {}, 0, 0.0, []
 
     def order(self):
-        """Returns the generations in the order of time; the numbers of those that one look has found ascend."""
+        """Returns the generations in order of time; those found in one look are in order of number."""
         return sorted(self.first, key=lambda generation: (self.first[generation], generation))
 
     def look(self, now):
@@ -42,13 +42,13 @@ class Watch:
         return new
 
     def is_repeated(self, number, line):
-        """Returns whether the writer of a later generation repeats an earlier step that it remembers."""
+        """Returns whether the writer of a later generation repeats a remembered earlier step."""
         after = self.repeats[number]
         if "rewind" in line:
             self.repeats[number] = (line["generation"], line["rewind"], line.get("of") or 0)
             return False
         if after and line["generation"] <= after[2] and line["generation"] != after[0] and line["step"] < after[1]:
-            self.first.setdefault(line["generation"], self.first[after[0]])  # it began before, and its writer left no line
+            self.first.setdefault(line["generation"], self.first[after[0]])  # earlier; its writer left no line
             return True
         self.repeats[number] = None
         return False
@@ -74,12 +74,12 @@ def read(folders):
 
 
 def losses(folders):
-    """Step -> loss of the line that counts."""
+    """Returns {step: loss} of the lines that count."""
     return {step: float(entry["loss"]) for step, entry in ledgers.Run(read(folders)).steps.items()}
 
 
 class Branches:
-    """Which lines count for each generation of a run, were it the last one: as verify_ledger reads the files."""
+    """The lines that count for each generation of a run, if it were the last one, as verify_ledger reads the files."""
 
     def __init__(self, folders):
         self.run = ledgers.Run(read(folders))
@@ -98,7 +98,7 @@ class Branches:
 
 
 class Story:
-    """Who was in a run's generations, and who of them may have died meanwhile."""
+    """The members of a run's generations, and which of them may have died in between."""
 
     def __init__(self, evidence, faults, began, ended, watch):
         self.members, self.faults, self.order = {}, faults, watch.order()  # generation -> (since, hosts)
@@ -122,47 +122,47 @@ class Story:
 
     @staticmethod
     def found(said, assigned, before, first):
-        """Returns (when the generation was assigned, its hosts), or None. One whose writer died before it could say its number
-        at the rendezvous is the only one that was assigned since the generation before it began."""
+        """Returns (when the generation was assigned, its hosts), or None. If its writer died before it could record its
+        number at the rendezvous, it is the only one assigned since the previous generation began."""
         if not said:
             since = [(when, hosts) for when, _, hosts in assigned if before < when <= first]
             return since[0] if len(since) == 1 else None
         hosts = {member[0] for member in said.get("members") or []}
-        # A service that has lost its job counts again, so the last one of that number is meant.
+        # A service that has lost its job restarts its numbers, so the last generation of that number is meant.
         times = [when for when, number, of in assigned if number == said["assigned"] and of == hosts and when <= first]
         return (times[-1] if times else first, hosts)
 
     def between(self, before, after):
-        """From when to when the first of two generations was the newest, and who was in both."""
+        """Returns the time span in which the first of two generations was the newest, and the members of both."""
         if before not in self.members or after not in self.members:
             return 0.0, 0.0, set()
         (since, old), (until, new) = self.members[before], self.members[after]
         return since, until, old & new
 
     def hit(self, since, until):
-        """Nodes to which something was done that ends processes. One that is late ends those of the last run when it hears."""
+        """Returns nodes with faults that end processes. A late node ends old ones when it learns of the end."""
         return {f"node{fault['node']}" for fault in self.faults
                 if (fault["kind"] in ENDS_PROCESSES and since <= fault["from"] <= until)
                 or (fault["kind"] == "reuse" and fault["from"] <= until and since <= fault["to"])}
 
     def ended(self, since, until, badly=False):
-        """Nodes of which a worker has ended. `badly`: with success it has been one of the last run, which was over."""
+        """Returns nodes on which a worker ended. `badly`: ignores successes, which belong to the previous run."""
         return {host for when, host, well in self.exits if since <= when <= until and not (badly and well)}
 
     def survivors(self, before, after):
-        """Members of both whose processes nothing has ended between their beginnings."""
+        """Returns the members of both whose processes all survived from one beginning to the other."""
         since, until, both = self.between(before, after)
         return both - self.ended(since, until) - self.hit(since, until)
 
     def without_cause(self, before, after):
-        """Members of both of which a worker has ended although nothing was done to them: workers stay over generations."""
+        """Returns the members of both on which a worker ended without a fault; workers should outlive generations."""
         since, until, both = self.between(before, after)
         return (both & self.ended(since, until, badly=True)) - self.hit(since - BEFORE_SECONDS, until)
 
 
 class Redone:
-    """How many steps each generation made again of those that counted before it. One that continues further steps of another
-    branch makes none again."""
+    """The number of earlier steps that each generation redid. A generation that continues further steps of another
+    branch redoes none."""
 
     def __init__(self, branches, story):
         self.total, self.judged, self.again, self.problems = 0, 0, 0, []
@@ -188,7 +188,7 @@ class Redone:
 
 
 def complaints(status, stdout, stderr):
-    """What verify_ledger says is wrong."""
+    """Returns the errors reported by verify_ledger."""
     said = stdout.strip().splitlines()
     last = (said + stderr.strip().splitlines() or [""])[-1]
     return (said[:-1] or [f"verify_ledger ended with {status}: {last}"]) if status else []
@@ -200,7 +200,7 @@ class Judgement:
 
 
 def verdict(watch, data, expected, evidence, faults, span):
-    """Of one run. `span`: from when to when it was the job of its id."""
+    """Judges one run. `span`: the times between which it was the job of its id."""
     found = read(watch.folders)
     if not found:
         return Judgement(["-"] * 7, ["there is no ledger"])

@@ -1,10 +1,10 @@
-"""What is done to a cluster and when: a function of the seed alone, so that a seed replays."""
+"""The faults of a cluster and their times: a function of the seed alone, so that a seed can be replayed."""
 import dataclasses
 import random
 
 FENCE_SECONDS = 4.0  # fence_timeout in a storm
 
-# kind -> what it is, for the closing table
+# kind -> description, for the closing table
 KINDS = {
     "worker": "SIGKILL of a worker",
     "agent": "SIGKILL of mtrun's front, guardian or agent",
@@ -22,7 +22,7 @@ KINDS = {
 }
 ONE_SERVICE, LIST = ("service", "away"), ("gone",)
 AT_MOST_ONCE = ("gone",)
-# No fault of the plan, but what follows from some: how often depends on how fast the nodes are.
+# Not scheduled, but caused by other faults; the frequency depends on the nodes' speed.
 FOLLOWS = ("spare",)
 
 
@@ -30,20 +30,20 @@ FOLLOWS = ("spare",)
 class Fault:
     at: float       # seconds after the job has formed
     kind: str
-    node: int       # or the next one that is whole
+    node: int       # or the next whole node
     lasts: float    # until it is mended: link up, SIGCONT, the node started again
     choice: float   # which worker, which process: a number in [0, 1)
-    pauses: list = dataclasses.field(default_factory=list)  # of a flapping cable: seconds down, up, down, ...
+    pauses: list = dataclasses.field(default_factory=list)  # for a flapping cable: seconds down, up, down, ...
 
 
 def kinds_for(setting, without=()):
-    """The kinds that a setting of services can meet."""
+    """Returns the kinds that are possible with a setting of services."""
     never = {"one": LIST, "list": ONE_SERVICE}.get(setting, ONE_SERVICE + LIST)
     return [kind for kind in KINDS if kind not in never and kind not in without]
 
 
 def lasts(kind, choose):
-    """Some are shorter than what it takes to be noticed, some longer."""
+    """Returns a duration; some are too short to be noticed."""
     short = choose.random() < 0.4
     if kind == "away":
         return FENCE_SECONDS + choose.uniform(1.0, 3.0)
@@ -61,8 +61,8 @@ def lasts(kind, choose):
 
 
 def make(seed, seconds, gap, nodes, kinds, each=0):
-    """Faults over `seconds` with exponential gaps of mean `gap`, or shorter ones for `each` of every kind; every kind as often
-    as the others, in random order. What happens at most once does so when half of the time is over."""
+    """Returns faults over `seconds` with exponential gaps of mean `gap`, or shorter ones to get `each` of every kind.
+    All kinds are equally frequent, in random order. Unique faults happen after half of the time."""
     choose = random.Random(seed)
     faults = [Fault(seconds / 2, kind, choose.randrange(nodes), 0.0, choose.random())
               for kind in kinds if kind in AT_MOST_ONCE]
@@ -85,6 +85,6 @@ def make(seed, seconds, gap, nodes, kinds, each=0):
 
 
 def scarce(counts, kinds, each):
-    """What fired more seldom than it had to: at least once, and `each` times what the plan can make happen often."""
+    """Returns the kinds that fired less than once, or less than `each` times if the plan can make them frequent."""
     return [f"{kind} ({counts[kind]})" for kind in kinds
             if counts[kind] < (min(each, 1) if kind in AT_MOST_ONCE + FOLLOWS else each)]

@@ -1,10 +1,10 @@
-"""What the tools print: tables that align, and a line of progress while they work."""
+"""Output of the tools: aligned tables, and a line of progress while they work."""
 import sys
 import time
 
 
 def table(head, rows):
-    """Columns as wide as their widest cell; numbers to the right."""
+    """Prints columns as wide as their widest cell; numbers are right-aligned."""
     cells = [[str(cell) for cell in row] for row in [head] + rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     right = [all(isinstance(row[column], (int, float)) or row[column] in ("", "-") or row[column][:1].isdigit()
@@ -22,7 +22,7 @@ def quantile(values, part):
 
 
 class Progress:
-    """One line that is written over on a terminal; elsewhere a line every ten seconds."""
+    """One line, rewritten on a terminal; otherwise a line every ten seconds."""
 
     def __init__(self, name):
         self.name, self.terminal, self.began, self.shown = name, sys.stderr.isatty(), time.monotonic(), 0.0

@@ -1,10 +1,10 @@
-"""Where nodes meet: mtrdzv on the hub, or the mtruns of the first nodes."""
+"""The rendezvous services of a storm: mtrdzv on the hub, or the mtruns of the first nodes."""
 import os
 
 import cluster
 
 PORT = 29400
-# name -> nodes whose mtrun hosts a service; none: mtrdzv on the hub
+# name -> number of nodes whose mtrun hosts a service; 0: mtrdzv on the hub
 SETTINGS = {"one": 0, "list": 3, "hosted": 1}
 
 
@@ -13,7 +13,7 @@ class Services:
         self.cluster, self.setting, self.programs = machines, setting, programs
         self.folder, self.environment = folder, environment
         self.hosts = list(range(SETTINGS[setting]))
-        self.process = None  # mtrdzv's
+        self.process = None  # the process of mtrdzv
 
     def endpoints(self):
         return ",".join(f"{self.cluster.address(host)}:{PORT}" for host in self.hosts or [cluster.HUB])

@@ -1,4 +1,4 @@
-"""What a training run under chaos cost: how many steps, and whether it is the undisturbed run."""
+"""Measures the cost of chaos for a training run: its steps, and whether it equals the undisturbed run."""
 import datetime
 import glob
 import json
@@ -13,12 +13,12 @@ import properties
 import screen
 
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-# Within so many mean intervals the first fault of a kind is due; one that has not come within so many was not possible.
+# The first fault of a kind is due within 2 mean intervals; if it has not fired within 3, it was not possible.
 FIRST_INTERVALS, MOST_INTERVALS = 2, 3
-ABORTED = re.compile(r"(\d\d):(\d\d):(\d\d\.\d+) \w+ I regrouping: step (\d+):")
+ABORTED = re.compile(r"(\d\d):(\d\d):(\d\d\.\d+) \w+ D regrouping: step (\d+):")
 
 
-# ---- looking at processes
+# ---- inspecting processes
 
 def children(pid):
     try:
@@ -29,7 +29,7 @@ def children(pid):
 
 
 def age(pid):
-    """The moment of its start: the smaller, the older."""
+    """Returns its start time: the smaller, the older."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             return int(file.read().rsplit(")", 1)[1].split()[19])
@@ -38,7 +38,7 @@ def age(pid):
 
 
 def is_connected(pid):
-    """Whether it holds an established TCP connection: the group's workers do, one that is still starting does not."""
+    """Returns whether it has an established TCP connection, as a group's workers do but a starting one does not."""
     try:
         established = set()
         for table in ("tcp", "tcp6"):
@@ -51,7 +51,7 @@ def is_connected(pid):
 
 
 class Tail:
-    """The lines of a JSON lines file as they come."""
+    """The lines of a growing JSON lines file."""
 
     def __init__(self, path):
         self.path, self.at = path, 0
@@ -74,7 +74,7 @@ class Tail:
 
 
 class Tails:
-    """The same of all files that a pattern names, also of those that come later."""
+    """The same for all files that match a pattern, including later ones."""
 
     def __init__(self, pattern):
         self.pattern, self.tails = pattern, {}
@@ -87,7 +87,7 @@ class Tails:
 # ---- reading the run
 
 def losses(run):
-    """Step -> loss of the line that counts, and step -> seconds."""
+    """Returns step -> loss of the line that counts, and step -> seconds."""
     found = {}
     for line in properties.lines_of(os.path.join(run, "metrics.jsonl")):
         if "rewind" in line:
@@ -98,13 +98,13 @@ def losses(run):
 
 
 def seconds_of_day(event):
-    """Of an event, in local time, as logs have it."""
+    """Returns an event's local time of day in seconds, as in logs."""
     moment = datetime.datetime.fromtimestamp(properties.wall_time(event))
     return moment.hour * 3600 + moment.minute * 60 + moment.second + moment.microsecond / 1e6
 
 
 def aborted_steps(folder):
-    """Generations in which a step was begun and not finished: those that survivors spoke of."""
+    """Returns the generations in which a step was begun but not finished, as reported by survivors."""
     aborted = set()
     for path in glob.glob(os.path.join(folder, "events-*.jsonl")):
         over = [(seconds_of_day(event), event["generation_id"]) for event in properties.lines_of(path)
@@ -118,7 +118,7 @@ def aborted_steps(folder):
 
 
 def lost_steps(folder, log):
-    """Generations whose last member was killed: nobody was left to speak of the step."""
+    """Returns the generations whose last member was killed, so that no survivor could report the step."""
     assigned = []
     for path in glob.glob(os.path.join(folder, "events-*.jsonl")):
         assigned += [(properties.wall_time(event), event["generation_id"], {node["host"] for node in event["nodes"]},
@@ -139,7 +139,7 @@ def regroups(run):
 
 
 def difference(seen, expected):
-    """The largest relative one of two runs' losses by step; infinite where steps are missing or a loss is none."""
+    """Returns the largest relative difference of two runs' losses; infinite if steps are missing or not finite."""
     if not expected or seen.keys() != expected.keys():
         return math.inf
     apart = [abs(seen[step] - loss) / abs(loss) for step, loss in expected.items()]
@@ -147,7 +147,7 @@ def difference(seen, expected):
 
 
 def compare(run, alone):
-    """The largest relative difference of two runs' losses, and what is wrong."""
+    """Returns the largest relative difference of two runs' losses, and the errors."""
     seen, expected = losses(run), losses(alone)
     if seen.keys() != expected.keys():
         return math.inf, [f"{len(seen)} steps recorded, the undisturbed run has {len(expected)}"]
@@ -156,7 +156,7 @@ def compare(run, alone):
 
 
 def never_done(args, counts, wall):
-    """Yields what was asked for and never came although there was time."""
+    """Yields the requested events that never happened although there was time."""
     failures = counts["worker"] + counts["agent"] + counts["node"]
     for what, mean, count in (("failure", args.interval, failures), ("leave", args.leaves, counts["leave"]),
                               ("kill of the service", args.service_interval, counts["service"])):
@@ -165,7 +165,7 @@ def never_done(args, counts, wall):
 
 
 def report(args, training, alone, left, bad_ends):
-    """Prints the table; whether all is well. `left`: processes, `bad_ends`: of mtruns, in words."""
+    """Prints the table; returns whether all is well. `left`: processes, `bad_ends`: bad exits of mtruns, in words."""
     run = os.path.join(training.folder, "run")
     executed = {(line["step"], line["generation"]) for line in properties.lines_of(os.path.join(run, "ledger.jsonl"))
                 if "step" in line}

@@ -1,11 +1,11 @@
-"""A worker without any library that takes steps with the others and keeps a record of its own.
+"""A worker without libraries that takes steps with the others and keeps its own record.
 
-A step is a real one: rank 0 sends a number to everybody over TCP and commits it when all have answered, so a generation
-commits only while all of its members run it; none of them takes part while the lease of its node is over.
+A step is a real one: rank 0 sends a number to all workers over TCP and commits it when all have answered. So a
+generation commits only while all of its members run it; a worker does not answer while its node's lease is over.
 argv[1]: "cooperative" (outlives its generation) or "ordinary".
-Rank 0 prints a line every so many steps, longer than a block of the disk that the logs lie on: what is left of the last block
-of a file has no room for it where the disk is full.
-SIGTERM: a cooperative worker leaves. The work of job N is done when there is a file done-N beside the records."""
+Rank 0 regularly prints a line that is longer than a block of the logs' disk, so that a full disk cannot take it even if
+a file's last block has space left.
+SIGTERM: a cooperative worker leaves. The work of job N is done if there is a file done-N beside the records."""
 import base64
 import contextlib
 import json
@@ -20,9 +20,9 @@ import time
 
 STEP_SECONDS = 0.1
 RETRY_SECONDS = 0.2
-BROKEN_SECONDS = 2.0  # a death is news from the agent; without any the group says that it is broken
+BROKEN_SECONDS = 2.0  # the agent reports a death; if it does not, the group is reported as broken
 LINE_STEPS, LINE_BYTES = 10, 4200
-BROKEN_STATUS = 75    # of an ordinary worker that ends for that: somebody else's fault (properties.py)
+BROKEN_STATUS = 75    # of an ordinary worker that ends for that reason: not its own fault (properties.py)
 
 COOPERATIVE = sys.argv[1] == "cooperative"
 HOST = socket.gethostname()
@@ -45,8 +45,8 @@ def speak(step):
 
 
 def lease_is_over(generation):
-    """Of this generation, "NUMBER.ID" (base/lease_page.cc): behind three words that say what the page is stand the ids and
-    deadlines of the last eight, in nanoseconds since boot."""
+    """Returns whether the lease of generation "NUMBER.ID" is over (base/lease_page.cc). After three words that describe
+    the page come the ids and deadlines of the last eight, in nanoseconds since boot."""
     if LEASE is None:
         return False
     number, now = int(generation.split(".")[1], 16), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
@@ -55,14 +55,14 @@ def lease_is_over(generation):
 
 
 class Lines:
-    """A non-blocking socket as lines."""
+    """Reads and writes lines on a non-blocking socket."""
 
     def __init__(self, sock):
         self.sock, self.pending = sock, b""
         sock.setblocking(False)
 
     def read(self):
-        """Whole lines that have come; None: the other end is gone."""
+        """Returns the whole lines received; None if the peer is gone."""
         try:
             got = self.sock.recv(65536)
         except BlockingIOError:
@@ -76,14 +76,14 @@ class Lines:
 
     def write(self, text):
         try:
-            self.sock.send(text.encode() + b"\n")  # a few bytes a step: they fit or the peer is long gone
+            self.sock.send(text.encode() + b"\n")  # a few bytes per step: they fit, or the peer is long gone
             return True
         except OSError:
             return False
 
 
 class Group:
-    """The workers of one generation, as far as this one sees them."""
+    """The workers of one generation, as seen by this one."""
 
     def __init__(self, worker, given):
         self.worker, self.given = worker, given
@@ -113,10 +113,10 @@ class Group:
             record("met", generation=self.given["generation"], world=self.world)
 
     def hear(self, lines):
-        """On rank 0: answers."""
+        """Handles answers, on rank 0."""
         got = lines.read()
         if got is None and len(self.members) < self.world - 1:
-            self.worker.forget(lines.sock)  # it will come again
+            self.worker.forget(lines.sock)  # it will reconnect
             return self.members.pop(lines)
         if got is None:
             return self.lose(lines.sock)
@@ -136,7 +136,7 @@ class Group:
         self.worker.watch(sock, self.follow)
 
     def follow(self):
-        """On the others: numbers of rank 0."""
+        """Handles rank 0's numbers, on the other ranks."""
         got = self.root.read()
         if got is None:
             self.worker.forget(self.root.sock)

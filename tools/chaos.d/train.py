@@ -1,5 +1,4 @@
-"""Chaos over training: workers, agents, nodes and the service die, nodes leave and join; the run must be the undisturbed one."""
-import argparse
+"""Chaos over training: workers, agents, nodes and services die, nodes leave and join; the run must not change."""
 import os
 import random
 import secrets
@@ -10,6 +9,7 @@ import tempfile
 import time
 
 import cluster
+import help_page
 import node as nodes
 import packed
 import screen
@@ -17,61 +17,72 @@ import services
 import storm
 import train_storm
 
-USAGE = """tools/chaos train --interval X --step_seconds S
+USAGE = """Breaks training runs, and proves that they compute what an undisturbed run computes.
 
-A training run (cnnA, float64) on nodes that are network namespaces. Failures come as a Poisson process of mean interval X
-seconds (with --regular every X seconds, as in torchft's figures) and hit a member of the running group: a worker, an agent, a
-whole node; with --leaves nodes also leave in order and come back; the service is killed besides. Steps last at least S seconds
-without using the processors. At the end: committed and attempted steps, time goodput, the ledger's verdict, and every step's
-loss against a run that nobody disturbed. Exit status 0: exactly once and equal losses; 1: not; 77: no namespaces here.
+examples:
+  # a failure every 11 seconds on average; prints the time that is lost
+  tools/chaos train --interval 11 --steps 100
+  # a storm: runs under one id for four minutes, with the faults of tools/chaos rendezvous
+  tools/chaos train --minutes 4
+  # everything that can happen to machines, networks and disks: 18 minutes
+  tools/chaos train --wide
 
-With --minutes N it is a storm instead: runs of --steps steps follow each other under one id, each begins at once when the last
-one has ended and a node of that one is still late; the faults are those of `tools/chaos rendezvous`, with full disks of the run
-folders, at --gap seconds' mean distance. The time is shared by a storm for each of --settings: one, list or hosted (the service,
-as there), and shared or own (a run folder a node). Of each run the ledger and the losses are checked, that no two generations
-write at a time, and that no more than one step is redone where a member has survived.
+The run is cnnA in float64, on nodes that are network namespaces. Failures are a Poisson process
+and hit a member of the running group: a worker, an agent or a whole node. With --leaves nodes
+also leave by a signal and come back; the service is killed too. Steps last at least
+--step_seconds without using the processors. The end prints committed and attempted steps, time
+goodput, the ledger's verdict, and a comparison of each step's loss with an undisturbed run.
 
-With --wide the storm also freezes whole nodes beyond their lease and kills the nodes that continued, starts all nodes cold in
-any order, moves wall clocks, breaks cables in one direction, loses and corrupts packets, makes disks read-only, and drains nodes
-that are cut off; runs have 240 steps. The disks are looked at all the time: no checkpoint may go before one that descends from
-it is there. No generation may begin below a checkpoint that a member could read; losses and final weights are those of the
-undisturbed run to 1e-12; and the ledgers are checked by a second program, too. Its --settings are all six, 3 minutes each
-unless --minutes says otherwise."""
+With --minutes it is a storm: runs of --steps steps follow each other under one id. Each begins
+when the last one has ended, while a node of that one is still late. The disks of the run folders
+fill, too. The settings share the time: one, list or hosted (the service, as in tools/chaos
+rendezvous), each with :shared or :own run folders. Checks of each run: its ledger and losses,
+that no two generations write at a time, and that at most one step is repeated if a member has
+survived.
+
+With --wide the storm also freezes nodes for longer than their lease and kills those that continued,
+starts all nodes cold in any order, moves clocks, breaks cables in one direction, loses and corrupts
+packets, makes disks read-only, and drains nodes that are cut off. No checkpoint may be deleted
+before one that descends from it exists. No generation may begin below a checkpoint that a member
+could read. Losses and weights are those of the undisturbed run to 1e-12. A second program checks
+the ledgers, too.
+Exit status: 0 all properties held, 1 one did not, 77 no namespaces here."""
 PORT = 29400
-PATIENCE = 120.0  # without a new step
-WIDE_MINUTES = 3.0  # of each setting
+PATIENCE = 120.0  # maximum time without a new step
+WIDE_MINUTES = 3.0  # per setting
 
 
 def parse(argv):
-    parser = argparse.ArgumentParser(prog="chaos train", description=USAGE,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--interval", type=float, default=11.0, help="mean seconds between two failures [11]")
-    parser.add_argument("--regular", action="store_true", help="failures exactly --interval apart")
-    parser.add_argument("--step_seconds", type=float, help="seconds of a step, 0: what it takes [2, in a storm 0.4]")
-    parser.add_argument("--steps", type=int, help="steps of the run, in epochs of 20 [100, of one of a storm 80,"
-                                                     " wide 240]")
-    parser.add_argument("--leaves", type=float, default=0.0, help="mean seconds between two nodes that leave, 0: none [0]")
-    parser.add_argument("--service_interval", type=float, default=30.0,
-                        help="mean seconds between two kills of the service, 0: none [30]")
-    parser.add_argument("--down", type=float, default=1.0, help="mean seconds until a node is started again [1]")
-    parser.add_argument("--victims", default="worker:3,agent:1,node:1",
-                        help="what failures hit, with weights [worker:3,agent:1,node:1]")
-    parser.add_argument("--nodes", type=int, help="MAX: nodes that run a job [4, in a storm 3]")
-    parser.add_argument("--minutes", type=float, default=0, help="a storm of so many minutes")
-    parser.add_argument("--wide", action="store_true", help="a storm with more kinds of faults, as above")
-    parser.add_argument("--gap", type=float, help="storm: mean seconds between two faults, of a wide one between two of the "
-                                                  "kinds that others have [4, wide 8]")
-    parser.add_argument("--each", type=int, default=0, help="storm: so many faults of each kind must have fired in each [0]")
-    parser.add_argument("--settings", help="storm: as above [one:shared,list:own; wide: all six]")
-    parser.add_argument("--spares", type=int, default=2, help="storm: nodes beyond MAX [2]")
-    parser.add_argument("--min_nodes", type=int, default=1, help="storm [1]")
-    parser.add_argument("--without", default="", metavar="KIND,...", help="storm: faults that are left out")
-    parser.add_argument("--host_dies", action="store_true", help="storm, hosted: node 0 dies and leaves as the others do")
-    parser.add_argument("--per_node", type=int, default=1, help="workers of a node [1]")
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("MTRUN_SEED", 0)) or secrets.randbelow(10**6))
-    parser.add_argument("--max_restarts", type=int, default=100000, help="the budget of failures, job-wide [100000]")
-    parser.add_argument("--bin", default=os.environ.get("MT_BIN", "build/release/bin"))
-    parser.add_argument("--keep", action="store_true", help="leave logs and runs in place and say where")
+    parser = help_page.Parser("tools/chaos train", USAGE, "tools/chaos train [flags]")
+    add = parser.add_argument
+    add("--interval", type=float, default=11.0, metavar="SECONDS", help="Mean time between two failures. [11]")
+    add("--steps", type=int, metavar="N", help="Steps of a run, in epochs of 20. [100; in a storm 80; wide 240]")
+    add("--minutes", type=float, default=0, metavar="N", help="Length of a storm. [no storm; wide: 3 for each setting]")
+    add("--wide", action="store_true", help="A storm with more kinds of faults.")
+    add("--settings", metavar="NAME,...", help="Settings of a storm. [one:shared,list:own; wide: all six]")
+    add("--seed", type=int, default=int(os.environ.get("MTRUN_SEED", 0)) or secrets.randbelow(10**6), metavar="N",
+        help="Seed of the schedule. [$MTRUN_SEED, else random]")
+    add("--keep", action="store_true", help="Keep logs and runs, and print where.")
+    add("--regular", action="store_true", help="Failures exactly --interval apart, as in torchft's figures.")
+    add("--step_seconds", type=float, metavar="SECONDS", help="Length of a step; 0: what it takes. [2; in a storm 0.4]")
+    add("--leaves", type=float, default=0.0, metavar="SECONDS", help="Mean time between two nodes that leave; 0: none. [0]")
+    add("--service_interval", type=float, default=30.0, metavar="SECONDS",
+        help="Mean time between two kills of the service; 0: none. [30]")
+    add("--down", type=float, default=1.0, metavar="SECONDS", help="Mean time until a node is started again. [1]")
+    add("--victims", default="worker:3,agent:1,node:1", metavar="KIND:WEIGHT,...",
+        help="What failures hit. [worker:3,agent:1,node:1]")
+    add("--nodes", type=int, metavar="N", help="Maximum number of nodes of a job. [4; in a storm 3]")
+    add("--per_node", type=int, default=1, metavar="N", help="Workers of a node. [1]")
+    add("--max_restarts", type=int, default=100000, metavar="N", help="Failures that the job survives. [100000]")
+    add("--gap", type=float, metavar="SECONDS",
+        help="Storm: mean time between two faults, in a wide one between two of the kinds that all have. [4; wide 8]")
+    add("--each", type=int, default=0, metavar="N", help="Storm: faults of each kind that must fire in each setting. [0]")
+    add("--spares", type=int, default=2, metavar="N", help="Storm: further nodes. [2]")
+    add("--min_nodes", type=int, default=1, metavar="N", help="Storm: minimum number of nodes of a job. [1]")
+    add("--without", default="", metavar="KIND,...", help="Storm: faults to leave out.")
+    add("--host_dies", action="store_true", help="Storm, hosted: node 0 dies and leaves as the others do.")
+    add("--bin", default=os.environ.get("MT_BIN", "build/release/bin"), metavar="FOLDER",
+        help="Folder of the programs. [$MT_BIN, else build/release/bin]")
     args = parser.parse_args(argv)
     args.bin = os.path.abspath(args.bin)
     every = [f"{where}:{folders}" for where in services.SETTINGS for folders in ("shared", "own")]
@@ -90,7 +101,7 @@ def parse(argv):
 
 
 def ended_badly(fronts, hit):
-    """The mtruns to which nothing was done, and which did not end with 0: one a node, None where there never was one."""
+    """Returns the mtruns without a fault that did not exit with 0: one per node, None if there was none."""
     return [f"mtrun of node {node} ended with {front.returncode}" for node, front in enumerate(fronts)
             if front is not None and front not in hit and front.returncode != 0]
 
@@ -101,18 +112,18 @@ class Training:
         self.folder = tempfile.mkdtemp(prefix="mtrun-train-")
         self.data = packed.write(os.path.join(self.folder, "data"))
         self.environment = {**os.environ, "MTRUN_TOKEN": "mtrun1-" + secrets.token_hex(32), "TMPDIR": self.folder, "XDG_STATE_HOME": self.folder, "OMP_NUM_THREADS": "1",
-                            "MTRUN_TRAINER_PATH": args.bin}
+                            "MTRUN_TRAINER_PATH": args.bin, "LOGLEVEL": "debug"}
         self.cluster = cluster.make_cluster(args.nodes, "chaos")
         self.fronts = [None] * args.nodes
-        self.back = {}          # node -> when it is started again
+        self.back = {}          # node -> time of its restart
         self.service, self.service_back = None, None
         self.log = []           # (wall time, what, node)
         self.at_last_step = set()  # pids of the workers when the ledger's newest step was seen
-        self.hit, self.told = set(), set()  # mtruns that were killed or told to go; the latter
-        self.bad_ends = []      # of these, in words
+        self.hit, self.told = set(), set()  # mtruns that were killed or drained; the drained ones
+        self.bad_ends = []      # bad exits, in words
         self.done = False
 
-    # ---- what runs
+    # ---- processes
 
     def trainer(self, run):
         return ["cnnA", "--data", self.data, "--model_folder", run, "--epochs", str(self.args.steps // packed.STEPS),
@@ -133,10 +144,10 @@ class Training:
         self.fronts[node] = self.cluster.start(node, argv, os.path.join(self.folder, f"node-{node}.log"),
                                                {**self.environment, **pace})
 
-    # ---- what is done to it
+    # ---- faults
 
     def workers(self):
-        """(node, agent, worker) of all that are to be up."""
+        """Returns (node, agent, worker) of all workers that should be up."""
         found = []
         for node, front in enumerate(self.fronts):
             if front is None or node in self.back:
@@ -147,15 +158,15 @@ class Training:
         return found
 
     def members(self):
-        """Those of the group. A world of one node has the oldest of those that were there at the last step: one that starts is no
-        member, and a node whose workers fail to start again and again gives up."""
+        """Returns the members of the group. In a world of one node it is the oldest of those seen at the last step: a
+        worker that is starting is not a member, and a node whose workers repeatedly fail to start gives up."""
         found = self.workers()
         connected = [each for each in found if storm.is_connected(each[2])]
         were_there = [each for each in found if each[2] in self.at_last_step]
         return connected or sorted(were_there, key=lambda each: storm.age(each[2]))[:1]
 
     def fail(self):
-        """A failure that hits a member; False when there is none to hit."""
+        """Makes a member fail; returns False if there is none."""
         members = self.members()
         if not members:
             return False
@@ -175,7 +186,7 @@ class Training:
         return True
 
     def leave(self):
-        """A node that is told to go; one always stays. Before its agent is there mtrun may not hear a signal yet."""
+        """Drains a node, but never the last one. Before its agent exists, mtrun may not react to a signal yet."""
         here = [node for node, front in enumerate(self.fronts)
                 if node not in self.back and front.poll() is None and cluster.agent(front.pid)]
         if len(here) < 2:
@@ -223,16 +234,16 @@ class Training:
     # ---- the run
 
     def pause(self, what, mean):
-        """Seconds until the next one."""
+        """Returns the seconds until the next one."""
         return mean if what == "fail" and self.args.regular else self.choose.expovariate(1 / mean)
 
     def intervals(self):
-        """Of what is asked for."""
+        """Returns the mean intervals of the requested faults."""
         every = {"fail": self.args.interval, "leave": self.args.leaves, "kill_service": self.args.service_interval}
         return {what: mean for what, mean in every.items() if mean}
 
     def begin_plan(self, now):
-        """When the first of each is due: soon enough for storm.never_done."""
+        """Returns when the first fault of each kind is due: soon enough for storm.never_done."""
         return {what: now + min(self.pause(what, mean), storm.FIRST_INTERVALS * mean) for what, mean in self.intervals().items()}
 
     def run(self):
@@ -277,7 +288,7 @@ class Training:
         progress.end()
 
     def undisturbed(self):
-        """The same run alone; its folder."""
+        """Runs the same run undisturbed; returns its folder."""
         argv = self.trainer(os.path.join(self.folder, "alone"))
         done = subprocess.run([os.path.join(self.args.bin, argv[0])] + argv[1:], env=self.environment, capture_output=True,
                               text=True)

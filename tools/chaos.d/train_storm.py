@@ -1,4 +1,4 @@
-"""A storm over training runs that follow each other under one id: same samples, same losses, at most one step redone."""
+"""A storm over consecutive training runs under one id: same samples, same losses, at most one step redone."""
 import json
 import math
 import os
@@ -19,16 +19,16 @@ import screen
 import services
 
 LAST_STEPS = 3     # of a run: no node starts any more, one becomes late
-CALM_STEPS = 30    # with a list: nothing else happens to a run's last steps
+CALM_STEPS = 30    # with a list: no other faults during a run's last steps
 
 
 class TrainStorm(faults.Faults):
-    """One setting. `folders`: "shared", or "own" for a run folder a node."""
+    """One setting. `folders`: "shared", or "own" for one run folder per node."""
 
     SHUTDOWN_SECONDS = 20
     DISK_MIB = 24
     LEARNING_RATE = "0.05"
-    PATIENCE_SECONDS = 60.0  # without a new step
+    PATIENCE_SECONDS = 60.0  # maximum time without a new step
 
     def __init__(self, args, setting, minutes):
         self.setting, self.minutes = setting, minutes
@@ -36,17 +36,17 @@ class TrainStorm(faults.Faults):
         folder = tempfile.mkdtemp(prefix="mtrun-train-")
         self.data = packed.write(os.path.join(folder, "data"))
         self.environment = {**os.environ, "MTRUN_TOKEN": "mtrun1-" + secrets.token_hex(32), "TMPDIR": folder, "XDG_STATE_HOME": folder, "OMP_NUM_THREADS": "1",
-                            "MTRUN_TRAINER_PATH": args.bin, "MTRUN_PACE": str(args.step_seconds)}
+                            "MTRUN_TRAINER_PATH": args.bin, "LOGLEVEL": "debug", "MTRUN_PACE": str(args.step_seconds)}
         machines = cluster.make_cluster(args.nodes + args.spares, "chaos")
         count = machines.count if self.folders == "own" else 1
         disks = [disk.Disk(os.path.join(folder, f"disk-{number}"), self.DISK_MIB) for number in range(count)]
         super().__init__(args, machines, services.Services(machines, where, args.bin, folder, self.environment), disks)
         self.logs, self.choose = folder, random.Random(args.seed + 1)
-        self.watched = [self.watch()]  # a run each
+        self.watched = [self.watch()]  # one per run
         self.last_step, self.stop = time.monotonic(), False
         self.progress = screen.Progress(f"chaos ({setting})")
 
-    # ---- what runs
+    # ---- processes
 
     def conf(self):
         return f"last_call_timeout=1,fence_timeout={schedule.FENCE_SECONDS:g}"
@@ -55,7 +55,7 @@ class TrainStorm(faults.Faults):
         return [os.path.join(each.folder, f"run-{self.job}") for each in self.disks]
 
     def watch(self):
-        """Of the run that begins now."""
+        """Watches the run that begins now."""
         return runs.Watch(self.run_folders())
 
     def program(self, node):
@@ -69,17 +69,17 @@ class TrainStorm(faults.Faults):
     # ---- the life of the storm
 
     def finish_work(self):
-        """A run ends by itself."""
+        """A run ends on its own."""
 
     def has_run(self):
         return True
 
     def next_runs(self, job):
-        """Or none will: an earlier return would be taken for a member of a run that goes on, and the next one waits for it."""
+        """Returns whether the next run has begun or none will. An earlier return would seem to continue the old run."""
         return (self.stop and self.job in self.over) or (self.job > job and self.watched[-1].steps > 0)
 
     def fire(self, fault):
-        """What has not been possible until the last run was over never is: the report tells what is scarce."""
+        """Drops a fault that was not possible until the last run was over; the report lists what is scarce."""
         if not self.stop or self.job not in self.over:
             super().fire(fault)
 
@@ -97,7 +97,7 @@ class TrainStorm(faults.Faults):
             self.end_run()
 
     def stuck_since(self, _now):
-        """Since when the run could have made a step."""
+        """Returns since when the run could have made a step."""
         return self.last_step
 
     def end_run(self):
@@ -131,7 +131,7 @@ class TrainStorm(faults.Faults):
             self.turn()
             enough = min(self.job, self.counts()["reuse"]) >= self.args.each
             if enough and time.monotonic() > end and not self.ending and not self.late:
-                self.stop = True  # who is late hears of it from the next run
+                self.stop = True  # a late node learns of it from the next run
             self.progress.show(f"run {self.job}, step {self.watched[-1].steps}: "
                                + ", ".join(f"{kind} {count}" for kind, count in self.counts().items()))
         self.services.stop()
@@ -153,11 +153,11 @@ class TrainStorm(faults.Faults):
     # ---- the verdict
 
     def undisturbed(self):
-        """The same run alone; its losses."""
+        """Runs the same run undisturbed; returns its losses."""
         return runs.losses([self.run_alone()])
 
     def run_alone(self):
-        """Its folder."""
+        """Returns its folder."""
         folder = os.path.join(self.folder, "alone")
         argv = self.trainer(folder)
         environment = {key: value for key, value in self.environment.items() if key != "MTRUN_PACE"}
@@ -193,7 +193,7 @@ class TrainStorm(faults.Faults):
 
 
 def main(args):
-    """A storm for each of the settings."""
+    """Runs a storm for each of the settings."""
     print(f"chaos train {'--wide ' if args.wide else ''}--minutes {args.minutes:g} --seed {args.seed} --gap {args.gap:g} --settings {args.settings} "
           f"--step_seconds {args.step_seconds:g} --steps {args.steps} --nodes {args.nodes} --spares {args.spares}", flush=True)
     kind = __import__("wide").WideStorm if args.wide else TrainStorm

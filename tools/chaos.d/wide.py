@@ -21,9 +21,9 @@ import wire
 from node import CUT, DOWN, FROZEN, GONE, LEFT_WELL, WHOLE
 
 HOLD_SECONDS = 3.0       # a cold start that waits for all nodes to be whole holds other faults back for this long
-EMPTY_SECONDS = 4.0      # delay of a node without a checkpoint behind the first one that has one
+EMPTY_SECONDS = 4.0      # delay of a node without a checkpoint after the first one that has one
 FORGOTTEN_SECONDS = 90.0  # after the death of a service's host a node may be refused as one of an earlier run
-STUCK_SECONDS = 25.0     # without a new step: other faults wait until there is one
+STUCK_SECONDS = 25.0     # time without a new step: other faults wait until there is one
 DRAIN_SECONDS = 15.0     # bound on the end of a drained mtrun, beyond the workers' grace, after its cable is back
 KILLS = ("agent", "node", "leave", "drain", "gone")
 
@@ -48,7 +48,7 @@ class WideStorm(train_storm.TrainStorm):
                 node.environment = self.preload.environment(node.number)
         self.planned, self.hold_until = 0.0, 0.0
         self.dropped, self.standing = collections.Counter(), {}  # node -> its last stall
-        self.forgotten = 0  # nodes that were refused since the job's only service was killed
+        self.forgotten = 0  # nodes refused since the job's only service was killed
         self.pauses_told = []  # seconds from the return of the cable to the end of each drained mtrun
         for kind, why in self.left_out.items():
             print(f"{setting}: without {kind}: {why}", flush=True)
@@ -57,7 +57,7 @@ class WideStorm(train_storm.TrainStorm):
         self.kept.add(self.run_folders())
         return wide_runs.Watch(self.run_folders(), time.monotonic())
 
-    # ---- when what is done
+    # ---- schedule
 
     def wide_kinds(self):
         without = self.args.without.split(",")
@@ -103,7 +103,7 @@ class WideStorm(train_storm.TrainStorm):
         return super().possible(kind)
 
     def victim(self, fault, fits=lambda node: True):
-        """Spares the last node that holds a checkpoint in a folder of its own: without any the job would begin again."""
+        """Spares the last node with a checkpoint in its own folder: without one, the job would start over."""
         def is_not_last(node):
             return self.folders == "shared" or any(self.has_saved(other) for other in self.whole() if other is not node)
         return super().victim(fault, lambda node: fits(node) and (fault.kind not in KILLS or is_not_last(node)))
@@ -127,12 +127,12 @@ class WideStorm(train_storm.TrainStorm):
     def turn(self):
         self.event_logs.copy()
         super().turn()
-        self.wants_calm = self.wants_calm or self.watched[-1].steps >= self.args.steps - train_storm.CALM_STEPS
+        self.wants_calm = self.watched[-1].steps >= self.args.steps - train_storm.CALM_STEPS
 
     # ---- whole nodes
 
     def kill(self, nodes):
-        """Kills all processes of these nodes with one pass over the process table, then whatever is left."""
+        """Kills all processes of these nodes with one pass over the process table, then any that are left."""
         numbers = {f"{self.cluster.tag}-{node.number}" for node in nodes}
         for pid, mark in cluster.marks().items():
             if mark in numbers:
@@ -308,7 +308,7 @@ class WideStorm(train_storm.TrainStorm):
             if node.number % len(self.disks) == number and not self.preload.why_not:
                 self.preload.refuse(node.number, device if read_only else 0)
 
-    # ---- a drain without a cable
+    # ---- a drain of a disconnected node
 
     def do_drain(self, fault):
         if not (node := self.loser(fault)):
@@ -347,8 +347,8 @@ class WideStorm(train_storm.TrainStorm):
     # ---- the life of the storm, and the verdict
 
     def is_forgotten(self, node, status):
-        """Returns whether an mtrun was refused because a service that was killed with its host has lost the job. People are told
-        to start it again, and the storm does so."""
+        """Returns whether an mtrun was refused because a service killed with its host has lost the job. The message
+        asks to start it again, as the storm does."""
         killed = any(set(fault.get("ended", ())) & set(self.services.hosts) for fault in self.fired
                      if time.monotonic() < fault["to"] + FORGOTTEN_SECONDS)
         if status != 1 or not killed or "another run of the job" not in node.last_words():
@@ -356,8 +356,17 @@ class WideStorm(train_storm.TrainStorm):
         self.forgotten += 1
         return True
 
+    def is_refused(self, node, status):
+        """Returns whether a worker ended at its start because a disk that is read-only has no run in its folder to wait for, or
+        because another node's worker ended so."""
+        others = (other.last_words() for other in self.nodes)
+        words = node.last_words() if self.folders == "own" else " ".join([node.last_words(), *others])
+        return (status == 2 and "Read-only file system" in words and not self.has_saved(node)
+                and not os.path.exists(os.path.join(self.folder_of(node), "ledger.jsonl")))
+
     def ended_by_itself(self, node):
-        if not self.is_forgotten(node, node.front.returncode):
+        status = node.front.returncode
+        if not self.is_forgotten(node, status) and not self.is_refused(node, status):
             super().ended_by_itself(node)
             return
         node.state = DOWN

@@ -1,13 +1,13 @@
-"""The schedule of the faults that only a wide storm has: a function of the seed alone."""
+"""The schedule of the faults of a wide storm: a function of the seed alone."""
 import dataclasses
 import random
 
 import schedule
 
 MOST_FROZEN_SECONDS = 40.0
-NOBODY_DIES = 0.2  # a stall whose choice is below kills no node
+NOBODY_DIES = 0.2  # a stall with a lower choice kills no node
 
-# kind -> what it is, for the closing table
+# kind -> description, for the closing table
 KINDS = {
     "stall": "SIGSTOP of a whole node, mostly beyond its lease; the nodes that continued are killed as it returns",
     "cold": "all nodes lose power and start in any order, also with the furthest disk last",

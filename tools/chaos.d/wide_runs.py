@@ -1,4 +1,4 @@
-"""Judges the runs of a wide storm: a run never goes back, and its proof is whole."""
+"""Judges the runs of a wide storm: a run never goes back, and its proof is complete."""
 import collections
 import json
 import os
@@ -41,7 +41,7 @@ class Watch(runs.Watch):
 
 
 class Story(runs.Story):
-    """The members of each generation. Faults that are seen late count, and those of frozen nodes."""
+    """The members of each generation. Includes faults that are seen late, and those of frozen nodes."""
 
     def hit(self, since, until):
         """Returns the nodes whose processes were ended, or that were frozen beyond their lease."""
@@ -60,7 +60,7 @@ class Story(runs.Story):
 
 
 class Branches:
-    """What runs.Branches is, read by the second program."""
+    """The same as runs.Branches, read by the second program."""
 
     def __init__(self, book):
         self.book = book
@@ -74,7 +74,7 @@ class Branches:
 
 class Redone(runs.Redone):
     def judge_causes(self, story, before, after):
-        """A frozen node's workers may end long after the fault."""
+        """A frozen node's workers can end long after the fault."""
 
 
 def gone_back(book, story, watch, kept, number_of_folders):
@@ -146,7 +146,7 @@ def check_weights(folders, alone):
     return max(apart.values()), [f"{path}: weights differ by {worst:.3g}" for path, worst in apart.items() if worst > SAME]
 
 
-# ---- all of it
+# ---- the whole run
 
 def verdict(storm_, watch, evidence, expected, alone, span):
     """Judges one run. `span`: the times between which it was the job of its id."""

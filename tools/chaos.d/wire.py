@@ -5,7 +5,7 @@ import sys
 
 import cluster
 
-# Turns off the checksum offload of devices (ETHTOOL_STXCSUM). With it veth computes no checksums, and delivers changed packets.
+# Disables checksum offload (ETHTOOL_STXCSUM), with which veth computes no checksums and delivers changed packets.
 CHECKSUMS = """
 import ctypes, fcntl, socket, struct, sys
 for name in sys.argv[1:]:
@@ -20,7 +20,7 @@ class Wire:
 
     def __init__(self, machines):
         self.cluster = machines
-        self.rules = {}  # (node, whether what it sends) -> [rule]
+        self.rules = {}  # (node, whether outgoing) -> [rule]
         self.why_not = self._try()
 
     def _try(self):

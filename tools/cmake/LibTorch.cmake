@@ -1,6 +1,6 @@
-# LibTorch as imported targets of our own. find_package(Torch) is not used: on a CUDA wheel it enables the
-# CUDA language and demands nvcc. MT_TORCH_DIR holds `torch/` and `nvidia/` side by side (a site-packages layout,
-# because libtorch finds its CUDA runtime through its own relative RPATH).
+# LibTorch as our own imported targets. find_package(Torch) is not used, because on a CUDA wheel it enables the CUDA
+# language and requires nvcc. MT_TORCH_DIR contains `torch/` and `nvidia/` side by side (a site-packages layout, because
+# libtorch finds its CUDA runtime through its own relative RPATH).
 set(default_torch_dir "$ENV{MT_TORCH_DIR}")
 if(NOT default_torch_dir)
   if(DEFINED ENV{XDG_CACHE_HOME})
@@ -25,7 +25,7 @@ if(NOT torch_version STREQUAL MT_TORCH_VERSION)
   message(FATAL_ERROR "${MT_TORCH_DIR} holds PyTorch ${torch_version}, not ${MT_TORCH_VERSION}")
 endif()
 
-# The full wheels bring NCCL and cuDNN beside the CUDA runtime; the CPU set-up has the runtime alone.
+# The full wheels include NCCL and cuDNN beside the CUDA runtime; the CPU set-up has only the runtime.
 set(have_cuda OFF)
 if(EXISTS ${MT_TORCH_DIR}/nvidia/nccl/include/nccl.h AND EXISTS ${cuda_dir}/include/cuda_runtime.h)
   set(have_cuda ON)
@@ -39,8 +39,8 @@ if(MT_CUDA AND NOT have_cuda)
     "Run tools/setup --cuda, or configure with -DMT_CUDA=OFF.")
 endif()
 
-# libtorch_cpu exports MKL's BLAS names and calls them through the PLT: it must be loaded before any other BLAS. The CUDA
-# libraries register themselves when they are loaded, so a program needs them even where it names none of their symbols.
+# libtorch_cpu exports MKL's BLAS names and calls them through the PLT, so it must be loaded before any other BLAS. The
+# CUDA libraries register themselves when loaded, so a program needs them even if it uses none of their symbols.
 set(torch_libraries ${torch_lib}/libtorch_cpu.so ${torch_lib}/libc10.so)
 add_library(mt_torch INTERFACE)
 target_include_directories(mt_torch SYSTEM INTERFACE ${torch_include} ${torch_include}/torch/csrc/api/include)
@@ -52,18 +52,18 @@ if(MT_CUDA)
   file(GLOB cudart ${cuda_dir}/lib/libcudart.so.*)
   list(APPEND torch_libraries ${torch_lib}/libtorch_cuda.so ${torch_lib}/libc10_cuda.so ${torch_lib}/libtorch.so ${cudart})
 endif()
-# DT_RPATH (not RUNPATH) so that the libraries behind these are found too. Installing takes it away: it names a folder of
-# whoever builds.
+# DT_RPATH (not RUNPATH), so that indirect dependencies are found too. Installing removes it, because it names a folder
+# of the build machine.
 target_link_options(mt_torch INTERFACE -Wl,--disable-new-dtags)
 set(MT_TORCH_RPATH ${torch_lib})
-# One word: CMake drops a flag that it has seen before, a second --no-as-needed for example.
+# One word, because CMake drops repeated flags, for example a second --no-as-needed.
 list(JOIN torch_libraries "," torch_libraries)
 target_link_libraries(mt_torch INTERFACE "-Wl,--push-state,--no-as-needed,${torch_libraries},--pop-state"
   -Wl,-rpath-link,${cuda_dir}/lib)
 
-# LibTorch's headers cost 8 s a file: every torch target reuses one precompiled copy of those that most files need. What that
-# leaves to the end of each translation unit, instantiating the headers' own templates, is 2 s; with <torch/torch.h>, which adds
-# optimizers, data loaders, serialization and every module, it is 5 s, so files include what they need instead.
+# LibTorch's headers cost 8 s per file: every torch target reuses one precompiled copy of the most used ones.
+# Instantiating the headers' templates at the end of each translation unit still costs 2 s. With <torch/torch.h>, which
+# adds optimizers, data loaders, serialization and every module, that is 5 s, so files include what they need instead.
 set(torch_headers <torch/csrc/autograd/autograd.h> <torch/csrc/distributed/c10d/ProcessGroup.hpp> <torch/nn/module.h>
   <torch/types.h> <torch/utils.h>)
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/torch_pch.cc
@@ -76,8 +76,8 @@ function(mt_use_torch_pch target)
   target_precompile_headers(${target} REUSE_FROM mt_torch_pch)
 endfunction()
 
-# What an installed `program` needs of LibTorch goes to <prefix>/lib/mtrun, so that every user can start it and the prefix can be
-# moved. With CUDA that would be gigabytes, part of it found at run time only: there trainers ask for MT_TORCH_DIR.
+# The LibTorch files of an installed `program` go to <prefix>/lib/mtrun, so that every user can start it and the prefix
+# can be moved. With CUDA that would be gigabytes, partly found only at run time, so trainers require MT_TORCH_DIR.
 set(install_torch ON)
 if(MT_CUDA OR MT_STATIC)
   set(install_torch OFF)

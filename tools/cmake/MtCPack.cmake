@@ -1,4 +1,4 @@
-# Three .deb packages, of a build with MT_STATIC: tools/package deb.
+# Makes three .deb packages from a build with MT_STATIC: tools/package deb.
 set(CPACK_PACKAGE_NAME mtrun)
 set(CPACK_PACKAGE_CONTACT "the mtrun project")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Elastic, torchrun-compatible launcher")

@@ -1,7 +1,7 @@
-# What programs say of the commit that they were built from (base/version.h). Each build looks, and the one small file is
-# compiled again when the commit is another one: programs are linked again then, and nothing else is.
+# The commit in the version of programs (base/version.h). Each build checks it and recompiles one small file if it has
+# changed, so that only programs are relinked.
 #   mt_commit                                 an object library that every program links
-#   cmake -DSOURCE=... -DOUT=... -P this file writes that file
+# cmake -DSOURCE=... -DOUT=... -P this file writes that file
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   set(commit_file ${CMAKE_BINARY_DIR}/commit.cc)
   add_custom_target(mt_write_commit
@@ -13,8 +13,8 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
   return()
 endif()
 
-# Of a clone by git, but not of another project's in whose folder the source lies; of an archive by what `git archive` wrote
-# into it.
+# From git, if the source is a clone of its own and not inside another project's; in an archive from the text that `git
+# archive` wrote.
 set(commit "")
 find_program(GIT git)
 if(GIT)

@@ -1,4 +1,4 @@
-# Packages from Debian, as found by `tools/setup`. docs/dependencies.md says why each one is here.
+# Debian packages, installed by `tools/setup`. docs/dependencies.md gives the reason for each.
 find_package(Threads REQUIRED)
 option(MT_STATIC "Link all packages but LibTorch into the programs, for tools/package" OFF)
 if(MT_STATIC)
@@ -26,8 +26,8 @@ if(MT_STATIC)
   set(MT_SPDLOG spdlog::spdlog_header_only fmt::fmt-header-only)  # Debian has no static ones
 endif()
 
-# For mtdata alone, to read WebP, BMP and TIFF; without it they are refused by name. libopencv-dev pulls in 210 packages; the
-# three small -dev packages carry no CMake config, hence find_library.
+# Only mtdata uses it, to read WebP, BMP and TIFF; without it, these formats are rejected by name. libopencv-dev pulls
+# in 210 packages; the three small -dev packages have no CMake config, hence find_library.
 option(MT_OPENCV "mtdata reads WebP, BMP and TIFF through OpenCV" ON)
 add_library(mt_opencv INTERFACE)
 if(MT_OPENCV)
@@ -42,7 +42,7 @@ endif()
 find_path(MT_ASIO_INCLUDE asio.hpp REQUIRED)
 add_library(mt_asio INTERFACE)
 target_include_directories(mt_asio SYSTEM INTERFACE ${MT_ASIO_INCLUDE})
-# Without the last one, whether asio allocates by aligned_alloc or operator new depends on what a file includes before it.
+# Without the last definition, asio's choice of aligned_alloc or operator new depends on the headers included before it.
 target_compile_definitions(mt_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_DISABLE_STD_ALIGNED_ALLOC)
 target_link_libraries(mt_asio INTERFACE Threads::Threads)
 if(MT_SANITIZE MATCHES thread)

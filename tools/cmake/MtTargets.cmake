@@ -4,23 +4,24 @@
 #   mt_trainers(PROGRAM FOLDER SCRIPT NAMES...)
 #   mt_test(NAME [SOURCES a.cc ...] [DEPS target ...] [PROGRAMS program ...] [TORCH] [GPU] [SERIAL] [SANITIZED] [THOROUGH]
 #     [LABELS l ...] [LONG filter] [TIMEOUT s])
-# TORCH marks what includes LibTorch's headers: it gets the shared precompiled header and LibTorch first on its link line.
+# TORCH marks targets that include LibTorch's headers: they get the shared precompiled header and LibTorch first on
+# their link line.
 # ALONE: sources that cannot be compiled in a bundle with others.
 # PRIVATE_DEPS are used in .cc files only: their include folders and definitions do not reach the library's users.
-# GPU: the test sees this machine's GPUs; the others see none, so that they do the same everywhere.
-# PROGRAMS: what the test starts. SANITIZED: tools/test runs it in preset dev alone, as all unit tests without TORCH but those
-# marked THOROUGH, which do more where no sanitizer slows them down.
-# A test is NAME.cc unless SOURCES says otherwise; each of its cases becomes one ctest test. Cases that fit the filter LONG
-# (as --gtest_filter) have the label long besides. A test without GPU, SERIAL, LABELS, LONG and TIMEOUT is a unit test: besides
-# its cases (label case) ctest has the whole binary as one test (label unit), which tools/test runs instead: a start of its own
-# for each case costs 0.3 s where LibTorch is loaded. It leaves its list of cases in test-results/NAME.xml.
+# GPU: the test sees this machine's GPUs; other tests see none, so that they behave the same everywhere.
+# PROGRAMS: programs that the test starts. SANITIZED: tools/test runs it only in preset dev, like all unit tests without
+# TORCH except THOROUGH ones, which do more if no sanitizer slows them down. A test is NAME.cc unless SOURCES is given.
+# Each case becomes a ctest test; cases that match LONG (as in --gtest_filter) also get the label long. A test without
+# GPU, SERIAL, LABELS, LONG and TIMEOUT is a unit test: besides its cases (label case) ctest has its binary as one test
+# (label unit), which tools/test runs instead, because each start costs 0.3 s with LibTorch. It lists its cases in
+# test-results/NAME.xml.
 include(GNUInstallDirs)
 if(BUILD_TESTING)
   include(GoogleTest)
 endif()
 add_custom_target(mt_programs)  # all that `cmake --install` installs
 
-# A warning of another compiler must not keep somebody from building: errors in CI and the presets of development alone.
+# Another compiler's warnings must not break a user's build: they are errors only in CI and the development presets.
 set(in_ci OFF)
 if(DEFINED ENV{CI} AND NOT "$ENV{CI}" STREQUAL "false" AND NOT MT_FUZZ)  # Clang warns of other things
   set(in_ci ON)
@@ -28,8 +29,8 @@ endif()
 option(MT_WERROR "Warnings are errors" ${in_ci})
 
 add_library(mt_warnings INTERFACE)
-# Of bundles alone: GCC takes a neighbour's names for global ones and its unnamed namespace for a header's. tools/check --lint
-# has Clang look for shadowed names in each file.
+# For bundles only: GCC mistakes a neighbour's names for globals and its unnamed namespace for a header's. tools/check
+# --lint has Clang check each file for shadowed names.
 target_compile_options(mt_warnings INTERFACE -Wall -Wextra -Wnon-virtual-dtor -Wsuggest-override
   $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local -Wno-subobject-linkage>
   -pthread  # everywhere, so that all targets can share a precompiled header
@@ -37,24 +38,24 @@ target_compile_options(mt_warnings INTERFACE -Wall -Wextra -Wnon-virtual-dtor -W
 target_include_directories(mt_warnings INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 
 if(CMAKE_BUILD_TYPE STREQUAL "Debug")
-  # -O1: sanitizers stay usable on two cores, frames stay readable.
+  # -O1 keeps sanitizers usable on two cores and frames readable.
   set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1 -fno-omit-frame-pointer")
 endif()
-# MT_CHECK guards invariants in every build, so nothing hangs on NDEBUG.
+# MT_CHECK is active in every build, so nothing depends on NDEBUG.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
 
 if(MT_SANITIZE)
   add_compile_options(-fsanitize=${MT_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${MT_SANITIZE})
   if(MT_SANITIZE MATCHES "address" AND MT_SANITIZE MATCHES "undefined")
-    # AddressSanitizer finds what null and object-size look for, and mostly what vptr does, which moreover needs a free
-    # descriptor: an eighth of the code. In the tests' own code alignment costs as much again and finds nothing of ours.
+    # AddressSanitizer covers null and object-size, and most of vptr, which also needs a free descriptor; they are an
+    # eighth of the code. In tests, alignment costs as much again and finds no errors of ours.
     add_compile_options(-fno-sanitize=null,object-size,vptr)
     set(test_options -fno-sanitize=alignment)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # GCC's manual of -fsanitize warns of its own false alarms there: the checks that it inserts mislead those of its warnings
-    # that follow values through the optimised code. The release preset has them all.
+    # GCC's manual of -fsanitize warns of false alarms: inserted checks mislead warnings that follow values through
+    # optimised code. The release preset has them all enabled.
     target_compile_options(mt_warnings INTERFACE -Wno-array-bounds -Wno-dangling-pointer -Wno-free-nonheap-object
       -Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -Wno-use-after-free)
   endif()
@@ -63,7 +64,7 @@ if(MT_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)  # coverage feedback everywhere
 endif()
 
-# The standard library's and abseil's headers are a third of a file's compile time: one precompiled copy for all.
+# The standard library's and abseil's headers are a third of a file's compile time: one precompiled copy serves all.
 set(plain_headers <algorithm> <chrono> <filesystem> <functional> <map> <memory> <optional> <string> <variant> <vector>
   <absl/status/statusor.h> <absl/strings/numbers.h> <absl/strings/str_cat.h> <absl/strings/str_format.h>
   <absl/strings/str_join.h> <absl/strings/str_split.h>)
@@ -80,13 +81,14 @@ function(mt_use_plain_pch target)
   target_precompile_headers(${target} REUSE_FROM mt_plain_pch)
 endfunction()
 
-# Three quarters of a file's compile time are templates that its neighbours instantiate as well, so files of a target are
-# compiled in bundles: names that a file keeps to itself must differ within a target.
+# Three quarters of a file's compile time are templates that its neighbours also instantiate, so a target's files are
+# compiled in bundles. Names private to a file must therefore be unique within a target (tools/check_bundles).
 option(MT_BUNDLES "Compile files of a target together; OFF: each alone" ON)
 option(MT_DEV_TESTS "Build the tests that tools/test runs in preset dev alone" ON)
 option(MT_LONG_TESTS "Build the tests that tools/test --full alone runs" ON)
-# Sets OUT to what is compiled for a target: its files alone, or files that include several. They say so relative to the root and
-# not, as UNITY_BUILD does, by whole paths, so that ccache knows them in another checkout (base_dir = ..., hash_dir = false).
+# Sets OUT to a target's sources: its files, or bundles that include several by paths relative to the root. UNITY_BUILD
+# uses absolute paths before CMake 4.0 (UNITY_BUILD_RELOCATABLE), so ccache misses them in another checkout
+# (base_dir = ..., hash_dir = false).
 function(mt_bundle out target torch)
   set(together ${ARGN})
   list(LENGTH together all)
@@ -147,8 +149,8 @@ function(mt_program name)
   add_executable(${name} ${arg_SOURCES})
   if(MT_STATIC)
     target_link_options(${name} PRIVATE -Wl,--gc-sections)
-    # Relocations packed: a megabyte less of each program, and glibc 2.36, which packages need anyway; machines with GPUs, for
-    # which tools/gpu/bundle packs these programs too, may be older.
+    # Packed relocations save a megabyte per program but need glibc 2.36, as packages do anyway. Machines with GPUs, for
+    # which tools/gpu/bundle packs these programs too, can be older.
     if(NOT MT_CUDA)
       target_link_options(${name} PRIVATE -Wl,-z,pack-relative-relocs)
     endif()
@@ -168,8 +170,8 @@ function(mt_program name)
   install(TARGETS ${name} DESTINATION ${arg_DESTINATION} COMPONENT ${arg_COMPONENT})
 endfunction()
 
-# Each of NAMES becomes a program: in bin of the build, and as a target, a link to the program `target`; installed in
-# <folder>/trainers a script that finds LibTorch and starts the one in `folder` under that name. So a copied tree works.
+# Makes each of NAMES a program: in the build's bin, and as a target, a link to the program `target`; installed in
+# <folder>/trainers, a script that finds LibTorch and starts the one in `folder` by that name, so a copied tree works.
 function(mt_trainers target folder script)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${folder})
   add_custom_command(TARGET ${target} POST_BUILD COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/bin)
@@ -181,8 +183,8 @@ function(mt_trainers target folder script)
   endforeach()
 endfunction()
 
-# Half of a test's compile time is the optimiser working on assertions and a third is gtest's headers: tests compile with
-# -O0 and share a precompiled header. What they test, and their support libraries, keep the preset's flags.
+# Half of a test's compile time is optimising assertions and a third gtest's headers, so tests use -O0 and share a
+# precompiled header. The code under test and support libraries keep the preset's flags.
 function(mt_test_pch name)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${name}.cc CONTENT "// Only carries the precompiled header.\n")
   add_library(${name} STATIC ${CMAKE_BINARY_DIR}/${name}.cc)
@@ -233,12 +235,12 @@ function(mt_test name)
     set(arg_LABELS case)
   endif()
   if(arg_LABELS)
-    # One word: of a list gtest_discover_tests keeps the first entry alone. `ctest -L` matches parts of it.
+    # One word, because gtest_discover_tests keeps only the first entry of a list. `ctest -L` matches parts of it.
     string(REPLACE ";" "-" label "${arg_LABELS}")
     list(APPEND properties LABELS "${label}")
   endif()
-  # gtest_discover_tests keeps only the first entry of an ENVIRONMENT list (CMake 3.25), so the emulator, a command in front
-  # of the test's own, sets the variables.
+  # gtest_discover_tests keeps only the first entry of an ENVIRONMENT list (CMake 3.25), so the emulator, a command in
+  # front of the test's own, sets the variables.
   set(devices "")
   if(NOT arg_GPU)
     set(devices "CUDA_VISIBLE_DEVICES=;")

@@ -1,17 +1,17 @@
-# For packages that are to run where Debian's libraries are not: everything but glibc (and LibTorch) goes into the programs.
-# Included before packages are looked for; MtPackages calls mt_link_statically behind.
+# For packages that must run without Debian's libraries: everything but glibc (and LibTorch) is linked statically.
+# Included before packages are searched; MtPackages calls mt_link_statically afterwards.
 set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
 set(OPENSSL_USE_STATIC_LIBS ON)
 set(Protobuf_USE_STATIC_LIBS ON)
 
 find_library(MT_STATIC_re2 re2 REQUIRED)
 
-# Functions that a program does not call are left out, and with them the libraries that they alone need: mtreport, which
-# encrypts nothing, would bring all of OpenSSL.
+# Drops unused functions and the libraries that only they need: mtreport, which encrypts nothing, would otherwise
+# include all of OpenSSL.
 add_compile_options(-ffunction-sections -fdata-sections)
 
-# Targets of configuration files name Debian's shared libraries, and all that these need themselves: the static one of the same
-# name stands beside each.
+# Targets of configuration files name Debian's shared libraries and all their dependencies; the static library of the
+# same name is beside each.
 function(mt_link_statically)
   foreach(target ${ARGN})
     foreach(property IMPORTED_LOCATION_NONE IMPORTED_LOCATION)
@@ -28,7 +28,7 @@ function(mt_link_statically)
   endforeach()
 endfunction()
 
-# libarchive's own needs, as far as the formats that are read pull them in.
+# libarchive's own dependencies, as far as the formats that are read need them.
 function(mt_link_archive_statically)
   set(needs "")
   foreach(name nettle acl attr lzma zstd lz4 bz2 xml2)

@@ -3,44 +3,22 @@ writes nothing and exits with 1 where a page is not what it would write."""
 import argparse
 import os
 import re
-import subprocess
 import sys
 
-TRAINERS = ("cnnA", "cnnB", "vit", "resnet18", "diffusion")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import trainer_names  # noqa: E402
+from help_pages import Help, parse_flags  # noqa: E402
+
+TRAINERS = trainer_names.names()
 FOLDER = os.path.join("docs", "flags")
-INDENT = " " * 30  # what continues the text of a flag
 NOTE = "<!-- Made by `tools/docs flags` from what the programs print for --help. -->"
 
 
-class Flag:
-    def __init__(self, group, spelling, text):
-        self.group, self.spelling = group, spelling
-        # A default that depends on the machine is told in words.
-        found = None if "(default: " in text else re.search(r" \[([^\[\]]*)\]$", text)
-        self.default = found[1] if found else ""
-        self.text = text[:found.start()] if found else re.sub(r"(\(default: .*) \[\d+\]$", r"\1", text)
-
-
-def parse_flags(text):
-    """What Settings::Help of base/settings.cc writes: groups, flags, texts wrapped at a fixed column."""
-    flags, group, rows = [], "", []
-    for line in text.split("\n"):
-        if line.startswith(INDENT) and rows:
-            rows[-1][2] += " " + line.strip()
-        elif re.match(r"  (-\w, )?--\w", line):
-            spelling, _, rest = line.strip().partition("  ")
-            rows.append([group, spelling, rest.strip()])
-        elif re.fullmatch(r"\S.*:", line):
-            group = line[:-1]
-    flags = [Flag(*row[:2], row[2].strip()) for row in rows]
-    return flags
-
-
 def head(text):
-    """What stands above the first group of flags."""
+    """Returns the text above the first group of flags."""
     lines = text.split("\n")
-    first = next(i for i, line in enumerate(lines) if re.match(r"  (-\w, )?--\w", line))
-    while not re.fullmatch(r"\S.*:", lines[first]):
+    first = next((i for i, line in enumerate(lines) if re.match(r"  (-\w, )?--\w", line)), len(lines))
+    while first < len(lines) and not re.fullmatch(r"\S.*:", lines[first]):
         first -= 1
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines[:first])).strip()
 
@@ -54,8 +32,8 @@ def code(text):
 
 
 def name_and_value(spelling):
-    """The flag, and what it takes, each by itself: the one is not to be broken, the other may be long."""
-    found = re.fullmatch(r"(.*--\w+) (\S+)", spelling)
+    """Returns the flag and its value separately: the flag must not be broken, the value can be long."""
+    found = re.fullmatch(r"(.*--\w+) (.+)", spelling)
     return f"{code(found[1])} {code(found[2])}" if found else code(spelling)
 
 
@@ -71,19 +49,19 @@ def table(flags):
     return "\n".join(["| flag | what it says | default |", "| --- | --- | --- |", *rows])
 
 
-def title(group):
-    name = group.removeprefix("flags of ")
-    return name[0].upper() + name[1:]
-
-
-def program_page(name, text):
-    parts = [f"# All flags of {name}", f"```\n{head(text)}\n```"]
-    parts += [f"## {title(group)}\n{table(flags)}" for group, flags in by_group(parse_flags(text))]
+def program_page(helps, name):
+    parts = [f"# All flags of {name}"]
+    for page in helps.pages_of(name):
+        text = helps.text(*page)
+        parts += [f"## {name} {page[1]}"] if len(page) == 2 else []
+        parts += [f"```\n{head(text)}\n```"]
+        level = "#" * (len(page) + 1)
+        parts += [f"{level} {group}\n{table(flags)}" for group, flags in by_group(parse_flags(text))]
     return "\n\n".join([*parts, NOTE]) + "\n"
 
 
 def default_of(flags):
-    """{trainer: Flag} of one flag -> the default of most, then those that differ by name."""
+    """Returns the most frequent default of {trainer: Flag}, then the others by name."""
     values = {trainer: flag.default.replace(trainer, "NAME") for trainer, flag in flags.items()}
     common = max(values.values(), key=list(values.values()).count)
     others = [f"{trainer} {code(value) or 'none'}" for trainer, value in values.items() if value != common]
@@ -101,19 +79,12 @@ def trainers_page(texts):
              "[The trainers](../trainers.md) says what they are for."]
     for group, flags in by_group([next(iter(flags.values())) for flags in common.values()]):
         rows = [f"| {name_and_value(flag.spelling)} | {cell(flag.text)} | {default_of(common[flag.spelling, flag.text])} |" for flag in flags]
-        parts.append("\n".join([f"## {title(group)}", "| flag | what it says | default |", "| --- | --- | --- |", *rows]))
+        parts.append("\n".join([f"## {group}", "| flag | what it says | default |", "| --- | --- | --- |", *rows]))
     for trainer in texts:
         own = [flags[trainer] for key, flags in everything.items() if key not in common and trainer in flags]
         if own:
             parts.append(f"## Of {trainer}\n{table(own)}")
     return "\n\n".join([*parts, NOTE]) + "\n"
-
-
-def help_of(path):
-    done = subprocess.run([path, "--help"], capture_output=True, text=True, timeout=60, check=False)
-    if done.returncode:
-        sys.exit(f"tools/docs: {path} --help ended with {done.returncode}: {done.stderr}")
-    return done.stdout
 
 
 def main(argv):
@@ -125,9 +96,9 @@ def main(argv):
     missing = [name for name in programs + TRAINERS if not os.path.exists(os.path.join(args.bin, name))]
     if missing:
         sys.exit(f"tools/docs: {args.bin} lacks {', '.join(missing)}: cmake --preset release && cmake --build --preset release")
-    texts = {name: help_of(os.path.join(args.bin, name)) for name in programs + TRAINERS}
-    pages = {name: program_page(name, texts[name]) for name in programs}
-    pages["trainers"] = trainers_page({name: texts[name] for name in TRAINERS})
+    helps = Help(args.bin, os.getcwd())
+    pages = {name: program_page(helps, name) for name in programs}
+    pages["trainers"] = trainers_page({name: helps.text(name) for name in TRAINERS})
     stale = []
     for name, text in pages.items():
         path = os.path.join(FOLDER, name + ".md")

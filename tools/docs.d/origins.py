@@ -1,5 +1,5 @@
-"""origins.py FOLDER: reads a site and says what of it would come from another origin: what a page loads by itself, what its
-style sheets name, and pages without the policy that lets a browser refuse the rest (scripts' own requests). Exit 1."""
+"""origins.py FOLDER: reads a site and reports everything loaded from another origin: automatic loads of a page, URLs in
+style sheets, and pages without the policy that lets a browser block the rest (scripts' own requests). Exit 1."""
 import glob
 import html.parser
 import os
@@ -8,7 +8,7 @@ import sys
 
 FOREIGN = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*:)?//|\s*(?:https?|ftp|wss?):", re.I)
 POLICY = "default-src 'self' 'unsafe-inline'; img-src 'self' data:"
-# A link of these kinds is a sentence about the page and loads nothing.
+# Links of these kinds describe the page and load nothing.
 SAID = {"canonical", "next", "prev", "author", "license"}
 CSS_URL = re.compile(r"""url\(\s*["']?([^"')]+)|@import\s+["']([^"']+)""", re.I)
 
@@ -18,7 +18,7 @@ def css_urls(text):
 
 
 class Page(html.parser.HTMLParser):
-    """What a page loads: [(element, URL)], and whether it has the policy."""
+    """The loads of a page, [(element, URL)], and whether it has the policy."""
 
     def __init__(self, text):
         super().__init__()

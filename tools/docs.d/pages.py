@@ -1,4 +1,6 @@
-"""MkDocs' hook: documents are written as GitHub reads them, and this makes MkDocs read them alike."""
+"""A hook for MkDocs: documents are written for GitHub, and this makes MkDocs read them in the same way. It adds the
+documents of the repository's root, so that MkDocs checks their links too, and the source files that documents link."""
+import glob
 import os
 import re
 
@@ -6,17 +8,20 @@ from mkdocs.structure.files import File
 
 CODE = re.compile(r"`[^`]*`")
 ITEM = re.compile(r"(?:[-*]|\d+\.) ")
-OUTSIDE = re.compile(r"\]\(((?:\.\./)+)([^)#\s]+)")
+LINK = re.compile(r"(?<=\]\()[^)#\s:]+(?=[)#])")  # without scheme
+OF_ROOT = "project"  # where documents of the root are in the site
 
 
 def as_github_reads(text):
-    """A list or table may begin right below a paragraph; Markdown's first definition, MkDocs', wants an empty line. In a table a |
-    of code is written \\|, which MkDocs would show as it is."""
-    lines, fenced, before = [], False, ""
+    """Allows a list or table directly below a paragraph, and an item below a paragraph of the item before, for which
+    MkDocs' Markdown needs an empty line. In a table a | of code is written \\|, which MkDocs would show unchanged."""
+    lines, fenced, before, in_item = [], False, "", False
     for line in text.split("\n"):
         if line.startswith("```"):
             fenced = not fenced
-        begins_list = ITEM.match(line) and not before.startswith(" ") and not ITEM.match(before)
+        if not before:
+            in_item = line.startswith(" ")  # a paragraph of its own
+        begins_list = ITEM.match(line) and not ITEM.match(before) and (in_item or not before.startswith(" "))
         begins_table = line.startswith("|") and not before.startswith("|")
         if not fenced and before and (begins_list or begins_table):
             lines.append("")
@@ -27,31 +32,45 @@ def as_github_reads(text):
     return "\n".join(lines)
 
 
-def outside(root, docs, page):
-    """(link as written, path below the repository) of each file outside docs/ that a page links."""
-    with open(os.path.join(docs, page), encoding="utf-8") as file:
-        for up, rest in OUTSIDE.findall(file.read()):
-            path = os.path.relpath(os.path.join(docs, os.path.dirname(page), up, rest), root)
-            if os.path.isfile(os.path.join(root, path)) and not path.startswith(("docs/", "../")):
-                yield up + rest, path
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def in_site(path):
+    """Returns where the site has a file of the repository."""
+    if path.startswith("docs/"):
+        return path[len("docs/"):]
+    return f"{OF_ROOT}/{path}" if re.fullmatch(r"[^/]+\.md", path) else f"source/{path}.txt"
+
+
+def target_of(link, page, root):
+    """Returns the file of the repository that `page`, a path below it too, links; None if there is none."""
+    path = os.path.normpath(os.path.join(os.path.dirname(page), link))
+    return path if not path.startswith("..") and os.path.isfile(os.path.join(root, path)) else None
 
 
 def on_files(files, config):
-    """Files of the source that pages link become files of the site."""
-    docs = config["docs_dir"]
-    root = os.path.dirname(docs)
-    for page in files.documentation_pages():
-        for _, path in outside(root, docs, page.src_uri):
-            with open(os.path.join(root, path), encoding="utf-8") as file:
-                name = f"source/{path}.txt"
-                if files.get_file_from_path(name) is None:
-                    files.append(File.generated(config, name, content=file.read()))
+    """Adds documents of the root, and linked source files."""
+    root = os.path.dirname(config["docs_dir"])
+    documents = {os.path.join("docs", page.src_uri): page.content_string for page in files.documentation_pages()}
+    for name in sorted(glob.glob("*.md", root_dir=root)):
+        documents[name] = read(os.path.join(root, name))
+        files.append(File.generated(config, in_site(name), content=documents[name]))
+    for page, text in documents.items():
+        for link in LINK.findall(text):
+            path = target_of(link, page, root)
+            if path and files.get_file_from_path(in_site(path)) is None:
+                files.append(File.generated(config, in_site(path), content=read(os.path.join(root, path))))
     return files
 
 
 def on_page_markdown(markdown, page, config, files):
-    docs = config["docs_dir"]
-    for link, path in outside(os.path.dirname(docs), docs, page.file.src_uri):
-        here = os.path.relpath(f"source/{path}.txt", os.path.dirname(page.file.src_uri) or ".")
-        markdown = markdown.replace(f"]({link}", f"]({here}")
-    return as_github_reads(markdown)
+    root, here = os.path.dirname(config["docs_dir"]), page.file.src_uri
+    source = here[len(OF_ROOT) + 1:] if here.startswith(f"{OF_ROOT}/") else f"docs/{here}"
+
+    def moved(link):
+        path = target_of(link[0], source, root)
+        return os.path.relpath(in_site(path), os.path.dirname(here) or ".") if path else link[0]
+
+    return as_github_reads(LINK.sub(moved, markdown))

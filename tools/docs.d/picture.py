@@ -1,16 +1,16 @@
-"""A recording as one SVG file: rows of terminals that come and go by CSS, light or dark as the reader's system is, and the last
-state alone where animations are unwanted or not known. It needs no font and no script."""
+"""Draws a recording as one SVG file: CSS shows and hides rows of terminals, light or dark like the reader's system. If
+animations are unwanted or unsupported, only the last state is shown. Needs no font and no script."""
 from xml.sax.saxutils import escape
 
-SIZE, WIDTH, LINE = 14, 8.4, 19  # of a character, in pixels
+SIZE, WIDTH, LINE = 14, 8.4, 19  # per character, in pixels
 MARGIN, TITLE = 14, 28
-HOLD = 5  # seconds for which the last state stays before it begins again
+HOLD = 5  # seconds for which the last state stays before the animation restarts
 LIGHT = ("#24292f", "#b3261e", "#1a7f37", "#8a5a00", "#0550ae", "#8250df", "#0b7285", "#57606a")
 DARK = ("#8b949e", "#ff7b72", "#56d364", "#e3b341", "#79c0ff", "#d2a8ff", "#56d4dd", "#c9d1d9")
 
 
 def versions(frames, end):
-    """[(row, spans, from, to)] of what stands in each row while it is not empty; frames: [(seconds, rows)]."""
+    """Returns [(row, spans, from, to)] of each row's contents while it is not empty; frames: [(seconds, rows)]."""
     found, standing = [], {}
     for time, rows in [*frames, (end, [])]:
         for y in range(max(len(rows), 1 + max(standing, default=-1))):
@@ -37,13 +37,13 @@ def row_text(spans, y):
 
 
 class Animations:
-    """Keyframes by their name: one for each pair of moments."""
+    """Keyframes by name: one for each pair of moments."""
 
     def __init__(self, end):
         self.end, self.total, self.names = end, end + HOLD, {}
 
     def of(self, begin, until):
-        """The class of what is there from `begin` until `until`; "" for what always is."""
+        """Returns the class of an element visible from `begin` until `until`; "" if it always is."""
         if begin <= 0 and until >= self.end:
             return ""
         name = self.names.setdefault((begin, until), f"k{len(self.names)}")
@@ -72,7 +72,7 @@ white-space:pre;animation:{animations.total:g}s step-end infinite}}
 
 
 def draw(panes, columns, end, title):
-    """panes: [(name, rows, frames)], one below the other."""
+    """Draws panes: [(name, rows, frames)], one below the other."""
     animations, body, top = Animations(end), [], 0
     width = 2 * MARGIN + columns * WIDTH
     for name, rows, frames in panes:

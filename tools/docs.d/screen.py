@@ -1,4 +1,4 @@
-"""A terminal's screen: bytes that a program wrote go in, rows of characters with their colours come out."""
+"""A terminal's screen: converts a program's output to rows of characters with their colours."""
 import codecs
 import re
 
@@ -10,7 +10,7 @@ UNFINISHED = re.compile(r"\x1b(?:\[[?<=>]?[\d;]*[ -/]*|\][^\x07\x1b]*\x1b?|[()])
 class Screen:
     def __init__(self, columns, rows):
         self.columns, self.height = columns, rows
-        self.rows = [[] for _ in range(rows)]  # of (character, style)
+        self.rows = [[] for _ in range(rows)]  # lists of (character, style)
         self.x = self.y = 0
         self.style = PLAIN
         self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -43,7 +43,7 @@ class Screen:
                 self.put(character)
 
     def put(self, character):
-        if self.x >= self.columns:  # the row is full: this begins the next one
+        if self.x >= self.columns:  # the row is full: start the next one
             self.x = 0
             self.line_feed()
         row = self.rows[self.y]
@@ -101,7 +101,7 @@ class Screen:
         self.style = (hue, bold)
 
     def shown(self):
-        """Each row as ((text, style), ...), blanks at its end gone."""
+        """Returns each row as ((text, style), ...), without trailing blanks."""
         return [spans(row) for row in self.rows]
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A bundle as it is met on another machine: unpacked beside a Python environment of its own, whose LibTorch its programs find by
-themselves. tools/check --cuda (in tools/test --full) runs it behind tools/gpu/bundle.
+"""Tests a bundle as on another machine: unpacked beside a separate Python environment, whose LibTorch its programs find
+themselves. tools/check --cuda (in tools/test --full) runs it after tools/gpu/bundle.
 
   tools/gpu/bundle_test.py ARCHIVE [-k PATTERN]"""
 import glob
@@ -12,7 +12,8 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "package.d"))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "package.d")]
+import trainer_names
 import trial
 from trial import CACHE, COMMIT, TORCH, environment, need_torch, run
 
@@ -33,12 +34,12 @@ class BundleTest(trial.Trying):
         super().setUp()
         self.venv = os.path.join(self.folder, "venv")
         run(sys.executable, "-m", "venv", "--without-pip", self.venv)
-        # As `. venv/bin/activate` has it; the programs get no help from this machine's own.
+        # Like `. venv/bin/activate`; the programs get no help from this machine's environment.
         self.env = environment(PATH=os.path.join(self.venv, "bin") + ":" + os.environ["PATH"], VIRTUAL_ENV=self.venv,
                                XDG_STATE_HOME=self.folder, CUDA_VISIBLE_DEVICES="")
 
     def install(self, packages):
-        """The wheels' files, of which `packages` is a folder, in the environment's own place."""
+        """Copies the wheels' files from the folder `packages` into the environment."""
         site = glob.glob(os.path.join(self.venv, "lib", "python3*", "site-packages"))[0]
         for name in ("torch", "nvidia"):
             os.symlink(os.path.join(packages, name), os.path.join(site, name))
@@ -48,7 +49,7 @@ class BundleTest(trial.Trying):
         return os.path.join(self.bundle, "libexec", "mtrun", "trainers", name)
 
     def train(self, *more):
-        """Two workers under mtrun, whose losses are those of one by itself."""
+        """Trains with two workers under mtrun; their losses must equal those of a single one."""
         losses = []
         flags = ["--data", os.path.join(self.bundle, "data"), "--max_steps", "6", "--global_batch", "32", "--batch_size", "16",
                  "--precision", "float64", "--eval_images", "100", *more]
@@ -69,11 +70,12 @@ class BundleTest(trial.Trying):
         self.assertLessEqual(os.path.getsize(archive) / 2**20, MOST_MIB)
 
     def test_beside_the_wheels_for_processors_every_program_starts_and_they_train_on_the_cpu(self):
-        """The set of README: PyPI's torch without NVIDIA's libraries but CUDA's runtime."""
+        """The packages of README: PyPI's torch with only the CUDA runtime of NVIDIA's libraries."""
         need_torch()
         self.install(TORCH)
-        for name in ("cnnA", "cnnB", "vit", "diffusion", "resnet18"):
-            self.assertRegex(run(self.program(name), "--version", env=self.env), rf"^{name} 0\.1\.0 {COMMIT}, LibTorch 2\.11\.\d+\)\n$")
+        self.assertEqual(sorted(os.listdir(self.program(""))), sorted(trainer_names.names()))
+        for name in trainer_names.names():
+            self.assertRegex(run(self.program(name), "--version", env=self.env), rf"^{name} 0\.2\.0 {COMMIT}, LibTorch 2\.11\.\d+\)\n$")
         self.train()
 
     def test_beside_all_of_cuda_those_with_it_start_and_train_on_the_cpu_where_no_gpu_is(self):

@@ -1,4 +1,4 @@
-"""What a day runs and where: the PyTorch that is here, and commands with a time, a log and an end for all that they start."""
+"""The environment of a day: the installed PyTorch, and commands with a time limit, a log and clean-up."""
 import contextlib
 import glob
 import json
@@ -13,7 +13,7 @@ import tempfile
 import time
 
 TORCH = "2.11"
-MOST_SECONDS = 540  # of a row
+MOST_SECONDS = 540  # per row
 CUDA = "13"
 LOOK = """
 import json, os, torch
@@ -29,15 +29,15 @@ print(json.dumps({"folder": os.path.dirname(os.path.dirname(torch.__file__)), "v
 
 
 class Skip(Exception):
-    """Why something cannot be tried here."""
+    """The reason why a row cannot run here."""
 
 
 class Failure(Exception):
-    """What went wrong."""
+    """The reason of a failure."""
 
 
 def find_torch(site_packages):
-    """{"folder", "version", "cuda", "gpus"} of the PyTorch that is here. SystemExit with one sentence where none fits."""
+    """Returns {"folder", "version", "cuda", "gpus"} of the installed PyTorch. SystemExit if none fits."""
     environment = dict(os.environ)
     if site_packages:
         environment["PYTHONPATH"] = site_packages
@@ -52,7 +52,7 @@ def find_torch(site_packages):
 
 
 def listed_gpus():
-    """Names of the GPUs that this process may use, of which nvidia-smi knows; "" without any."""
+    """Returns the names of this process's GPUs that nvidia-smi knows; "" if there are none."""
     if shutil.which("nvidia-smi") is None or os.environ.get("CUDA_VISIBLE_DEVICES") == "":
         return ""
     said = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True, check=False)
@@ -60,7 +60,7 @@ def listed_gpus():
 
 
 def check_torch(found, listed):
-    """SystemExit where the day would be spent on something else than this machine's GPUs."""
+    """Exits if the day would not test this machine's GPUs."""
     version, cuda = found["version"], found["cuda"]
     if not version.startswith(TORCH + "."):
         raise SystemExit(f"day: PyTorch {version} is here, and this bundle was built for {TORCH}: pip install torch=={TORCH}.0")
@@ -72,7 +72,7 @@ def check_torch(found, listed):
 
 
 def links_cuda(program, libraries):
-    """Whether `program` would start with CUDA, as trainers/program/trainer.sh asks."""
+    """Returns whether `program` would start with CUDA, by the test of trainers/program/trainer.sh."""
     if not os.path.exists(program):
         return False
     said = subprocess.run([program], env={**os.environ, **libraries, "LD_TRACE_LOADED_OBJECTS": "1"}, capture_output=True, text=True,
@@ -84,35 +84,39 @@ class Day:
     def __init__(self, folder, torch, args):
         self.folder, self.torch, self.args = folder, torch, args
         lib = os.path.join(torch["folder"], "torch", "lib")
-        # What is there already may be the driver's folder.
+        # The existing path may contain the driver's folder.
         folders = [lib, *glob.glob(os.path.join(torch["folder"], "nvidia", "*", "lib")), os.environ.get("LD_LIBRARY_PATH", "")]
-        # Of the tests alone: the trainers find LibTorch by MT_TORCH_DIR.
+        # Only for the tests, because trainers find LibTorch by MT_TORCH_DIR.
         self.libraries = {"LD_LIBRARY_PATH": ":".join(filter(None, folders))}
         self.variant = "cuda" if links_cuda(self.path("libexec", "mtrun", "trainer-cuda"), self.libraries) else "cpu"
         self.device = "cuda" if self.variant == "cuda" and torch["gpus"] else "cpu"
         self.steps = args.steps or (200 if self.device == "cuda" else 5)
         self.end = time.monotonic() + args.seconds
-        self.deadline = min(self.end, time.monotonic() + MOST_SECONDS)  # of the row that runs
+        self.deadline = min(self.end, time.monotonic() + MOST_SECONDS)  # of the current row
         self.scratch = tempfile.mkdtemp(prefix="mtrun_day_")
         self.environment = {**os.environ, "MT_TORCH_DIR": torch["folder"], "MT_BIN": self.path("libexec", "mtrun", "trainers"),
                             "MT_SOURCE_DIR": folder, "XDG_STATE_HOME": self.scratch, "PYTHONPATH": torch["folder"],
                             "MT_PEERS_PYTHON": sys.executable}
 
     def path(self, *parts):
-        """Of the bundle."""
+        """Returns a path in the bundle."""
         return os.path.join(self.folder, *parts)
 
+    def trainers(self):
+        """The names of those in the bundle."""
+        return sorted(os.listdir(self.path("libexec", "mtrun", "trainers")))
+
     def beside(self, ending):
-        """A file beside the results."""
+        """Returns a file beside the results."""
         return os.path.splitext(os.path.abspath(self.args.out))[0] + ending
 
     @contextlib.contextmanager
     def start(self, command, more=None):
-        """The process, the file that gets what it says, and from where on; with it ends all that it has started."""
+        """Yields the process, its output file, and the output's start; afterwards ends all that it has started."""
         with open(self.beside(".log"), "a+b") as log:
             log.write(f"== {shlex.join(command)}\n".encode())
             log.flush()
-            said = log.tell()  # the child's position is this one too
+            said = log.tell()  # shared with the child's position
             child = subprocess.Popen(command, env={**self.environment, **(more or {})}, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
             try:
                 yield child, log, said
@@ -122,7 +126,7 @@ class Day:
                 kill_all()
 
     def run(self, command, more=None):
-        """What it printed, and its seconds. It has what is left of the row's time."""
+        """Returns the output and the seconds. The limit is the rest of the row's time."""
         began = time.monotonic()
         with self.start(command, more) as (child, log, said):
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -139,7 +143,7 @@ class Day:
                 str(self.steps), "--device", device or self.device, "--eval_images", "100", *more]
 
     def losses(self, run):
-        """{step: loss}; of one that was done again the last."""
+        """Returns {step: loss}; for a repeated step the last one."""
         found = {}
         with open(os.path.join(self.scratch, run, "metrics.jsonl"), encoding="utf-8") as file:
             for line in map(json.loads, file):
@@ -150,13 +154,13 @@ class Day:
         return found
 
     def trainer(self, name, run, *more, device=""):
-        """Loss and number of its last step."""
+        """Returns loss and number of its last step."""
         self.run([self.path("libexec", "mtrun", "trainers", name), *self.flags(run, *more, device=device)])
         losses = self.losses(run)
         return f"step {max(losses)}, loss {losses[max(losses)]:.4f}"
 
     def launch(self, workers, name="cnnA"):
-        """Of one node; where each worker is to have a GPU and there is one only, of as many nodes as workers that share it."""
+        """Returns a launch of one node, or of a node per worker if each needs a GPU and all must share one."""
         mtrun, trainer = self.path("bin", "mtrun"), ["--max_restarts", "1000", "--trainer", name]
         if self.device == "cpu" or workers <= len(self.torch["gpus"]):
             return [mtrun, "--standalone", "--nproc_per_node", str(workers), *trainer]
@@ -166,12 +170,12 @@ class Day:
         return max(2, len(self.torch["gpus"])) if self.device == "cuda" else 2
 
     def need_gpus(self, count):
-        """Skip says that there are fewer."""
+        """Raises Skip if there are fewer GPUs."""
         if len(self.torch["gpus"]) < count:
             raise Skip(f"needs {count} GPUs: workers that share one wait for each other's turn")
 
     def need_modules(self):
-        """What the Python side of the benchmark imports. Skip says how to get it."""
+        """Checks the modules of the Python benchmark. Skip says how to install them."""
         try:
             self.run([sys.executable, "-c", "import numpy, safetensors.torch"])
         except Failure as why:
@@ -184,7 +188,7 @@ class Day:
 
 
 def apart(got, want, most):
-    """By how much two runs' losses differ, in words. Failure where it is more than `most` of one, or steps are missing."""
+    """Returns the difference of two runs' losses in words. Failure if one exceeds `most` or steps are missing."""
     if not want or got.keys() != want.keys():
         raise Failure(f"{len(got)} steps instead of {len(want)}")
     by_step = {step: abs(got[step] - loss) / abs(loss) for step, loss in want.items()}
@@ -200,7 +204,7 @@ def tail(text):
 
 
 def processes(variable):
-    """Those that this day has started, and theirs, whose environment has `variable`."""
+    """Returns the processes started by this day, directly or not, whose environment has `variable`."""
     found = []
     for entry in glob.glob("/proc/[0-9]*/environ"):
         try:
@@ -215,8 +219,8 @@ def processes(variable):
 
 
 def kill_all():
-    """Whatever this day has started: what goes on would hold the GPU's memory. It is not waited for longer than a minute.
-    A process has no environment while it begins another program: nothing is left only when several looks have found nothing."""
+    """Kills everything that this day started, because survivors would hold the GPU's memory; waits a minute at most. A
+    process has no environment during exec, so several scans must find nothing."""
     until, looks = time.monotonic() + 60, 0
     while looks < 5 and time.monotonic() < until:
         left = processes(b"MTRUN_DAY=")

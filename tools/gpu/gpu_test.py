@@ -145,7 +145,7 @@ class DayTest(unittest.TestCase):
         with self.assertRaisesRegex(SystemExit, r"nvidia-smi knows of H100, but PyTorch 2.11.0 of no GPU \(driver too old\)"):
             check("2.11.0", why="driver too old", listed="H100")
 
-    def test_a_machine_without_pytorch_is_told_what_to_do(self):
+    def test_error_without_pytorch_says_what_to_install(self):
         with tempfile.TemporaryDirectory() as folder:
             os.makedirs(os.path.join(folder, "torch"))
             with open(os.path.join(folder, "torch", "__init__.py"), "w", encoding="utf-8") as file:
@@ -153,7 +153,7 @@ class DayTest(unittest.TestCase):
             with self.assertRaisesRegex(SystemExit, r"no such thing\): pip install torch==2\.11\.0"):
                 day.find_torch(folder)
 
-    def test_an_archive_that_is_not_whole_is_said_so(self):
+    def test_truncated_archive_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             whole, archive = os.path.join(folder, "whole.tar.xz"), os.path.join(folder, "half.tar.xz")
             with tarfile.open(whole, "w:xz") as file:
@@ -163,7 +163,7 @@ class DayTest(unittest.TestCase):
             with self.assertRaisesRegex(SystemExit, "half.tar.xz is not whole .*: copy it again"):
                 day.unpack(archive, folder)
 
-    def test_what_fails_and_what_cannot_be_tried_is_said_and_the_rest_goes_on(self):
+    def test_failed_and_skipped_rows_are_reported_and_the_rest_continues(self):
         def part(_):
             """a part"""
             yield "good", lambda: "fine"
@@ -197,6 +197,12 @@ class DayTest(unittest.TestCase):
             with self.assertRaisesRegex(SystemExit, "there is no row vti, there are: vit, cnnA"):
                 play(made, part, "vti")
 
+    def test_every_trainer_of_the_bundle_has_its_rows(self):
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "") as made:
+            for name in ("mynet", "cnnA"):
+                os.makedirs(made.path("libexec", "mtrun", "trainers", name))
+            self.assertEqual([what for what, _ in day.programs(made)], ["cnnA", "cnnA --graph", "mynet", "mynet --graph"])
+
     def test_every_row_has_its_own_time_and_none_more_than_the_day(self):
         def part(made):
             """a part"""
@@ -209,7 +215,7 @@ class DayTest(unittest.TestCase):
             self.assertGreater(rows[1]["note"], time.monotonic())
             self.assertEqual((rows[3]["result"], rows[3]["note"]), ("skipped", "the day's --seconds are over"))
 
-    def test_what_is_not_done_in_time_ends_with_all_that_it_has_started(self):
+    def test_timeout_ends_a_program_and_its_descendants(self):
         with tempfile.TemporaryDirectory() as folder, a_day(folder, "#!/bin/sh\nsetsid tail -f /dev/null\n") as made:
             made.deadline = time.monotonic()
             with self.assertRaisesRegex(day.Failure, "not done after"):
@@ -235,7 +241,7 @@ class DayTest(unittest.TestCase):
             self.assertEqual(made.launch(made.workers())[1:4], ["--standalone", "--nproc_per_node", "3"])
             made.need_gpus(2)
 
-    def test_runs_that_are_not_the_same_are_told_apart(self):
+    def test_different_runs_are_distinguished(self):
         want = {1: 2.0, 2: 1.5}
         self.assertEqual(day.apart({1: 2.0, 2: 1.5 * (1 + 1e-9)}, want, 1e-7), "2 steps, losses within 1e-09")
         for got, why in (({1: 2.0}, "1 steps instead of 2"), ({1: 2.0, 3: 1.5}, "2 steps instead of 2"),
@@ -247,7 +253,7 @@ class DayTest(unittest.TestCase):
         with self.assertRaisesRegex(day.Failure, "0 steps"):
             day.apart({}, {}, 1)
 
-    def test_of_a_step_that_was_done_again_the_last_loss_counts(self):
+    def test_last_loss_of_a_redone_step_counts(self):
         with tempfile.TemporaryDirectory() as folder, a_day(folder, "") as made:
             write_metrics(made, "run", ['{"step": 1, "loss": 3}', '{"step": 2, "loss": 9}', '{"step": 3, "loss": 9}', '{"rewind": 2}',
                                         '{"step": 2, "loss": 2}'])
@@ -286,7 +292,7 @@ esac
         self.assertEqual(rows[0]["result"], "FAILED")
         self.assertIn("ERROR SUMMARY: 2 errors", rows[0]["note"])
 
-    def test_what_programs_say_is_kept(self):
+    def test_output_of_programs_is_kept(self):
         with tempfile.TemporaryDirectory() as folder, a_day(folder, "#!/bin/sh\necho \"$@\"\nexit $1\n") as made:
             program = os.path.join(folder, "bin", "mtrun")
             self.assertEqual(made.run([program, "0", "first"])[0], "0 first\n")
@@ -316,7 +322,7 @@ esac
             rows, _ = play(made, day.commit_rule)
         self.assertEqual((rows[0]["result"], rows[0]["note"]), ("FAILED", "nobody was stopped: the job took no step"))
 
-    def test_a_stopped_worker_goes_on_where_the_one_to_be_killed_has_ended(self):
+    def test_stopped_worker_continues_if_the_target_has_ended(self):
         sent = []
 
         def kill(pid, number):
@@ -334,7 +340,7 @@ esac
         self.assertEqual(counts, (1, 0))
 
     def commit_rule_row(self, said, after):
-        """Of a job that has said so, and whose second step's loss was 1.5 in the end, while that of a worker alone is `after`."""
+        """Runs the row for a job with this output, whose second step's loss was 1.5; a single worker's was `after`."""
         def stop_workers(*_):
             while not os.path.exists(has_said):
                 time.sleep(0.01)
@@ -356,7 +362,7 @@ esac
         return rows[0]["result"], rows[0]["note"]
 
     def test_the_commit_rule_is_shown_by_garbage_that_was_seen_and_not_applied(self):
-        seen = "step 2: a device that was aborted had left 1e+06 instead of 3 in its sums; they were not applied"
+        seen = "step 2: an aborted device had left 1e+06 instead of 3 in its sums, which were not applied"
         with open(os.path.join(HERE, "..", "..", "trainers", "step", "refused_sums.cc"), encoding="utf-8") as file:
             self.assertIn(day.REFUSED, file.read())
         self.assertEqual(self.commit_rule_row(seen, 1.5), (
@@ -396,7 +402,7 @@ class NodesTest(unittest.TestCase):
             nodes.communicate()
         self.assertEqual(nodes.returncode, 3)
 
-    def test_all_are_told_to_end(self):
+    def test_all_nodes_get_sigterm(self):
         with tempfile.TemporaryDirectory() as folder:
             nodes = self.start(folder, "trap 'echo told; exit 0' TERM\necho here\nwhile :; do sleep 0.01; done\n")
             self.assertEqual([nodes.stdout.readline() for _ in range(2)], ["here\n"] * 2)
@@ -437,8 +443,8 @@ class BenchmarkTest(unittest.TestCase):
                 json.dump({"digest": "d"}, file)
             args, made = types.SimpleNamespace(data=folder, bin=folder, program="cnnB"), []
             for mtrun, trainer in (("a1", "a1"), ("a1", "a1"), ("b2", "a1"), ("b2", "b2")):
-                program("mtrun", f"mtrun 0.1.0 (commit {mtrun})")
-                program("cnnB", f"cnnB 0.1.0 (commit {trainer}, LibTorch 2.11.0)")
+                program("mtrun", f"mtrun 0.2.0 (commit {mtrun})")
+                program("cnnB", f"cnnB 0.2.0 (commit {trainer}, LibTorch 2.11.0)")
                 made.append(accuracy.made_by(args, [os.path.join(folder, "mtrun"), "--standalone"]))
         self.assertEqual(made[0], made[1])
         self.assertEqual(len({json.dumps(each) for each in made}), 3)

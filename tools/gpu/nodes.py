@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs a command once for each of several nodes that are all this machine, with its GPU for each: nodes.py NODES MTRUN ...
+"""Runs a command once for each of several nodes, all on this machine and sharing its GPU: nodes.py NODES MTRUN ...
 
-NCCL refuses two ranks on one GPU of one host, and knows a host by NCCL_HOSTID: to it they are several hosts, which exchange over
-sockets. Ends when all have ended, with the first status that is not 0; SIGTERM goes to all."""
+NCCL refuses two ranks on one GPU of one host and knows a host by NCCL_HOSTID, so to it they are several hosts,
+connected by sockets. Ends when all have ended, with the first status that is not 0; forwards SIGTERM to all."""
 import os
 import signal
 import socket
@@ -12,7 +12,7 @@ import threading
 
 
 def environment(node):
-    """Of node's mtrun: over loopback, and not over a fabric that would find both on one GPU again."""
+    """Returns the environment of a node's mtrun: over loopback, not a fabric that would detect the shared GPU."""
     return {**os.environ, "NCCL_HOSTID": f"node{node}", "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_MNNVL_ENABLE": "0"}
 
 
@@ -30,7 +30,7 @@ def main():
     signal.signal(signal.SIGTERM, tell)
     for number in range(int(sys.argv[1])):
         nodes.append(subprocess.Popen(command, env=environment(number)))
-        if told.is_set():  # while it was started
+        if told.is_set():  # it came during the start
             tell()
     return next((status for status in [node.wait() for node in nodes] if status != 0), 0)
 

@@ -1,5 +1,5 @@
-"""What starts pods, played: the controller of an elastic Indexed Job, and Kubeflow's operator. They do to the pods on this
-machine what those do on a cluster, by the manifest."""
+"""Simulates controllers that start pods: that of an elastic Indexed Job, and Kubeflow's operator. They treat the pods
+on this machine as on a cluster, by the manifest."""
 import os
 
 import manifests
@@ -9,15 +9,15 @@ NAMESPACE = "default"
 
 
 class World:
-    """Machines, claims of storage and secrets; `image` is a folder that holds opt/mtrun and work."""
+    """Machines, storage claims and secrets; `image` is a folder that contains opt/mtrun and work."""
 
     def __init__(self, machines, folder, image, secrets):
         self.machines, self.folder, self.image, self.secrets = machines, folder, image, secrets
         self.used = 0
-        self.processes = []  # of all pods that there were
+        self.processes = []  # of all pods so far
 
     def machine(self):
-        """One that no pod had: each pod has an address of its own."""
+        """Returns an unused machine, because each pod has its own address."""
         self.used += 1
         return self.used - 1
 
@@ -28,7 +28,7 @@ class World:
 
 
 class IndexedJob:
-    """Pods of indexes below `completions`, each under its name in the headless service."""
+    """Pods with indexes below `completions`, each under its name in the headless service."""
 
     def __init__(self, world, job, service):
         self.world, self.job, self.spec = world, job, job["spec"]
@@ -43,21 +43,21 @@ class IndexedJob:
         return pod
 
     def stop(self, index):
-        """Deleted, as what the Job no longer needs or what a machine that is emptied has; the container's status."""
+        """Deletes a pod, as for a smaller Job or a node drain; returns the container's status."""
         pod = self.pods.pop(index)
         status = pod.terminate()
         self.publish()
         return status
 
     def publish(self):
-        """publishNotReadyAddresses: from the moment that a pod has an address."""
+        """Publishes addresses as soon as pods have one (publishNotReadyAddresses)."""
         hosts = "".join(f"{pod.address} {pod.name}.{self.service}.{NAMESPACE}.svc.cluster.local {pod.name}.{self.service}\n"
                         for pod in self.pods.values())
         for pod in self.pods.values():
             pod.learn(hosts)
 
     def verdict(self, status, disrupted=False):
-        """What the Job makes of a container's status: "Succeeded", "Ignore", "FailJob" or "Count"."""
+        """Returns the Job's reaction to a container's status: "Succeeded", "Ignore", "FailJob" or "Count"."""
         if status == 0:
             return "Succeeded"
         for rule in self.spec["podFailurePolicy"]["rules"]:
@@ -69,7 +69,7 @@ class IndexedJob:
 
 
 class PyTorchJob:
-    """A pod a replica, with torchrun's settings in the environment as the operator's releases from 1.7 on write them."""
+    """One pod per replica, with torchrun's settings in the environment, as written by the operator since 1.7."""
 
     PORT = "23456"
 
@@ -87,7 +87,7 @@ class PyTorchJob:
                       "PET_NPROC_PER_NODE": workers, "PET_NODE_RANK": str(rank), "PET_NNODES": str(len(replicas))}
             template = spec["pytorchReplicaSpecs"][kind]["template"]
             self.pods.append(Pod(self.world, self.world.machine(), f"{name}-{kind.lower()}-{number}", template, ranked))
-        hosts = "".join(f"{pod.address} {pod.name}\n" for pod in self.pods)  # a headless service a pod
+        hosts = "".join(f"{pod.address} {pod.name}\n" for pod in self.pods)  # one headless service per pod
         for pod in self.pods:
             pod.learn(hosts)
             pod.start()

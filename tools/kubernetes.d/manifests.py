@@ -8,17 +8,17 @@ TOP = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), 
 FOLDER = os.path.join(TOP, "configs", "kubernetes")
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "mtrun")
 PYTHON = os.path.join(CACHE, "manifests", "bin", "python")
-REPLICAS = ("Master", "Worker")  # of a PyTorchJob, in the order of their ranks
+REPLICAS = ("Master", "Worker")  # of a PyTorchJob, in order of rank
 
 
 def skip(test, why):
-    """Ends the program as a test of GoogleTest's that is skipped: tools/summarize_tests reads the reason."""
+    """Ends the program like a skipped GoogleTest test, whose reason tools/summarize_tests reads."""
     print(f"{test}: Skipped\n{why}\n\n[  SKIPPED ] {test}")
     sys.exit(0)
 
 
 def enter_environment(test):
-    """Goes on in the Python environment of tools/setup --test-tools, which can read YAML and has the schemas."""
+    """Re-executes in the Python environment of tools/setup --test-tools, which can read YAML and has the schemas."""
     try:
         import kubernetes_validate  # noqa: F401
         import yaml  # noqa: F401
@@ -39,13 +39,13 @@ def documents(path):
 
 
 def of_kind(name, kind):
-    """The document of that kind in FOLDER/name."""
+    """Returns the document of that kind in FOLDER/name."""
     (found,) = [document for document in documents(os.path.join(FOLDER, name)) if document["kind"] == kind]
     return found
 
 
 def templates(document):
-    """Name -> pod template of what starts pods."""
+    """Returns name -> pod template of the objects that start pods."""
     if document["kind"] == "PyTorchJob":
         replicas = document["spec"]["pytorchReplicaSpecs"]
         return {name: replicas[name]["template"] for name in REPLICAS}
@@ -53,13 +53,13 @@ def templates(document):
 
 
 def expand(text, environment):
-    """$(NAME) as kubelet replaces it: unknown names stay, $$ is a dollar."""
+    """Replaces $(NAME) like kubelet: unknown names stay, $$ is a dollar."""
     def value(found):
         return "$" + found[0][2:] if found[0].startswith("$$") else environment.get(found[1], found[0])
     return re.sub(r"\$\$(?:\([A-Za-z_]\w*\))?|\$\(([A-Za-z_]\w*)\)", value, text)
 
 
 def flag(container, name):
-    """The value of --name=VALUE among the arguments."""
+    """Returns the value of --name=VALUE in the arguments."""
     (found,) = [word.split("=", 1)[1] for word in container["args"] if word.startswith(f"--{name}=")]
     return found

@@ -1,6 +1,6 @@
-"""A container of a pod as kubelet runs it, on this machine: a network, names, mounts, processes and a user of its own, the
-manifest's command, environment, volumes, probes and hooks. What is missing is all that needs a cluster: images, scheduling,
-control groups, seccomp, a DNS server (names stand in the hosts file)."""
+"""Runs a pod's container on this machine as kubelet does: with its own network, names, mounts, processes and user, and
+the manifest's command, environment, volumes, probes and hooks. Everything that needs a cluster is missing: images,
+scheduling, control groups, seccomp, a DNS server (names are in the hosts file)."""
 import os
 import shutil
 import signal
@@ -53,8 +53,8 @@ sys.exit(0 if 200 <= connection.getresponse().status < 400 else 1)
 
 
 class Pod:
-    """`template` is a pod template, `more` what controllers and kubelet add to the environment. `machine` is one of the
-    cluster's, whose address is the pod's."""
+    """Runs `template`, a pod template. `more` is the environment added by controllers and kubelet, `machine` is the
+    cluster's machine whose address the pod has."""
 
     def __init__(self, world, machine, name, template, more):
         self.world, self.machine, self.name = world, machine, name
@@ -70,7 +70,7 @@ class Pod:
         self.log = os.path.join(self.folder, "log")
         self.process = None
 
-    # ---- what kubelet does
+    # ---- the role of kubelet
 
     def start(self):
         command = [manifests.expand(word, self.environment) for word in self.container["command"] + self.container.get("args", [])]
@@ -81,7 +81,7 @@ class Pod:
         self.world.processes.append(self.process)
 
     def probe(self, kind):
-        """Whether that probe of the manifest succeeds now. kubelet asks from the machine, not from the pod."""
+        """Returns whether that probe of the manifest succeeds now, asked from the machine like kubelet's."""
         probe = self.container[kind]
         asked = probe["httpGet"]
         port = {port["name"]: port["containerPort"] for port in self.container["ports"]}[asked["port"]]
@@ -89,13 +89,13 @@ class Pod:
         return subprocess.run(self.world.machines.on(cluster.HUB, argv), stderr=subprocess.DEVNULL, check=False).returncode == 0
 
     def execute(self, command, patience):
-        """As an exec hook or probe, or kubectl exec: beside the container's processes. Its status and what it prints."""
+        """Runs a command in the container, like a hook, an exec probe or kubectl exec. Returns (status, output)."""
         argv = ["nsenter", "--target", str(self.first()), "--mount", "--pid", "--net", "--uts", "--ipc", "--root", "--wd=/"]
         done = subprocess.run(argv + self._as_user([]) + command, capture_output=True, text=True, timeout=patience, check=False)
         return done.returncode, done.stdout + done.stderr
 
     def terminate(self):
-        """preStop, SIGTERM, and SIGKILL when the grace is over, which counts from before the hook. The container's status."""
+        """Runs preStop, SIGTERM, and SIGKILL after the grace period, which includes the hook. Returns the status."""
         deadline = time.monotonic() + self.spec["terminationGracePeriodSeconds"]
         hook = self.container.get("lifecycle", {}).get("preStop")
         if hook and self.process.poll() is None:
@@ -110,7 +110,7 @@ class Pod:
             return self.wait(10)
 
     def kill(self):
-        """As when its machine is lost: nothing is told."""
+        """Kills the pod without notice, as if its machine were lost."""
         cluster.send(self.first(), signal.SIGKILL)
 
     def wait(self, patience):
@@ -118,7 +118,7 @@ class Pod:
         return 128 - status if status < 0 else status
 
     def first(self):
-        """The container's first process, as this machine numbers it; None when it has ended."""
+        """Returns the pid of the container's first process on this machine; None if it has ended."""
         return cluster.child(self.process.pid)
 
     def said(self):
@@ -126,11 +126,11 @@ class Pod:
             return file.read()
 
     def learn(self, hosts):
-        """What DNS says from now on."""
+        """Sets the names that DNS resolves from now on."""
         with open(os.path.join(self.folder, "etc", "hosts"), "w", encoding="utf-8") as file:
             file.write(f"127.0.0.1 localhost\n{self.address} {self.name}\n{hosts}")
 
-    # ---- of the manifest
+    # ---- reading the manifest
 
     def _environment(self, more):
         user = {"PATH": PATH, "HOME": "/home/mtrun", "HOSTNAME": self.name}
@@ -155,7 +155,7 @@ class Pod:
                 file.write(text)
 
     def _as_user(self, more):
-        """In front of a command: the user and rights of the security contexts, and the container's environment alone."""
+        """Returns a command prefix: user and rights of the security contexts, only the container's environment."""
         context, own = self.spec.get("securityContext", {}), self.container.get("securityContext", {})
         user, group = context.get("runAsUser", IMAGE_USER), context.get("runAsGroup", IMAGE_USER)
         words = ["setpriv", "--reuid", str(user), "--regid", str(group), "--groups", str(context.get("fsGroup", group)), *more]
@@ -173,7 +173,7 @@ class Pod:
         return words
 
     def _source(self, volume):
-        """The folder that is mounted; with fsGroup its files belong to that group, which may do with them what root may."""
+        """Returns the folder to mount. With fsGroup its files belong to that group, with the same rights as root."""
         group = self.spec.get("securityContext", {}).get("fsGroup")
         if "emptyDir" in volume:
             return "memory"
@@ -186,7 +186,7 @@ class Pod:
         return folder
 
     def _secret(self, secret, group):
-        """As kubelet writes it: links to files of root's in a folder that it can exchange."""
+        """Writes a secret like kubelet: links to root's files in a folder that can be exchanged."""
         folder = os.path.join(self.folder, "secret-" + secret["secretName"])
         os.makedirs(os.path.join(folder, "..version"))
         os.symlink("..version", os.path.join(folder, "..data"))

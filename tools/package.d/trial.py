@@ -1,4 +1,4 @@
-"""What the tests of packages share: where things lie, commands that must end well, a training of which a worker is killed."""
+"""Shared by the tests of packages: locations, checked commands, and a training in which a worker is killed."""
 import glob
 import os
 import re
@@ -33,7 +33,7 @@ def need_torch():
 
 
 def environment(**more):
-    """Without what this machine's own build and torch would help with."""
+    """Returns an environment without help from this machine's build and torch."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MT_", "MTRUN_", "PYTHON", "LD_"))}
     return {**kept, **more}
 
@@ -56,14 +56,14 @@ def files_of(folder):
 
 
 def readme_commands():
-    """(the line that makes and enters an environment, the lines of pip) of README's block about packages."""
+    """Returns (the line that makes and enters an environment, the pip lines) of README's block about packages."""
     block = re.search(r"^```\n(python3 -m venv .*?)^```", text_of(os.path.join(TOP, "README.md")), re.S | re.M)
     lines = [line for line in block[1].splitlines() if not line.startswith("#")]
     return lines[0], [line for line in lines if line.startswith("pip install ")]
 
 
 def main():
-    """unittest's; a folder as first argument holds the packages. tools/test counts the lines about skips."""
+    """Runs unittest's main; an optional argument is the packages' folder. tools/test counts the lines about skips."""
     global packages
     if len(sys.argv) > 1 and os.path.isdir(sys.argv[1]):
         packages = os.path.realpath(sys.argv.pop(1))
@@ -74,7 +74,7 @@ def main():
 
 
 class Trying(unittest.TestCase):
-    """A folder for each test, and what every package has to do."""
+    """A folder for each test, and the checks for every package."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -82,8 +82,8 @@ class Trying(unittest.TestCase):
         self.folder = folder.name
 
     def train_and_kill(self, mtrun, mtdata, verify, env, root="", within=()):
-        """Two workers on Fashion-MNIST, one of which is killed: the run ends well and its ledger is exact. In another system: it
-        lies at `root`, and `within` are the words that start a program there. When two workers trained, by time.monotonic()."""
+        """Trains on Fashion-MNIST with two workers and kills one: the run must end well with an exact ledger. Another
+        system is at `root`; `within` starts a program there. Returns when two workers trained (time.monotonic())."""
         inside = "/root/try" if root else self.folder
         os.makedirs(root + inside, exist_ok=True)
         data, model = os.path.join(inside, "data"), os.path.join(inside, "run")
@@ -105,14 +105,14 @@ class Trying(unittest.TestCase):
         return trained
 
     def ask_trainers(self, mtrun, **more):
-        """mtrun knows those that were installed with it: it lists what they do, and a typo is told once, before any worker starts."""
+        """Checks that mtrun lists the installed trainers and reports a typo once, before any worker starts."""
         self.assertRegex(run(mtrun, "--trainer", "list", **more), r"(?m)^cnnA +Trains CNN-A")
         said = run(mtrun, "--standalone", "--nproc_per_node", "2", "--trainer", "cnnA", "--data", "d", "--lerning_rate", "1", expected=2, **more)
         self.assertEqual(said.count("unknown flag"), 1, said)
         self.assertNotIn("FAILED", said)
 
     def kill_a_worker(self, running, model, metrics, log):
-        """Once steps are recorded; when that was."""
+        """Kills a worker once steps are recorded; returns the time."""
         deadline = time.monotonic() + PATIENCE
         while not (os.path.exists(metrics) and os.path.getsize(metrics) > 2000):
             self.assertIsNone(running.poll(), text_of(log))

@@ -1,4 +1,4 @@
-"""Reads ledger.jsonl: which lines count, in one file and over the folders of a run's nodes."""
+"""Reads ledger.jsonl and determines which lines count, in one file and over the folders of a run's nodes."""
 import hashlib
 import json
 import math
@@ -17,7 +17,7 @@ def is_head(entry):
 
 
 def has_order(entry):
-    """Streams need what they are made of, and it has to be all samples."""
+    """Returns whether the order is complete: streams need their parameters, and must cover all samples."""
     shards = entry.get("shards")
     if entry.get("shuffle") in (True, False):
         return True
@@ -26,18 +26,19 @@ def has_order(entry):
 
 
 class Ledger:
-    """One file: its head, the lines of each generation, and what is wrong with it."""
+    """One file: its head, the lines of each generation, and its errors."""
 
     def __init__(self, folder):
         self.folder, self.path = folder, os.path.join(folder, "ledger.jsonl")
         self.head, self.generations = None, {}
         self.rewinds = self.unfinished = self.late = 0
-        self.generation = (0, 0)  # the highest so far, after how often numbers began again (releases before 2)
-        self.repeated = None      # the generation and step from which the last writer continues, before its first step
-        self.sums = False         # whether a line has said what was gathered
+        self.generation = (0, 0)  # highest so far, after the number of restarts of the numbering (releases before 2)
+        self.repeated = None      # generation and step from which the last writer continues, before its first step
+        self.sums = False         # whether a line has recorded the workers' sums
         self.problems, self.counted = [], START
-        self.previous = {START}  # what the next line's "prev" may be: the line before it, or the last one that is not late
-        self.lines = set()       # all that are not late
+        self.previous = {START}  # allowed values of the next line's "prev": the line before it, or the last one that is
+                                 # not late
+        self.lines = set()       # all lines that are not late
         with open(self.path, "rb") as file:
             for number, line in enumerate(file.read().split(b"\n"), 1):
                 if line:
@@ -48,13 +49,13 @@ class Ledger:
         self.problems.append(f"{self.path}:{number}: {what}")
 
     def read(self, number, line):
-        """False: the line is late, or not a line."""
+        """Returns False if the line is late, or not a line."""
         try:
             entry = json.loads(line)
         except ValueError:
             entry = None
         if not isinstance(entry, dict):
-            self.unfinished += 1  # what a dying writer left; the next line's digest covers it
+            self.unfinished += 1  # left by a dying writer; the next line's digest covers it
             return False
         earlier = "ledger" not in entry and whole(entry, "generation", 1) and self.is_earlier(entry)
         late = earlier and not self.repeats(entry)
@@ -76,12 +77,12 @@ class Ledger:
         return not late
 
     def has_met_late_lines(self, entry):
-        """The first line of a higher generation: while its writer began, one that did not know that its own was over may have
-        added lines after the last one that this one had seen. They are there, so none is missing."""
+        """Returns whether this first line of a higher generation follows a line in the file. A writer that did not know
+        that its generation was over can add lines while the new one starts; they exist, so none is missing."""
         return whole(entry, "generation", 1) and entry["generation"] > self.generation[1] and entry.get("prev") in self.lines
 
     def count(self, number, entry, earlier):
-        """`earlier`: of a generation below the highest so far; of such lines the steps alone."""
+        """`earlier`: the line's generation is below the highest so far; of such lines only steps count."""
         of = (self.generation[0], entry["generation"])
         if not earlier:
             self.generation, self.repeated = max(self.generation, of), None
@@ -109,19 +110,19 @@ class Ledger:
                 and entry.get("status") in ("applied", "skipped"))
 
     def is_earlier(self, entry):
-        """A line of a generation after the first line of a higher one."""
+        """Returns whether a line of a generation follows the first line of a higher one."""
         again, highest = self.generation
         if entry["generation"] >= highest:
             return False
-        # Earlier releases numbered generations from 1 again when nothing was left that knew them, and took steps back then.
+        # Earlier releases restarted at generation 1 if all records of the number were lost, and took steps back then.
         if "rewind" in entry and self.head and self.head["ledger"] == 1:
             self.generation = (again + 1, entry["generation"])
             return False
         return True
 
     def repeats(self, entry):
-        """A writer has said from which step of which generation it continues, and repeats what it remembers of the steps before.
-        Any other earlier line is late: its writer did not know that its generation was over."""
+        """Returns whether a writer, which has recorded its starting step and generation, repeats remembered earlier
+        steps. Any other earlier line is late: its writer did not know that its generation was over."""
         return (self.repeated is not None and whole(entry, "step", 0) and entry["generation"] <= self.repeated[0]
                 and entry["step"] < self.repeated[1])
 
@@ -144,12 +145,12 @@ class Generation:
             del self.steps[other]
 
     def add(self, entry):
-        """False: the step is there already."""
+        """Returns False if the step is there already."""
         self.begin(entry["step"])
         return self.steps.setdefault(entry["step"], entry) is entry
 
     def join(self, other):
-        """What another file says of the same generation."""
+        """Adds another file's lines of the same generation."""
         if other.begins is not None:
             self.begin(other.begins)
         self.parent = other.parent or self.parent
@@ -183,8 +184,8 @@ class Run:
                               for of, each in ledger.generations.items() for bounds in [counted.get(of)] for step in each.steps)
 
     def take(self, generation, lines):
-        """Lines of one generation that count, from all files; yields in what they differ. A new writer repeats what its predecessor
-        may not have recorded, word for word, or it is another's."""
+        """Takes the counting lines of one generation from all files; yields their differences. A new writer repeats
+        lines that its predecessor may not have recorded word for word; otherwise they are another run's."""
         worlds = sorted({entry["world"] for entry in lines})
         other = [e["step"] for e in lines if content(self.steps.setdefault(e["step"], e)) != content(e)]
         if len(worlds) > 1:
@@ -194,12 +195,12 @@ class Run:
                    f"{min(other)}")
 
     def walk(self, ledgers):
-        """From the last generation down: the highest of the file whose branch reaches the furthest step."""
+        """Walks down from the last generation: the highest of the file whose branch reaches the furthest step."""
         last = {ledger.generation for ledger in ledgers if ledger.generation in self.generations}
         return self.branch(max(last, key=lambda of: (self.generations[of].end(), of), default=None))
 
     def branch(self, at):
-        """[(generation, its first step, the step at which the next one begins)] from a generation down."""
+        """Returns [(generation, its first step, first step of the next one)] from a generation down."""
         path, until = [], math.inf
         while at is not None:
             generation = self.generations[at]
@@ -210,8 +211,8 @@ class Run:
         return path
 
     def saved_weights(self, step, made_in):
-        """What the ledgers say of the checkpoint of so many finished steps whose last one generation `made_in` has made (None: its
-        checkpoint does not say; then those on the path count)."""
+        """Returns the weights recorded for the checkpoint of `step` steps whose last step generation `made_in` made
+        (None: unknown; then those on the path count)."""
         found = set()
         for at, generation in self.generations.items():
             if step not in generation.saved:

@@ -1,4 +1,4 @@
-"""The order of samples and what a step's ids come to, written a second time on purpose (docs/formats.md)."""
+"""The order of samples and the sums over a step's ids, implemented a second time on purpose (docs/formats.md)."""
 import hashlib
 import struct
 
@@ -24,7 +24,7 @@ def stream_key(seed, name, index):
 
 
 class Permutation:
-    """Of 0 .. size - 1."""
+    """A permutation of 0 .. size - 1."""
 
     def __init__(self, key, size):
         self.size = size
@@ -44,7 +44,7 @@ class Permutation:
 
 
 class Streams:
-    """The streamed order of one epoch: where position i of stream v lies."""
+    """The streamed order of one epoch: the location of position i of stream v."""
 
     def __init__(self, head, epoch):
         seed, counts, fixed = head["seed"], head["shards"], head["shuffle"] == "fixed_streams"
@@ -53,7 +53,7 @@ class Streams:
         bounds = [whole * min(end, self.batch) + min(end, rest) for end in range(0, self.batch + self.micro, self.micro)]
         first = running(counts)
         permuted = Permutation(stream_key(seed, "shards", 0 if fixed else epoch), len(counts))
-        line, at = [], 0  # the permuted shards one behind the other: (where it begins, its first sample, its samples)
+        line, at = [], 0  # the permuted shards in sequence: (start position, first sample, samples)
         for shard in map(permuted, range(len(counts))):
             line.append((at, first[shard], counts[shard]))
             at += counts[shard]
@@ -93,7 +93,7 @@ def running(counts):
 
 
 class Order:
-    """Which sample is at a position of an epoch."""
+    """The sample at each position of an epoch."""
 
     def __init__(self, head, epoch):
         if head["shuffle"] in ("streams", "fixed_streams"):
@@ -109,5 +109,5 @@ def digest(ids):
 
 
 def gathered(ids):
-    """What the workers' sums over these ids come to."""
+    """Returns the workers' sums over these ids."""
     return {"samples": len(ids), "hash": f"{sum(splitmix(i) for i in ids) & MASK:016x}"}

@@ -15,7 +15,7 @@ namespace {
 
 using Pieces = std::vector<absl::Span<const uint8_t>>;
 
-/// Room beside the tensors: headers, state, the file system's own blocks.
+/// Space beside the tensors: headers, state, the file system's own blocks.
 constexpr int64_t kSpareBytes = 4 << 20;
 
 int64_t TotalBytes(const Pieces& pieces) {
@@ -32,7 +32,7 @@ FileRecord RecordOf(const Pieces& pieces) {
   return {TotalBytes(pieces), digest.Hex()};
 }
 
-/// One save: the files so far and what DONE will say of them.
+/// One save: the files so far and their entries in DONE.
 class Save {
  public:
   Save(Files& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
@@ -69,9 +69,9 @@ absl::Status CheckRoom(Files& files, const std::string& root, const Snapshot& sn
   MT_ASSIGN_OR_RETURN(const int64_t free, files.FreeBytes(root));
   const int64_t needed = snapshot.TensorBytes() + kSpareBytes;
   if (free >= needed) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("a checkpoint needs ", needed >> 20, " MiB and ", root,
+  return absl::ResourceExhaustedError(absl::StrCat("a checkpoint needs ", needed >> 20, " MiB, but ", root,
                                                    " has ", free >> 20,
-                                                   " MiB left; make room or lower keep_checkpoints"));
+                                                   " MiB free; free some space or lower keep_checkpoints"));
 }
 
 absl::Status WriteFiles(Files& files, const std::string& folder, const Snapshot& snapshot) {
@@ -88,13 +88,13 @@ bool Supersedes(const Snapshot& snapshot, const Checkpoint& other) {
   return ours && theirs && ours->generation > theirs->generation;
 }
 
-/// Its bytes are not those that were saved, or not all there. What the disk refuses to read may be whole.
+/// Returns whether bytes are missing or differ from those that were saved. If the disk refuses to read a
+/// file, the file may be intact.
 bool IsDamage(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsInvalidArgument(status);
 }
 
-/// True when this step is there whole. What is damaged goes out of the way, under a name that no search takes
-/// for a checkpoint.
+/// Returns true if this step exists and is intact. A damaged one is renamed so that searches ignore it.
 absl::StatusOr<bool> HasIntact(Files& files, const std::string& root, const Snapshot& snapshot,
                                std::string_view unique) {
   const int64_t step = snapshot.step;
@@ -119,7 +119,7 @@ std::optional<Position> PositionOn(Files& files, const std::string& root, int64_
   return state.ok() ? std::optional(state->position) : std::nullopt;
 }
 
-/// Names a folder of `root` that does not exist yet.
+/// Returns the name of a folder that does not exist in `root` yet.
 std::string FreeBranchName(Files& files, const std::string& root, const Position& position) {
   for (int number = 1;; ++number) {
     std::string name = BranchFolder(position, number);
@@ -127,7 +127,7 @@ std::string FreeBranchName(Files& files, const std::string& root, const Position
   }
 }
 
-/// Returns the name that the complete step has from now on.
+/// Renames a complete step to a branch, and returns the new name.
 absl::StatusOr<std::string> MakeBranch(Files& files, const std::string& root, const Position& position) {
   const std::string name = FreeBranchName(files, root, position);
   MT_RETURN_IF_ERROR(
@@ -136,7 +136,7 @@ absl::StatusOr<std::string> MakeBranch(Files& files, const std::string& root, co
   return name;
 }
 
-/// Gives a step the name of what goes, which it returns: a removal that is cut off must not leave a step that
+/// Renames a step to a partial name, which it returns, so that an interrupted removal leaves no step that
 /// looks whole.
 absl::StatusOr<std::string> SetAside(Files& files, const std::string& root, int64_t step) {
   const std::string aside = absl::StrCat(root, "/", PartialFolder(step, "removed"));
@@ -145,8 +145,8 @@ absl::StatusOr<std::string> SetAside(Files& files, const std::string& root, int6
   return aside;
 }
 
-/// For file systems that cannot exchange names: for a moment no folder has the step's name, and a run that
-/// begins then continues from the step before.
+/// Replaces a step if the file system cannot exchange names. For a moment no folder has the step's name. If a
+/// run begins then, it continues from the previous step.
 absl::Status ReplaceInTurn(Files& files, const std::string& root, const Position& superseded,
                            const std::string& partial) {
   MT_ASSIGN_OR_RETURN(const std::string branch, MakeBranch(files, root, superseded));
@@ -158,11 +158,11 @@ absl::Status ReplaceInTurn(Files& files, const std::string& root, const Position
   return files.SyncFolder(root);
 }
 
-/// Takes the place of a checkpoint of as many steps, which becomes a branch. The new one has the branch's
-/// name first: a crash at any moment leaves both under names that no clean-up removes.
+/// Replaces a checkpoint of as many steps, which becomes a branch. The new one has the branch's name first,
+/// so that a crash at any moment leaves both under names that no clean-up removes.
 absl::Status Replace(Files& files, const std::string& root, const Snapshot& snapshot,
                      const Position& superseded, const std::string& partial) {
-  // Reading what was there may have taken long.
+  // Asked again, because reading the existing checkpoint may have taken long.
   if (snapshot.may_commit) MT_RETURN_IF_ERROR(snapshot.may_commit());
   const std::string branch = absl::StrCat(root, "/", FreeBranchName(files, root, superseded));
   MT_RETURN_IF_ERROR(files.Rename(partial, branch));
@@ -193,7 +193,7 @@ absl::Status Publish(Files& files, const std::string& root, const Snapshot& snap
 absl::StatusOr<std::string> ReadVerified(Files& files, const std::string& folder, const Manifest& manifest,
                                          const std::string& name) {
   const auto record = manifest.find(name);
-  if (record == manifest.end()) return absl::DataLossError(absl::StrCat(name, " is not in DONE"));
+  if (record == manifest.end()) return absl::DataLossError(absl::StrCat(name, " is not listed in DONE"));
   auto text = files.Read(folder + "/" + name);
   if (absl::IsNotFound(text.status())) return absl::DataLossError(text.status().message());
   MT_RETURN_IF_ERROR(text.status());
@@ -202,7 +202,7 @@ absl::StatusOr<std::string> ReadVerified(Files& files, const std::string& folder
         absl::StrCat(name, " has ", text->size(), " bytes instead of ", record->second.bytes));
   }
   if (Sha256Hex(*text) != record->second.sha256) {
-    return absl::DataLossError(absl::StrCat(name, " has another SHA-256 than DONE says"));
+    return absl::DataLossError(absl::StrCat(name, " does not match its SHA-256 in DONE"));
   }
   return *std::move(text);
 }
@@ -220,7 +220,7 @@ absl::Status WriteCheckpoint(Files& files, const std::string& root, const Snapsh
   if (snapshot.arrived) MT_RETURN_IF_ERROR(snapshot.arrived());
   const std::string partial = absl::StrCat(root, "/", PartialFolder(snapshot.step, unique));
   const absl::Status status = Publish(files, root, snapshot, partial);
-  // The first failure is reported; a disk that refuses the removal too keeps a hidden folder.
+  // The first error is reported. If the disk refuses the removal too, a hidden folder remains.
   if (!status.ok()) files.Remove(partial).IgnoreError();
   return status;
 }
@@ -230,13 +230,14 @@ absl::StatusOr<std::string> DigestOfWeights(Files& files, const std::string& roo
                       files.Read(absl::StrCat(root, "/", StepFolder(step), "/", kDoneFile)));
   MT_ASSIGN_OR_RETURN(const Manifest manifest, DecodeManifest(done));
   const auto record = manifest.find(kModelFile);
-  if (record == manifest.end()) return absl::DataLossError(absl::StrCat(kModelFile, " is not in DONE"));
+  if (record == manifest.end())
+    return absl::DataLossError(absl::StrCat(kModelFile, " is not listed in DONE"));
   return record->second.sha256;
 }
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& path, int64_t step) {
   auto done = files.Read(absl::StrCat(path, "/", kDoneFile));
-  if (absl::IsNotFound(done.status())) return absl::NotFoundError("no DONE: its save did not end");
+  if (absl::IsNotFound(done.status())) return absl::NotFoundError("no DONE file: its save did not complete");
   MT_RETURN_IF_ERROR(done.status());
   MT_ASSIGN_OR_RETURN(const Manifest manifest, DecodeManifest(*done));
   Checkpoint checkpoint{.step = step, .path = path, .model = {}, .optimizer = {}, .state = {}};
@@ -324,7 +325,7 @@ absl::Status RemoveOldSteps(Files& files, const std::string& root, int64_t step,
   MT_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, CompleteSteps(files, root));
   for (const int64_t old : StepsToRemove(steps, step, keep_last, best)) {
     const std::optional<Position> position = PositionOn(files, root, old);
-    if (saved && !position) continue;  // nothing says whose it is
+    if (saved && !position) continue;  // its run is unknown
     if (saved && !Descends(saved->lineage, *position)) {
       MT_RETURN_IF_ERROR(MakeBranch(files, root, *position).status());
       continue;

@@ -27,7 +27,7 @@ class RealNewFile : public NewFile {
     while (true) {
       const ssize_t written = write(fd_.get(), bytes.data(), bytes.size());
       if (written > 0) return static_cast<size_t>(written);
-      if (written == 0) return absl::DataLossError(absl::StrCat("write ", path_, ": no byte was taken"));
+      if (written == 0) return absl::DataLossError(absl::StrCat("write ", path_, ": no byte was written"));
       if (errno != EINTR) return ErrnoStatus(errno, "write " + path_);
     }
   }
@@ -56,7 +56,7 @@ class OperatingSystem : public Files {
   absl::Status Rename(const std::string& from, const std::string& to) override {
     if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0)
       return absl::OkStatus();
-    // A file system without rename flags (NFS): rename() refuses a non-empty folder as its target by itself.
+    // If the file system has no rename flags (NFS), rename() itself refuses a non-empty folder as its target.
     if (errno == EINVAL && !Exists(to) && rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
     const int error = errno == ENOTEMPTY || errno == EINVAL ? EEXIST : errno;
     return ErrnoStatus(error, absl::StrCat("rename ", from, " to ", to));

@@ -12,8 +12,8 @@
 namespace mtrun::checkpoints {
 namespace {
 
-/// The longest line alone would hide all before it.
-constexpr int64_t kEndBytes = kMostLineBytes + (64 << 10);
+/// Longer than a line, because the longest line would otherwise hide all lines before it.
+constexpr int64_t kEndBytes = kMaxLineBytes + (64 << 10);
 
 }  // namespace
 
@@ -34,14 +34,14 @@ absl::StatusOr<JsonLinesEnd> ReadJsonLinesEnd(const std::string& path) {
   if (error) return absl::DataLossError(absl::StrCat("cannot read ", path, ": ", error.message()));
   if (size == 0) return end;
   std::ifstream file(path, std::ios::binary);
-  std::string start(static_cast<size_t>(std::min<int64_t>(size, kMostLineBytes)), '\0');
+  std::string start(static_cast<size_t>(std::min<int64_t>(size, kMaxLineBytes)), '\0');
   file.read(start.data(), static_cast<std::streamsize>(start.size()));
   end.first_line = start.substr(0, start.find('\n'));
   file.clear();
   std::string passed_over;
   if (size > 2 * kEndBytes) {
     file.seekg(size - kEndBytes);
-    std::getline(file, passed_over);  // the rest of some line
+    std::getline(file, passed_over);  // the rest of a line
   } else {
     file.seekg(0);
   }

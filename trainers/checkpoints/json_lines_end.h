@@ -1,5 +1,4 @@
-// The ends of a file of JSON lines, for a writer that continues where another one stopped, however long the
-// file has become.
+// Reads both ends of a file of JSON lines, so that a writer can continue another one's file of any length.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +11,22 @@
 
 namespace mtrun::checkpoints {
 
-/// No line is longer, nor is more read of a first one.
-inline constexpr int64_t kMostLineBytes = 128 << 10;
+/// Maximum length of a line, and of what is read of the first line.
+inline constexpr int64_t kMaxLineBytes = 128 << 10;
 
 struct JsonLinesEnd {
   std::string first_line;               // "" in an empty file
-  std::vector<std::string> last_lines;  // complete ones of the last 64 KiB at least, oldest first; the
-                                        // first line is among them in a short file
-  std::string unfinished_line;          // what follows the last newline
+  std::vector<std::string> last_lines;  // complete lines of at least the last 64 KiB, oldest first; all lines
+                                        // of a short file
+  std::string unfinished_line;          // text after the last newline
   bool unfinished = false;
 };
 
-/// The step that follows one of these lines: {"step": N} or, steps taken back, {"rewind": N}; nothing for
-/// other lines.
+/// Returns the step after one of these lines: {"step": N} or, if steps are taken back, {"rewind": N}. Returns
+/// nullopt for other lines.
 std::optional<int64_t> StepAfter(const nlohmann::json& line);
 
-/// A file that is not there is an empty one.
+/// Reads both ends. A missing file counts as empty.
 absl::StatusOr<JsonLinesEnd> ReadJsonLinesEnd(const std::string& path);
 
 }  // namespace mtrun::checkpoints

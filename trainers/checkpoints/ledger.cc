@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -23,10 +24,10 @@ namespace {
 
 using nlohmann::json;
 
-/// 1: without "samples" and "hash", and generations may begin again after a rewind.
+/// Version 1 has no "samples" and "hash", and its generations can restart after a rewind.
 constexpr int kLedgerVersion = 2;
 
-/// -1 where it cannot be told.
+/// Returns -1 if the size is unknown.
 int64_t SizeOf(int fd) {
   struct stat status = {};
   return fstat(fd, &status) == 0 ? static_cast<int64_t>(status.st_size) : -1;
@@ -34,16 +35,16 @@ int64_t SizeOf(int fd) {
 
 std::string RunText(uint64_t run) { return absl::StrFormat("%016x", run); }
 
-/// What a file says so far.
+/// Contents of a file so far.
 struct Tail {
   std::string previous = kLedgerStart;
   std::optional<std::string> run;
-  bool counts_again = false;  // of an earlier release, which numbered generations from 1 again
-  uint64_t generation = 0;    // the highest so far
+  bool counts_again = false;  // a file of an earlier release, which restarted generations at 1
+  uint64_t generation = 0;    // highest so far
   int64_t next_step = 0;
 };
 
-/// False: it does not count, for a higher generation has begun before it.
+/// Returns false if the line does not count, because a higher generation has begun before it.
 bool Counts(const json& entry, Tail& tail) {
   const json generation = entry.value("generation", json());
   if (!generation.is_number_unsigned()) return true;
@@ -55,7 +56,7 @@ bool Counts(const json& entry, Tail& tail) {
 
 void ReadLine(const std::string& line, Tail& tail) {
   tail.previous = Sha256Hex(line);
-  const absl::StatusOr<json> parsed = ParseJsonObject(line, kMostLineBytes);
+  const absl::StatusOr<json> parsed = ParseJsonObject(line, kMaxLineBytes);
   if (!parsed.ok() || !Counts(*parsed, tail)) return;
   const json& entry = *parsed;
   if (entry.contains("run") && entry["run"].is_string() && !tail.run) {
@@ -65,12 +66,21 @@ void ReadLine(const std::string& line, Tail& tail) {
   tail.next_step = StepAfter(entry).value_or(tail.next_step);
 }
 
+constexpr char kPreviousKey[] = ",\"prev\":\"";
+
+/// Returns a line without its last member, the digest of the line before.
+std::string_view ContentOf(std::string_view line) { return line.substr(0, line.rfind(kPreviousKey)); }
+
+/// Adds the content of a line that the disk has not cut off.
+void AddContent(std::string_view line, std::set<std::string_view>& contents) {
+  if (line.ends_with("\"}")) contents.insert(ContentOf(line));
+}
+
 Tail TailOf(const JsonLinesEnd& end) {
   Tail tail;
   if (!end.first_line.empty()) ReadLine(end.first_line, tail);
   for (const std::string& line : end.last_lines) ReadLine(line, tail);
-  // Once it gets its newline it is a line like any other: the chain goes over it, and where that was all it
-  // lacked it counts.
+  // With a newline it is a line like any other: the chain includes it, and it counts if it lacked only that.
   if (end.unfinished) ReadLine(end.unfinished_line, tail);
   return tail;
 }
@@ -131,7 +141,7 @@ LedgerContinuation ContinueLedger(const LedgerEnd& end, const LedgerBegin& begin
   const bool passed = !further && Descends(begin.lineage, {end.generation, end.next_step});
   const bool skips = generation > begin.of + 1;
   if (passed) return {.rewinds = skips, .appended_from = end.next_step};
-  // A file that goes on in the state's own generation has all of its steps.
+  // A file that continues in the state's own generation has all of its steps.
   return {.rewinds = true,
           .appended_from = further && end.generation == begin.of ? begin.steps : begin.remembered};
 }
@@ -156,29 +166,42 @@ absl::StatusOr<Ledger> Ledger::Open(const std::string& path, const LedgerHead& h
   if (end.unfinished) MT_RETURN_IF_ERROR(WriteAll(ledger.file_.get(), "\n"));
   ledger.end_ = SizeOf(ledger.file_.get());
   if (tail.run && *tail.run != RunText(head.run)) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " belongs to run ", *tail.run, ", this is run ",
-                                                      RunText(head.run), ": give a new --model_folder"));
+    return absl::FailedPreconditionError(absl::StrCat(path, " belongs to run ", *tail.run,
+                                                      ", but this is run ", RunText(head.run),
+                                                      ": give a new --model_folder"));
   }
   if (!tail.run) MT_RETURN_IF_ERROR(ledger.Write(ToLine(head, ledger.previous_)));
   return ledger;
 }
 
-std::optional<LedgerEnd> Ledger::FollowOthers() {
-  if (!pending_.empty() || SizeOf(file_.get()) == end_ || !IsFileAt(path_, file_.get())) return std::nullopt;
+void Ledger::FollowOthers() {
+  const int64_t size = SizeOf(file_.get());
+  if (size == end_ || !IsFileAt(path_, file_.get())) return;
   const absl::StatusOr<JsonLinesEnd> end = ReadJsonLinesEnd(path_);
-  if (!end.ok()) return std::nullopt;  // the verifier says what is wrong with it
+  if (!end.ok()) return;  // the verifier reports the error
   const Tail tail = TailOf(*end);
   previous_ = tail.previous;
-  end_ = SizeOf(file_.get());
-  if (end->unfinished) pending_ = "\n";
-  return LedgerEnd{.generation = tail.generation, .next_step = tail.next_step};
+  end_ = size;
+  others_ = {.generation = tail.generation, .next_step = tail.next_step};
+  others_are_last_ = true;
+  ends_line_ = end->unfinished;
+  begun_ = 0;  // what is in the file of a line that the disk has cut off stays there
+  std::set<std::string_view> there;
+  for (const std::string& line : end->last_lines) AddContent(line, there);
+  AddContent(end->unfinished_line, there);
+  for (const std::string& line : std::exchange(pending_, {})) {
+    const std::string_view content = ContentOf(line);
+    if (there.contains(content)) continue;
+    pending_.push_back(absl::StrCat(View(content), kPreviousKey, previous_, "\"}"));
+    previous_ = Sha256Hex(pending_.back());
+  }
 }
 
 absl::Status Ledger::Append(const LedgerStep& step) {
-  const std::optional<LedgerEnd> others = FollowOthers();
+  FollowOthers();
   generation_ = std::max(generation_, step.generation);
   next_step_ = step.step + 1;
-  if (others && others->generation == step.generation && others->next_step > step.step) return Flush();
+  if (others_.generation == step.generation && others_.next_step > step.step) return WritePending();
   return Write(ToLine(step, previous_));
 }
 
@@ -186,7 +209,8 @@ absl::Status Ledger::Begin(const LedgerBegin& begin, uint64_t generation) {
   FollowOthers();
   const LedgerContinuation how = ContinueLedger(end(), begin, generation);
   next_step_ = how.appended_from;
-  if (!how.rewinds) return Flush();
+  if (!how.rewinds) return WritePending();
+  others_ = {};
   generation_ = std::max(generation_, generation);
   return Write(RewindLine(begin.steps, generation, begin.of, previous_));
 }
@@ -198,20 +222,39 @@ absl::Status Ledger::AppendCheckpoint(int64_t steps, std::string_view weights) {
 
 absl::Status Ledger::Write(const std::string& line) {
   previous_ = Sha256Hex(line);
-  absl::StrAppend(&pending_, line, "\n");
-  return Flush();
+  pending_.push_back(line);
+  return WritePending();
 }
 
 absl::Status Ledger::Flush() {
-  const size_t before = pending_.size();
-  absl::Status written = WriteFront(file_.get(), pending_);
-  end_ += static_cast<int64_t>(before - pending_.size());
+  FollowOthers();
+  return WritePending();
+}
+
+absl::Status Ledger::WritePending() {
+  std::string text = ends_line_ ? "\n" : "";
+  for (const std::string& line : pending_) absl::StrAppend(&text, line, "\n");
+  text.erase(0, begun_);
+  const size_t before = text.size();
+  const absl::Status written = WriteFront(file_.get(), text);
+  const size_t stored = before - text.size();
+  end_ += static_cast<int64_t>(stored);
+  begun_ += stored;
+  others_are_last_ = others_are_last_ && stored == 0;
+  if (begun_ > 0 && std::exchange(ends_line_, false)) --begun_;
+  while (!pending_.empty() && begun_ > pending_.front().size()) {
+    begun_ -= pending_.front().size() + 1;
+    pending_.pop_front();
+  }
   return Annotate(written, path_);
 }
 
-bool Ledger::IsLast() const { return SizeOf(file_.get()) == end_ && IsFileAt(path_, file_.get()); }
+bool Ledger::IsLast() const {
+  return !others_are_last_ && SizeOf(file_.get()) == end_ && IsFileAt(path_, file_.get());
+}
 
 bool Ledger::IsSuperseded() const {
+  if (others_.generation > generation_) return true;
   if (IsLast()) return false;
   const absl::StatusOr<LedgerEnd> end = EndOfLedger(path_);
   return !IsFileAt(path_, file_.get()) || (end.ok() && end->generation > generation_);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kManifestFormat[] = "mtrun-checkpoint";
 constexpr int kManifestVersion = 1;
-constexpr size_t kMostManifestBytes = 1 << 20;
+constexpr size_t kMaxManifestBytes = 1 << 20;
 constexpr char kStepPrefix[] = "step_";
 constexpr char kBranchPrefix[] = "branch_";
 
@@ -64,15 +64,15 @@ std::string EncodeManifest(const Manifest& manifest) {
 }
 
 absl::StatusOr<Manifest> DecodeManifest(std::string_view text) {
-  const absl::StatusOr<nlohmann::json> parsed = ParseJson(text, kMostManifestBytes);
+  const absl::StatusOr<nlohmann::json> parsed = ParseJson(text, kMaxManifestBytes);
   if (!parsed.ok()) return Malformed(parsed.status().message());
   const nlohmann::json& json = *parsed;
   if (!json.is_object() || json.value("format", nlohmann::json()) != kManifestFormat)
-    return Malformed("another format");
+    return Malformed("unknown format");
   const nlohmann::json version = json.value("version", nlohmann::json());
   if (version != kManifestVersion) {
     return absl::FailedPreconditionError(absl::StrCat("the checkpoint has format version ", version.dump(),
-                                                      "; this program reads version ", kManifestVersion));
+                                                      ", but this program reads version ", kManifestVersion));
   }
   const nlohmann::json files = json.value("files", nlohmann::json());
   if (!files.is_object() || files.empty()) return Malformed("no files");

@@ -12,7 +12,7 @@ bool SameState(const Claim& a, const Claim& b) {
   return a.run == b.run && a.position == b.position && a.digest == b.digest;
 }
 
-/// The lowest rank that holds the furthest state, whichever run it is of; -1 if no rank holds one.
+/// Returns the lowest rank that holds the furthest state of any run, or -1 if no rank holds one.
 int FindSource(absl::Span<const Claim> claims) {
   int source = -1;
   for (size_t rank = 0; rank < claims.size(); ++rank) {
@@ -23,7 +23,7 @@ int FindSource(absl::Span<const Claim> claims) {
   return source;
 }
 
-/// The number of the generation to come; `source` as in StatePlan.
+/// Returns the number of the next generation. `source` as in StatePlan.
 uint64_t GenerationAfter(absl::Span<const Claim> claims, int source, uint64_t service_generation) {
   uint64_t highest = 0;
   for (const Claim& claim : claims) {
@@ -67,10 +67,9 @@ StatePlan DecideSource(absl::Span<const Claim> claims, uint64_t service_generati
 std::string DescribeRivals(absl::Span<const Claim> claims, const StatePlan& plan) {
   const Claim& truth = claims[static_cast<size_t>(plan.source)];
   const Claim& other = claims[static_cast<size_t>(plan.rival)];
-  return absl::StrFormat("rank %d and rank %d both stand at %s with different %s", plan.source, plan.rival,
-                         ToText(truth.position),
-                         truth.run == other.run
-                             ? absl::StrFormat("states (digests %016x and %016x)", truth.digest, other.digest)
+  return absl::StrFormat(
+      "rank %d and rank %d are both at %s with different %s", plan.source, plan.rival, ToText(truth.position),
+      truth.run == other.run ? absl::StrFormat("states (digests %016x and %016x)", truth.digest, other.digest)
                              : absl::StrFormat("runs (%016x and %016x)", truth.run, other.run));
 }
 

@@ -1,4 +1,4 @@
-// How far a run is, and whose state is the truth when members meet after a failure
+// Progress of a run, and the choice of the state that counts when members meet after a failure
 // (docs/design.md, "The life of a run"). Pure functions.
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace mtrun::checkpoints {
 
-/// Ordered within one run by the number of steps first, then by the generation that finished the last one:
-/// all branches of a run compute the same function of configuration, seed and data, so the furthest state is
-/// as good as any, and nothing that was computed and kept is ever taken back. (docs/model has the proof, and
-/// what happens if the generation comes first.) `evaluated` is the phase: the evaluation after `steps` is
-/// done too.
+/// Position of a run. Within one run, it is ordered by the number of steps first, then by the generation that
+/// finished the last one. All branches of a run compute the same function of configuration, seed and data, so
+/// the furthest state is as good as any, and steps that were computed and kept are never taken back.
+/// (docs/model has the proof, and what happens if the generation comes first.) `evaluated` is the phase: the
+/// evaluation after `steps` is done too.
 struct Position {
   uint64_t generation = 0;
   int64_t steps = 0;  // finished, skipped ones included
@@ -27,54 +27,53 @@ struct Position {
            std::tie(other.steps, other.generation, other.evaluated);
   }
 };
-/// "step 1200 (generation 3)".
+/// Returns "step 1200 (generation 3)".
 std::string ToText(const Position& position);
 
-/// A complete checkpoint as its state.json describes it, its other bytes not yet verified.
+/// A complete checkpoint as its state.json describes it. Its other bytes have not been verified.
 struct SavedPosition {
-  uint64_t run = 0;  // lineage, 0: there is none
+  uint64_t run = 0;  // lineage, 0: none
   Position position = {};
   bool operator==(const SavedPosition&) const = default;
 };
 
-/// What a member brings to a new generation.
+/// Claim of a member: the state that it brings to a new generation.
 struct Claim {
-  uint64_t run = 0;  // lineage, 0 = none: a new or restarted process only receives
+  uint64_t run = 0;  // lineage, 0: none, as in a new or restarted process, which only receives
   Position position = {};
-  uint64_t digest = 0;  // of its weights and optimizer state
-  uint64_t known = 0;   // the highest generation that it was in, or that its folder has a line or a save of
-  SavedPosition saved = {};  // the highest position of a complete checkpoint in its folder
-  uint64_t gap =
-      0;  // extra distance of the next generation's number, if others may have continued this state unseen
+  uint64_t digest = 0;       // digest of its weights and optimizer state
+  uint64_t known = 0;        // highest generation that it was in, or that a line or save in its folder has
+  SavedPosition saved = {};  // highest position of a complete checkpoint in its folder
+  uint64_t gap = 0;  // added to the next generation's number if others may have continued this state unseen
   bool operator==(const Claim&) const = default;
 };
 
 struct StatePlan {
-  int source = -1;            // rank whose state counts; -1: nobody has one (a checkpoint, or a fresh start)
-  Position truth = {};        // where it stands
-  std::vector<int> receive;   // ranks that take it over, ascending
+  int source = -1;           // rank whose state counts; -1: no rank has one (start from a checkpoint or anew)
+  Position truth = {};       // position of that state
+  std::vector<int> receive;  // ranks that receive it, ascending
   std::vector<int> diverged;  // those of them that held another run
-  int rival = -1;  // the lowest rank that claims the source's position and holds another state: whose
-                   // counts cannot be said; -1: none
-  int writer = 0;  // who writes the run's files: the lowest rank that held the state all along
-  uint64_t generation = 1;  // of the steps to come: above every claimed and known one, so that positions and
-                            // the lines of a ledger only grow
+  int rival = -1;             // lowest rank that claims the source's position with another state, so that
+                              // neither can be trusted; -1: none
+  int writer = 0;             // rank that writes the run's files: the lowest that already held the state
+  uint64_t generation = 1;    // of the following steps: above every claimed and known one, so that positions
+                              // and the lines of a ledger only grow
   std::vector<int>
       readers;  // ranks whose folder has a checkpoint of the source's run above the source's position
   bool operator==(const StatePlan&) const = default;
 };
 
-/// Returns the same plan on every member: `claims[rank]`. Within one run the highest position counts, that of
-/// an intact checkpoint in any member's folder included: the members of `readers` read theirs, and the claims
-/// are compared again. Of several runs, which meet if members were cut off for so long that new members began
-/// the run again, the one with most steps counts.
+/// Returns the plan, which is the same on every member, for `claims[rank]`. Within one run the highest
+/// position counts. If a member's folder has an intact checkpoint at a higher position, that counts too: the
+/// members of `readers` read theirs, and the claims are compared again. If several runs meet because members
+/// were cut off for so long that new members started the run again, the one with most steps counts.
 ///
 /// `service_generation` is the number that the rendezvous gave this membership. It starts over with a new
-/// service, therefore the claims count too. The source's `gap`, a random number, keeps apart branches that do
-/// not know of each other: those that begin from checkpoints on different disks, or from a state that was
-/// held while the lease was over.
+/// service, so the claims count too. The source's `gap`, a random number, separates branches that do not know
+/// of each other: those that begin from checkpoints on different disks, or from a state that was held past
+/// its lease.
 StatePlan DecideSource(absl::Span<const Claim> claims, uint64_t service_generation);
-/// Names the source of such a plan, its rival and their position.
+/// Names the source of a plan with a rival, the rival, and their position.
 std::string DescribeRivals(absl::Span<const Claim> claims, const StatePlan& plan);
 
 }  // namespace mtrun::checkpoints

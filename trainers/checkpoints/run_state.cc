@@ -16,7 +16,7 @@ using nlohmann::json;
 
 constexpr char kStateFormat[] = "mtrun-run-state";
 constexpr int kStateVersion = 1;
-constexpr size_t kMostStateBytes = size_t{256} << 20;  // the confusion matrix of 5000 classes
+constexpr size_t kMaxStateBytes = size_t{256} << 20;  // enough for the confusion matrix of 5000 classes
 
 absl::Status Wrong(const char* field) {
   return absl::InvalidArgumentError(absl::StrCat("state.json: \"", field, "\" is missing or malformed"));
@@ -81,13 +81,13 @@ std::string EncodeRunState(const RunState& state) {
 }
 
 absl::StatusOr<RunState> DecodeRunState(std::string_view text) {
-  const absl::StatusOr<json> parsed = ParseJson(text, kMostStateBytes);
+  const absl::StatusOr<json> parsed = ParseJson(text, kMaxStateBytes);
   if (!parsed.ok()) return Annotate(parsed.status(), "state.json");
   const json& state = *parsed;
   if (!state.is_object() || state.value("format", json()) != kStateFormat) return Wrong("format");
   if (const json version = state.value("version", json()); version != kStateVersion) {
     return absl::FailedPreconditionError(absl::StrCat("state.json has version ", version.dump(),
-                                                      "; this program reads version ", kStateVersion));
+                                                      ", but this program reads version ", kStateVersion));
   }
   RunState result;
   const json run = state.value("run", json());
@@ -108,14 +108,14 @@ absl::Status CheckSameRun(const Identity& now, const Identity& checkpoint,
     if (may_change.count(name) != 0) continue;
     const auto found = checkpoint.find(name);
     if (found == checkpoint.end()) {
-      differences.push_back(absl::StrCat(name, " is ", text, ", the checkpoint does not know it"));
+      differences.push_back(absl::StrCat(name, " is ", text, ", but is missing in the checkpoint"));
     } else if (found->second != text) {
-      differences.push_back(absl::StrCat(name, " is ", text, ", the checkpoint has ", found->second));
+      differences.push_back(absl::StrCat(name, " is ", text, ", but the checkpoint has ", found->second));
     }
   }
   for (const auto& [name, text] : checkpoint) {
     if (may_change.count(name) != 0 || now.count(name) != 0) continue;
-    differences.push_back(absl::StrCat(name, " is ", text, " in the checkpoint and not set now"));
+    differences.push_back(absl::StrCat(name, " is ", text, " in the checkpoint, but is not set now"));
   }
   if (differences.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrJoin(differences, "; "));

@@ -59,12 +59,12 @@ absl::Status Saver::Save(const Job& job, std::string& weights) {
   if (rules_.first) MT_RETURN_IF_ERROR(rules_.first());
   MT_RETURN_IF_ERROR(WriteCheckpoint(files_, rules_.root, job.snapshot, rules_.unique));
   weights = DigestOfWeights(files_, rules_.root, job.snapshot.step).value_or("");
-  // An old checkpoint that stays costs room, nothing else.
+  // An old checkpoint that stays only costs disk space.
   const absl::StatusOr<RunState> saved = DecodeRunState(job.snapshot.state);
   const absl::Status removed =
       RemoveOldSteps(files_, rules_.root, job.snapshot.step,
                      saved.ok() ? std::optional(*saved) : std::nullopt, rules_.keep_last, job.best);
-  if (!removed.ok()) log::Warning("old checkpoints could not be removed: ", std::string(removed.message()));
+  if (!removed.ok()) log::Warning("could not remove old checkpoints: ", std::string(removed.message()));
   return absl::OkStatus();
 }
 

@@ -1,5 +1,5 @@
-// Writes checkpoints in the background, so that training continues meanwhile. Thread-safe. A failed save is
-// reported and training continues; the next one that works clears it.
+// Writes checkpoints in the background while training continues. Thread-safe. A failed save is reported and
+// does not stop training. The next successful save clears the error.
 #pragma once
 
 #include <cstdint>
@@ -20,31 +20,31 @@ class Saver {
  public:
   struct Rules {
     std::string root;    // the run folder
-    std::string unique;  // makes partial names nobody else's
-    int keep_last = 3;   // complete checkpoints, the best one besides
-    /// Brings to the disk what a checkpoint builds on, on the saver's thread before each save; its failure
-    /// is the save's.
+    std::string unique;  // makes partial names unique
+    int keep_last = 3;   // complete checkpoints, in addition to the best one
+    /// Flushes what a checkpoint depends on. Called on the saver's thread before each save, which fails if
+    /// this fails.
     std::function<absl::Status()> first = nullptr;
   };
   struct Result {
     int64_t step = 0;
-    std::optional<int64_t> best;  // as it was submitted
+    std::optional<int64_t> best;  // as submitted
     absl::Status status;
     double seconds = 0;
     int64_t bytes = 0;
-    std::string weights;  // SHA-256 of their file; "" where that is not known
+    std::string weights;  // SHA-256 of the weights file; "" if not known
   };
 
   /// `told` is called on the saver's thread after each save.
   Saver(Files& files, Rules rules, std::function<void(const Result&)> told);
-  /// Finishes what was submitted.
+  /// Finishes the submitted saves.
   ~Saver();
 
-  /// Takes the snapshot over at once. One that still waits for an earlier save to end is replaced by it,
-  /// unless it is the best one: a slow disk gets fewer checkpoints instead of a queue, and at most two wait.
-  /// `best`: the step to keep whatever its age.
+  /// Takes over the snapshot at once. It replaces a snapshot that still waits for an earlier save, unless
+  /// that is the best one. A slow disk gets fewer checkpoints instead of a queue, and at most two wait.
+  /// `best`: the step to keep at any age.
   void Submit(Snapshot snapshot, std::optional<int64_t> best);
-  /// Waits until everything submitted is on the disk or has failed; the last save's status.
+  /// Blocks until everything submitted is on the disk or has failed. Returns the last save's status.
   absl::Status Wait();
 
  private:

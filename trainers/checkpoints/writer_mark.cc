@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kSeveralNodes[] = "/.several_nodes";
 
-/// Folders of older versions have it under this name.
+/// Folders of older versions have the same name for it.
 std::string PathIn(const std::string& folder) { return folder + "/.keeper"; }
 
 std::string TextOf(const WriterMark& mark) {
@@ -22,8 +22,8 @@ std::string TextOf(const WriterMark& mark) {
 
 }  // namespace
 
-/// In place, not by renaming: network file systems promise that who opens a file reads what was closed
-/// before, while a name may lead to the old file for a minute after it was replaced.
+/// Writes in place instead of renaming. Network file systems promise that opening a file shows what was
+/// written before the last close, but after a rename, a name can lead to the old file for a minute.
 absl::Status WriteWriterMark(const std::string& folder, const WriterMark& mark) {
   const UniqueFd file(open(PathIn(folder).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file.valid()) return ErrnoStatus(errno, "create " + PathIn(folder));

@@ -1,6 +1,5 @@
-// The file `.keeper` in a run folder, by which the members of a job find out who shares a folder: the member
-// that writes the run's files writes it too, and who does not read the same in its own has a folder of its
-// own.
+// The file `.keeper` in a run folder, by which the members of a job detect shared folders. The member that
+// writes the run's files writes it too. If a member does not read the same mark, its folder is not shared.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +9,18 @@
 
 namespace mtrun::checkpoints {
 
-/// Of a run's generation, which no other membership of that run has.
+/// Mark of a run's generation. No other membership of the run has it.
 struct WriterMark {
   uint64_t run = 0, generation = 0;
 };
 
 absl::Status WriteWriterMark(const std::string& folder, const WriterMark& mark);
-/// Notes in `folder` that several nodes work on its run: other disks may then hold steps that it does not
-/// tell of. Python's Replica makes the same file, `.several_nodes`.
+/// Records in `folder` that several nodes work on its run, so that other disks can hold steps that it lacks.
+/// Python's Replica makes the same file, `.several_nodes`.
 absl::Status MarkSeveralNodes(const std::string& folder);
-/// A writer's mark, which earlier releases made alone, says so too.
+/// Also returns true if the folder only has a writer's mark, as in earlier releases.
 bool IsOfSeveralNodes(const std::string& folder);
-/// False also where there is no mark, or none that can be read.
+/// Returns false if the folder has another mark, or if it has none or an unreadable one.
 bool HasWriterMark(const std::string& folder, const WriterMark& mark);
 
 }  // namespace mtrun::checkpoints

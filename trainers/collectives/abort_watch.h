@@ -1,4 +1,4 @@
-// The end of a bootstrap as an event beside sockets.
+// Reports an abort of the bootstrap through a descriptor that can be polled beside sockets.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -14,8 +14,7 @@
 
 namespace mtrun::collectives {
 
-/// Turns an abort of the bootstrap into a readable descriptor, through a wait for a key that only this object
-/// sets.
+/// Makes event_fd() readable if the bootstrap is aborted: it waits for a key that only this object sets.
 class AbortWatch {
  public:
   AbortWatch(Bootstrap& bootstrap, std::string key) : bootstrap_(bootstrap), key_(std::move(key)) {
@@ -28,7 +27,7 @@ class AbortWatch {
     });
   }
   ~AbortWatch() {
-    // Should even this fail, the store is gone and the wait ends by itself.
+    // If this fails, the store is gone and the wait ends anyway.
     bootstrap_.Set(key_, "1").IgnoreError();
     thread_.join();
   }

@@ -1,5 +1,4 @@
-// The bootstrap of workers that mtrun started: the key-value space of the generation, through the node's
-// agent.
+// The bootstrap of workers that mtrun started: the generation's key-value space, reached through the agent.
 #pragma once
 
 #include <memory>
@@ -10,10 +9,10 @@
 
 namespace mtrun::collectives {
 
-/// Thread-safe, as WorkerClient is. Abort() holds until the client's ResetAbort().
+/// Thread-safe, like WorkerClient. Abort() stays in effect until the client's ResetAbort().
 class AgentStore : public Bootstrap {
  public:
-  /// `client`: kept, since a connect that was given up may still be inside when whoever made it is gone.
+  /// Keeps `client` alive, because an abandoned connect may still use it after its caller is gone.
   explicit AgentStore(std::shared_ptr<WorkerClient> client) : client_(std::move(client)) {}
   absl::Status Set(std::string_view key, std::string_view value) override;
   absl::StatusOr<std::map<std::string, std::string>> Wait(const std::vector<std::string>& keys) override;

@@ -20,7 +20,7 @@ c10::intrusive_ptr<c10d::Work> StartAllReduce(const ProcessGroup& group, const a
 c10::intrusive_ptr<c10d::Work> StartAllReduce(const ProcessGroup& group, const at::Tensor& tensor,
                                               std::shared_ptr<Notes> notes) {
   CpuBackend* const backend = CpuBackendOf(*group);
-  TORCH_CHECK(backend != nullptr, "notes need a process group of mtrun, this one is ",
+  TORCH_CHECK(backend != nullptr, "notes need a process group of mtrun, but this one is ",
               group->getBackendName());
   return backend->AllReduceWithNotes(tensor, std::move(notes));
 }

@@ -1,4 +1,4 @@
-// Collectives of one tensor, in place.
+// Collectives on one tensor, in place.
 #pragma once
 
 #include <memory>
@@ -10,23 +10,23 @@
 
 namespace mtrun::collectives {
 
-/// Starts it; the work's wait() throws what the group throws. `tensor` may go out of scope meanwhile. Every
-/// member makes the same sequence of calls.
+/// Starts an all-reduce; all members must make the same calls in the same order. The work's wait() throws the
+/// group's errors; `tensor` may go out of scope before it.
 c10::intrusive_ptr<c10d::Work> StartAllReduce(const ProcessGroup& group, const at::Tensor& tensor,
                                               c10d::ReduceOp::RedOpType reduce = c10d::ReduceOp::SUM);
 
-/// The same of a CPU tensor; beside it everybody hears everybody's note: notes->all is there after wait().
+/// Starts a CPU tensor's all-reduce that also exchanges notes: after wait(), notes->all has every member's.
 c10::intrusive_ptr<c10d::Work> StartAllReduce(const ProcessGroup& group, const at::Tensor& tensor,
                                               std::shared_ptr<Notes> notes);
 
-/// Everybody's note, by rank. Throws what the group throws.
+/// Returns the notes of all members, by rank. Throws the group's errors.
 std::vector<std::string> AllGather(const ProcessGroup& group, const std::string& note);
 
-/// Starts it and waits, with a device's tensor on the device.
+/// All-reduces `tensor` and waits for the result. If it is a device's tensor, only the device waits.
 void AllReduce(const ProcessGroup& group, const at::Tensor& tensor,
                c10d::ReduceOp::RedOpType reduce = c10d::ReduceOp::SUM);
 
-/// Rank `root`'s values for all. Of a device's tensor what comes later on the device finds them.
+/// Copies rank `root`'s values to all members; later work on a device's tensor sees them.
 void Broadcast(const ProcessGroup& group, const at::Tensor& tensor, int root);
 
 }  // namespace mtrun::collectives

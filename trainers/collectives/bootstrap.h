@@ -1,5 +1,4 @@
-// What a process group needs before it can talk: a small key-value space that all its members share. Free of
-// LibTorch.
+// The key-value space that members of a group share before they are connected. Independent of LibTorch.
 #pragma once
 
 #include <functional>
@@ -20,28 +19,28 @@ class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
   virtual absl::Status Set(std::string_view key, std::string_view value) = 0;
-  /// Blocks until every key is there. kAborted after Abort().
+  /// Blocks until all keys exist and returns their values. kAborted after Abort().
   virtual absl::StatusOr<std::map<std::string, std::string>> Wait(const std::vector<std::string>& keys) = 0;
-  /// Ends blocked and later Waits.
+  /// Ends blocked and later calls of Wait.
   virtual void Abort(std::string_view why) = 0;
 };
 
-/// How members reach each other between hosts.
+/// How members on different hosts connect.
 struct Wire {
-  Protection protection = Protection::kTag;  // of frames; the same on all members
-  PortRange ports;                           // where a member listens
+  Protection protection = Protection::kTag;  // for frames; the same on all members
+  PortRange ports;                           // ports that a member may listen on
 };
 
-/// Who one member is in one generation.
+/// One member's identity in one generation.
 struct GroupMember {
   int rank = 0;
   int world_size = 1;
-  /// The same text on all members, never used again: names segments and frames.
+  /// Identifies segments and frames: the same text on all members, never reused.
   std::string generation = "1.0";
-  std::string address;  // where peers on other hosts reach this one; "" = found from the bootstrap
+  std::string address;  // this member's address for peers on other hosts; "": all local addresses
   Wire wire = {};
-  /// Called on the thread that connects, for each rank of another host that has not answered for seconds,
-  /// while it is still tried (Unreached). May be empty.
+  /// Called on the connecting thread for each rank of another host that has not answered for some seconds,
+  /// while dialing it continues (Unreached). May be empty.
   std::function<void(int rank)> unreached = {};
 };
 

@@ -1,4 +1,4 @@
-// A c10d::Store over a Bootstrap: what NCCL's process group exchanges its identifiers through.
+// A c10d::Store over a Bootstrap, through which NCCL's process group exchanges its identifiers.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,13 @@
 
 namespace mtrun::collectives {
 
-/// Thread-safe, as the bootstrap is. Values of any bytes: they travel as hexadecimal digits, since the
-/// agent's channel carries text. get and wait block until the keys are there or the bootstrap is aborted,
-/// whatever timeout c10d gives. check, deleteKey and getNumKeys know only what
-/// this process has set or read. Errors are thrown, as c10d expects.
+/// Thread-safe, like the bootstrap. Values may hold any bytes; they are sent as hexadecimal digits because
+/// the agent's channel carries text. get and wait block until the keys exist or the bootstrap is aborted, and
+/// ignore c10d's timeouts. check, deleteKey and getNumKeys cover only keys that this process has set or read.
+/// Errors are thrown, as c10d expects.
 class BootstrapStore : public c10d::Store {
  public:
-  /// `prefix`: of all keys, never used by another group before ("1.3/nccl/").
+  /// `prefix`: put before all keys; no other group may ever have used it ("1.3/nccl/").
   BootstrapStore(std::shared_ptr<Bootstrap> bootstrap, std::string prefix);
 
   using Store::set;
@@ -26,11 +26,11 @@ class BootstrapStore : public c10d::Store {
   std::vector<uint8_t> get(const std::string& key) override;
   void wait(const std::vector<std::string>& keys) override;
   void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override;
-  /// Whether this process has set or read all of them.
+  /// Returns true if this process has set or read all of `keys`.
   bool check(const std::vector<std::string>& keys) override;
   bool deleteKey(const std::string& key) override;
   int64_t getNumKeys() override;
-  /// Counts across processes need an owner, which a bootstrap lacks: throws.
+  /// Throws: a bootstrap has no counters, because no process owns them.
   int64_t add(const std::string& key, int64_t value) override;
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 using c10::ivalue::Future;
 
-std::string Text(const absl::Status& status) { return status.ToString(); }
+std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
 std::exception_ptr AsException(const absl::Status& status) {
   return std::make_exception_ptr(c10::DistBackendError({__func__, __FILE__, __LINE__}, Text(status)));
@@ -42,7 +42,7 @@ int64_t BytesOf(const std::vector<at::Tensor>& tensors) {
   return bytes;
 }
 
-/// The work of one c10d call: one or more operations, of which the last ends last.
+/// The work of one c10d call: one or more operations, which end in order.
 class CpuWork : public c10d::Work {
  public:
   CpuWork(int rank, c10d::OpType type, std::vector<at::Tensor> tensors)
@@ -51,8 +51,7 @@ class CpuWork : public c10d::Work {
         number_(FlightRecord::OfProcess().Began(NameOf(type), BytesOf(tensors_), MonotonicNow())),
         future_(c10::make_intrusive<Future>(c10::ListType::ofTensors())) {}
 
-  /// The callback of the last operation. It holds the tensors until the operation is over, even when nobody
-  /// waits.
+  /// Returns the last operation's callback, which keeps the tensors alive even if no caller waits.
   Group::OnDone Finisher() const {
     return [tensors = tensors_, future = future_, number = number_](const absl::Status& status) {
       FlightRecord::OfProcess().Ended(number, status, MonotonicNow());
@@ -86,7 +85,7 @@ class CpuWork : public c10d::Work {
   }
 
   const std::vector<at::Tensor> tensors_;
-  const uint64_t number_;  // in the flight record
+  const uint64_t number_;  // its number in the flight record
   const c10::intrusive_ptr<Future> future_;
   std::vector<std::shared_ptr<collectives::Work>> operations_;
 };
@@ -121,7 +120,7 @@ const at::Tensor& Only(const std::vector<at::Tensor>& tensors) {
   return tensors[0];
 }
 
-/// Elements as the group knows them; bytes for types that it does not compute with.
+/// A tensor's elements for the group; bytes if the group cannot compute with its type.
 struct Elements {
   size_t count;
   DataType dtype;
@@ -133,7 +132,7 @@ Elements ElementsOf(const at::Tensor& tensor) {
 
 DataType Reducible(const at::Tensor& tensor) {
   const auto dtype = TypeOf(tensor);
-  TORCH_CHECK(dtype.has_value(), "all-reduce takes float32, float64, bfloat16, int64 and uint8, got ",
+  TORCH_CHECK(dtype.has_value(), "all-reduce supports float32, float64, bfloat16, int64 and uint8, got ",
               tensor.scalar_type());
   return *dtype;
 }
@@ -151,7 +150,7 @@ ReduceOp OpOf(const c10d::ReduceOp& op) {
     case c10d::ReduceOp::MIN:
       return ReduceOp::kMin;
     default:
-      TORCH_CHECK(false, "all-reduce knows sum, average, max and min");
+      TORCH_CHECK(false, "all-reduce supports sum, average, max and min");
   }
 }
 
@@ -217,7 +216,7 @@ CpuBackend::Works CpuBackend::allgather(std::vector<std::vector<at::Tensor>>& ou
     CheckTensor(output);
     TORCH_CHECK(output.numel() == input.numel() && output.scalar_type() == input.scalar_type() &&
                     output.strides() == input.strides(),
-                "all-gather outputs must look like the input");
+                "all-gather outputs must have the input's size, type and strides");
     targets.push_back(output.data_ptr());
   }
   const Elements elements = ElementsOf(input);

@@ -1,4 +1,4 @@
-// The CPU process group as LibTorch sees it: a c10d::Backend over Group (group.h).
+// The CPU process group for LibTorch: a c10d::Backend over Group (group.h).
 #pragma once
 
 #include <memory>
@@ -12,12 +12,12 @@
 
 namespace mtrun::collectives {
 
-/// Thread-safe, as Group is. Takes CPU tensors that are dense (any memory format, the same on all ranks).
-/// Sum, average, max and min of float32, float64, bfloat16, int64 and uint8; broadcast and all-gather of any
-/// type. As in all of c10d, errors are exceptions: of the call for wrong arguments (c10::Error), of
-/// Work::wait() for what happened to the group (c10::DistBackendError). An operation with asyncOp = false may
-/// start only in Work::wait(), which saves a wake-up. Timeouts are not observed: every wait ends when a peer
-/// dies or the group is aborted.
+/// Thread-safe, like Group. Takes dense CPU tensors of any memory format, which must be the same on all
+/// ranks. Reduces float32, float64, bfloat16, int64 and uint8 (sum, average, max, min); broadcasts and
+/// gathers any type. Errors are exceptions, as in all of c10d: the call throws c10::Error if its arguments
+/// are wrong, and Work::wait() throws c10::DistBackendError if the group fails. An operation with asyncOp =
+/// false may start only in Work::wait(), which saves a wake-up. Timeouts are ignored: every wait ends if a
+/// peer dies or the group is aborted.
 class CpuBackend : public c10d::Backend {
  public:
   using Works = c10::intrusive_ptr<c10d::Work>;
@@ -28,7 +28,7 @@ class CpuBackend : public c10d::Backend {
   Works allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
   Works allreduce_coalesced(std::vector<at::Tensor>& tensors,
                             const c10d::AllreduceCoalescedOptions& options) override;
-  /// A sum, started at once; see Group::AllReduce.
+  /// Starts a sum with notes at once; see Group::AllReduce.
   Works AllReduceWithNotes(const at::Tensor& tensor, std::shared_ptr<Notes> notes);
   Works broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override;
   Works allgather(std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
@@ -47,9 +47,9 @@ class CpuBackend : public c10d::Backend {
   const std::unique_ptr<Group> group_;
 };
 
-/// Makes `core` the back-end of a c10d group for CPU tensors, and its default one.
+/// Installs `core` as the c10d group's backend for CPU tensors and as its default backend.
 void AddCpuBackend(c10d::ProcessGroup& group, std::unique_ptr<Group> core);
-/// The one that was added; null for the groups of others.
+/// Returns the backend that AddCpuBackend installed; null if the group has another one.
 CpuBackend* CpuBackendOf(const c10d::ProcessGroup& group);
 
 }  // namespace mtrun::collectives

@@ -11,7 +11,7 @@
 namespace mtrun::collectives {
 namespace {
 
-// Null for the groups of others.
+// Returns null if the group is not mtrun's.
 Group* GroupOf(const ProcessGroup& group) {
   CpuBackend* const backend = CpuBackendOf(*group);
   return backend == nullptr ? nullptr : &backend->group();
@@ -37,7 +37,7 @@ at::Tensor SharedTensor(const ProcessGroup& group, int64_t numel, at::ScalarType
   if (core == nullptr || !core->has_local_peers() || numel == 0) return at::zeros({numel}, options);
   auto memory = core->Allocate(static_cast<size_t>(numel) * c10::elementSize(dtype));
   if (!memory.ok()) {
-    log::Warning("tensors of ", numel, " elements stay in ordinary memory: ", memory.status().ToString());
+    log::Warning("tensors of ", numel, " elements stay in ordinary memory: ", memory.status().message());
     return at::zeros({numel}, options);
   }
   void* data = memory->get();

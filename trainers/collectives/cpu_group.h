@@ -1,5 +1,4 @@
-// The door between LibTorch and the CPU collectives: a c10d::ProcessGroup over shared memory and TCP (see
-// group.h).
+// Offers the CPU collectives to LibTorch: a c10d::ProcessGroup over shared memory and TCP (group.h).
 #pragma once
 
 #include <memory>
@@ -15,17 +14,17 @@ namespace mtrun::collectives {
 
 using ProcessGroup = c10::intrusive_ptr<c10d::ProcessGroup>;
 
-/// Connects the members of one generation; every member calls it. `bootstrap` must outlive the group. A world
-/// of one needs no bootstrap and opens nothing.
+/// Connects the members of one generation; all of them must call it. `bootstrap` is used only during the
+/// call. A world of one needs no bootstrap, sockets or shared memory.
 absl::StatusOr<ProcessGroup> ConnectCpuGroup(const GroupMember& membership,
                                              std::shared_ptr<Bootstrap> bootstrap);
 
-/// A zeroed flat tensor [numel] inside this rank's shared segment: all-reducing exactly this tensor copies
-/// nothing in or out. Falls back to ordinary memory for groups that are not ours (NCCL) or where no peer is
-/// on this host. The memory lives as long as the tensor. Every rank must make the same sequence of calls.
+/// Returns a zeroed flat tensor [numel] in this rank's shared segment: an all-reduce of exactly this tensor
+/// copies nothing in or out. Uses ordinary memory if the group is not mtrun's (NCCL) or no peer is on this
+/// host. The memory lives as long as the tensor. All ranks must make the same sequence of calls.
 at::Tensor SharedTensor(const ProcessGroup& group, int64_t numel, at::ScalarType dtype);
 
-/// Ends every blocked and later call of the group with an error that carries `why`. Any thread.
+/// Ends all blocked and later calls of the group with an error that contains `why`. Any thread.
 void AbortGroup(const ProcessGroup& group, std::string_view why);
 
 }  // namespace mtrun::collectives

@@ -1,7 +1,6 @@
-// What stands beside the CPU group of a generation where gradients lie on devices that have a network of
-// their own (NCCL; tests have one of memory): the part that knows no tensors. It learns nothing of a dead
-// member by itself, and where it was aborted it may end sums with garbage: DeviceWatch and the step's record
-// see to both.
+// A device of one generation that has a network of its own (NCCL; tests simulate one in memory) and is used
+// beside the CPU group. This is the part without tensors. A device does not notice a dead member, and its
+// sums may end with garbage after an abort: DeviceWatch and the step's record handle both.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +13,23 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  /// Meets the other members; once, before all others. May take for ever: a member that dies meanwhile is not
-  /// noticed here. Any thread.
+  /// Connects to the other members. Call it once, before all other methods. It can block forever, because it
+  /// does not notice if a member dies. Any thread.
   virtual absl::Status Connect() = 0;
-  /// What has gone wrong without anybody waiting for it: in the network, or on the device. OK so far. Quick;
-  /// any thread.
+  /// Returns an asynchronous error of the network or the device; OK if there is none. Quick; any thread.
   virtual absl::Status Error() = 0;
-  /// Every sum under way and to come ends, with whatever numbers. Any thread, as often as one likes.
+  /// Ends all running and later sums, with undefined results. Any thread; may be called repeatedly.
   virtual void Abort() = 0;
-  /// Around each wait for what others contribute, in the order of the device's work, which this thread may be
-  /// far ahead of (Waiting does it). What was begun before is own work. Training thread.
+  /// Mark the begin and end of a wait for other members in the order of the device's work, which the calling
+  /// thread may be far ahead of (see Waiting). Work submitted earlier is the device's own. Training thread.
   virtual void BeginWait() = 0;
   virtual void EndWait() = 0;
-  /// The wait that the device has come to and is not past, by its number from 1. 0: none; it has own work, or
-  /// nothing to do. Any thread.
+  /// Returns the number, from 1, of the wait that the device is in; 0 if it is computing or idle. Any thread.
   virtual uint64_t CurrentWait() = 0;
 };
 
-/// `body` makes the device wait. Null: there is none. An exception leaves the wait open: it ends the group.
+/// Calls `body`, which makes the device wait, between BeginWait and EndWait. `device` may be null. If `body`
+/// throws, the wait stays open: the exception ends the group.
 template <typename Body>
 void Waiting(Device* device, const Body& body) {
   if (device != nullptr) device->BeginWait();

@@ -17,12 +17,12 @@ class WatchedGroup : public c10d::ProcessGroup {
  public:
   using ProcessGroup::ProcessGroup;
   std::shared_ptr<DeviceGroup> device;
-  std::unique_ptr<DeviceWatch> watch;  // goes before the back-ends do
+  std::unique_ptr<DeviceWatch> watch;  // destroyed before the backends
 };
 
 WatchedGroup* Watched(const ProcessGroup& group) { return dynamic_cast<WatchedGroup*>(group.get()); }
 
-/// The CPU group by itself.
+/// Connects the CPU group alone.
 absl::StatusOr<c10::intrusive_ptr<WatchedGroup>> ConnectWatched(const GroupMember& membership,
                                                                 const std::shared_ptr<Bootstrap>& bootstrap) {
   MT_ASSIGN_OR_RETURN(auto core, Group::Connect(membership, bootstrap.get()));
@@ -41,7 +41,7 @@ absl::Status AddDevice(WatchedGroup& group, const GroupMember& membership,
   return absl::OkStatus();
 }
 
-/// Each member says whether it computes on a device of its own.
+/// Tells all members if this one has a device of its own; returns true if all have one.
 bool AllHaveDevices(const ProcessGroup& group, bool own) {
   const std::vector<std::string> all = AllGather(group, own ? "device" : "memory");
   return std::count(all.begin(), all.end(), "device") == group->getSize();

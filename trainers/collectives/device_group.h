@@ -1,6 +1,6 @@
-// The process group for a device. The CPU group is always there: it exchanges positions, texts, counts and
-// the records that commit a step, and it detects that a member is gone. For tensors of a device a DeviceGroup
-// stands beside it in the same c10d::ProcessGroup, and breaks with it (device_watch.h).
+// The process group for a device. The CPU group always exists: it exchanges positions, texts, counts and the
+// records that commit a step, and it detects that a member is gone. A DeviceGroup in the same
+// c10d::ProcessGroup handles the device's tensors. If one of them fails, so does the other (device_watch.h).
 #pragma once
 
 #include <functional>
@@ -19,56 +19,55 @@
 
 namespace mtrun::collectives {
 
-/// A Device that sums tensors. Its sums may end with garbage: see Commit.
+/// A Device that sums tensors. Its results are valid only after Commit, because an abort can leave garbage.
 class DeviceGroup : public Device {
  public:
-  /// Whether it sums this one; the CPU group does the others.
+  /// Returns true if the device sums `tensor`; the CPU group sums all others.
   virtual bool Takes(const at::Tensor& tensor) const = 0;
-  /// In place, in the order of the calls; the work's wait() makes the device wait, not this thread.
+  /// Starts an all-reduce in place, in the order of the calls; its work's wait() makes only the device wait.
   virtual c10::intrusive_ptr<c10d::Work> StartAllReduce(const at::Tensor& tensor,
                                                         c10d::ReduceOp::RedOpType reduce) = 0;
-  /// Rank `root`'s values for all, in the same order as the sums.
+  /// Starts a broadcast of rank `root`'s values, in the same order as the all-reduces.
   virtual c10::intrusive_ptr<c10d::Work> StartBroadcast(const at::Tensor& tensor, int root) = 0;
-  /// What c10d hands the device's tensors to, once connected; null: nothing.
+  /// Returns c10d's backend for the device's tensors, after Connect; null if there is none.
   virtual c10::intrusive_ptr<c10d::Backend> backend() { return nullptr; }
 };
 
-/// Makes a member's, unconnected. `bootstrap` outlives it.
+/// Makes one member's DeviceGroup, not yet connected. `bootstrap` outlives it.
 using DeviceMaker =
     std::function<std::shared_ptr<DeviceGroup>(const GroupMember&, std::shared_ptr<Bootstrap> bootstrap)>;
 
-/// ConnectCpuGroup, and on it what `make` makes. Every member calls it. A member that dies meanwhile is an
-/// error on all.
+/// Connects the CPU group and the device that `make` returns. All members must call it. If a member dies
+/// during the call, it fails on all of them.
 absl::StatusOr<ProcessGroup> ConnectDeviceGroup(const GroupMember& membership,
                                                 std::shared_ptr<Bootstrap> bootstrap,
                                                 const DeviceMaker& make);
 
-/// For the tensors of `device`: the CPU group, with what `devices` makes on it; where that is null, with CUDA
-/// NCCL. Members say first whether they have one: where only some do none is connected, for that would wait
-/// for ever, and the group is good for no more than finding out who differs (CheckAgreement does).
-/// kFailedPrecondition: CUDA where the program was built without (MT_CUDA).
+/// Connects a group for tensors of `device`, with the device that `devices` makes. If `devices` is null, CUDA
+/// uses NCCL. Members first tell each other if they have a device. If only some do, none is connected,
+/// because that would block forever; the group then only serves to find out which members differ
+/// (CheckAgreement). kFailedPrecondition: CUDA, but the program was built without it (MT_CUDA).
 absl::StatusOr<ProcessGroup> ConnectGroup(const GroupMember& membership, std::shared_ptr<Bootstrap> bootstrap,
                                           at::Device device, const DeviceMaker& devices = nullptr);
 
-/// Null where no device stands beside the CPU group, or there is no group.
+/// Return the group's device and its watch; null if it has no device or `group` is null.
 DeviceGroup* DeviceOf(const ProcessGroup& group);
 DeviceWatch* WatchOf(const ProcessGroup& group);
-/// The device that sums such tensors; null: the CPU group does.
+/// Returns the device that sums `tensor`; null if the CPU group does.
 DeviceGroup* DeviceFor(const ProcessGroup& group, const at::Tensor& tensor);
 
-/// OK while the group works, and its device; null: OK. Any thread.
+/// Returns OK while the group and its device work, or if `group` is null. Any thread.
 absl::Status GroupStatus(const ProcessGroup& group);
 
-/// Behind results of the device that this member has waited for and read: OK if they are whole on every
-/// member, so that all of them may build on them. A collective of the CPU group that nobody enters whose
-/// device was aborted. OK at once where there is no device.
+/// Returns OK if the device's results, which this member has waited for and read, are complete on all
+/// members. Then all of them may build on the results. It is a collective of the CPU group; a member whose
+/// device was aborted does not enter it. Returns OK at once if there is no device.
 absl::Status Commit(const ProcessGroup& group);
-/// The same, and everybody hears everybody's note by it, by rank; also where there is no device. Throws what
-/// the group throws.
+/// Like Commit, and returns all members' notes by rank, even without a device. Throws the group's errors.
 absl::StatusOr<std::vector<std::string>> CommitNotes(const ProcessGroup& group, const std::string& own);
 
-/// How long this member has waited for others so far: in a collective of the CPU group, or with its device,
-/// whose own part is done. Zero when it does not. Any thread.
+/// Returns how long this member has been waiting for others, in a collective of the CPU group or with a
+/// device that has no work of its own left. Zero if it is not waiting. Any thread.
 Duration WaitingFor(const ProcessGroup& group);
 
 }  // namespace mtrun::collectives

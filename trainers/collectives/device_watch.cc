@@ -18,7 +18,7 @@
 namespace mtrun::collectives {
 namespace {
 
-/// Waits until one is readable, or for the next look.
+/// Waits until a descriptor is readable or the next check is due.
 void PollAny(pollfd* watched, nfds_t count) {
   while (poll(watched, count, static_cast<int>(DeviceWatch::kLookEvery.count())) < 0 && errno == EINTR)
     continue;
@@ -29,11 +29,11 @@ void Raise(int fd) {
   MT_CHECK(write(fd, &one, sizeof(one)) == sizeof(one)) << "eventfd";
 }
 
-/// In this process; it stays, for the thread's very end is not seen.
+/// True after a connect of this process was abandoned; never reset, because its thread's end is not observed.
 std::atomic<bool> any_connect_given_up = false;
 
-/// A connect under way; outlives who waits for it. The device it keeps only while nobody else does, or it
-/// would destroy it when what the device needs has long gone.
+/// A connect in progress; it outlives its waiter. Unless abandoned it releases the device afterwards:
+/// otherwise it could destroy the device after the objects that the device needs.
 struct Connecting {
   explicit Connecting(std::shared_ptr<Device> d) : device(std::move(d)), ended(eventfd(0, EFD_CLOEXEC)) {}
 
@@ -50,19 +50,19 @@ struct Connecting {
     if (given_up) device->Abort();
   }
 
-  std::shared_ptr<Device> device;  // of its thread
+  std::shared_ptr<Device> device;  // used only by its thread
   const UniqueFd ended;
   Mutex mu;
   std::optional<absl::Status> status ABSL_GUARDED_BY(mu);
   bool abandoned ABSL_GUARDED_BY(mu) = false;
 };
 
-/// Who leaves in order (`left`, -1: nobody) breaks the group by it only if somebody needs it.
+/// Aborts the group if rank `left`, which this rank needs, has left in order; -1: none has.
 void BreakIfLeft(Group& group, int left, const char* what) {
   if (left >= 0) group.Abort(absl::StrCat("rank ", left, " left while rank ", group.rank(), what));
 }
 
-/// Its status, or nothing if the group failed first: then nobody waits any more.
+/// Returns the connect's status, or nothing if the group failed first and the connect was abandoned.
 std::optional<absl::Status> Await(Connecting& connecting, Group& group) {
   pollfd watched[] = {{connecting.ended.get(), POLLIN, 0}, {group.failure_fd(), POLLIN, 0}};
   while (watched[0].revents == 0 && watched[1].revents == 0) {
@@ -113,7 +113,7 @@ void DeviceWatch::Run() {
     PollAny(watched, 2);
     if ((watched[1].revents & POLLIN) != 0) return;
     if ((watched[0].revents & POLLIN) != 0) {
-      NoteWait(0);  // nobody is waited for any more: who does not come out of it hangs
+      NoteWait(0);  // not waiting for others any more: if the worker stays blocked, it hangs
       return device_->Abort();
     }
     LookAtDevice();
@@ -123,9 +123,10 @@ void DeviceWatch::Run() {
 void DeviceWatch::LookAtDevice() {
   if (const absl::Status error = device_->Error(); !error.ok()) {
     group_.Abort(absl::StrCat("the device of rank ", group_.rank(), ": ", error.message()));
-    return;  // the next look finds the group's failure
+    return;  // the next check finds the group's failure
   }
-  const int left = group_.first_left();  // first: who leaves after it may have ended the wait before
+  // Read before the wait: a rank could complete the wait and leave between the two reads.
+  const int left = group_.first_left();
   const uint64_t wait = device_->CurrentWait();
   if (wait != 0) BreakIfLeft(group_, left, " waits for its sums");
   NoteWait(wait);

@@ -1,5 +1,4 @@
-// Keeps a device and the CPU group of its generation together: what breaks one breaks the other, on all
-// members.
+// Makes a device and the CPU group of its generation fail together, on all members.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +17,22 @@ namespace mtrun::collectives {
 
 class DeviceWatch {
  public:
-  /// Connects `device`. When the group fails first, which it does when a member dies, this ends with the
-  /// group's status and leaves the device to a thread of its own, which aborts it as soon as it can. A device
-  /// that cannot connect ends the group for all. `group` must outlive what is returned.
+  /// Connects `device`. If the group fails first, as it does if a member dies, returns the group's status and
+  /// leaves the device to a thread of its own, which aborts it as soon as possible. If the device cannot
+  /// connect, the group ends on all members. `group` must outlive the returned object.
   static absl::StatusOr<std::unique_ptr<DeviceWatch>> Connect(std::shared_ptr<Device> device, Group& group);
-  /// The device is not aborted.
+  /// Does not abort the device.
   ~DeviceWatch();
 
-  /// OK while group and device work: numbers that were summed before count. Any thread.
+  /// Returns OK while the group and the device work; earlier sums are then valid. Any thread.
   absl::Status status() const;
 
-  /// How long the device has waited for others, its own work being done, wherever the training thread is. To
-  /// about kLookEvery; any thread. A member that leaves in order meanwhile leaves sums that never end, so
-  /// that breaks the group.
+  /// Returns how long the device has been waiting for others with no work of its own, wherever the training
+  /// thread is; accurate to about kLookEvery. If a member leaves in order during such a wait, the group
+  /// fails, because the sums would never end. Any thread.
   Duration waiting_for() const;
 
-  /// Between two looks at the device.
+  /// Interval between two checks of the device.
   static constexpr std::chrono::milliseconds kLookEvery{100};
 
  private:
@@ -46,14 +45,13 @@ class DeviceWatch {
   Group& group_;
   const UniqueFd stop_;
   mutable Mutex mu_;
-  uint64_t wait_ ABSL_GUARDED_BY(mu_) = 0;  // that the device was in at the last look; 0: none
+  uint64_t wait_ ABSL_GUARDED_BY(mu_) = 0;  // the device's wait at the last check; 0: none
   TimePoint waits_since_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;
 };
 
-/// The last thing before main() returns `status`. Where a connect was given up its thread may still be inside
-/// of NCCL. What exit() destroys would go from under it, and the process would end by a signal instead: so
-/// the process ends here then, with all that it has printed.
+/// Call it last before main() returns `status`. If an abandoned connect may still have a thread inside NCCL,
+/// it flushes all output and ends the process, because exit() would destroy objects that the thread uses.
 void ExitBesideConnects(int status);
 
 }  // namespace mtrun::collectives

@@ -1,4 +1,4 @@
-// The first failure of a group: the one word that every blocked call looks at.
+// The first failure of a group, which every blocked call checks.
 #pragma once
 
 #include <atomic>
@@ -9,17 +9,17 @@
 
 namespace mtrun::collectives {
 
-/// Thread-safe. Once set it stays, with the status of the first failure.
+/// Holds the status of the first failure and ignores later ones. Thread-safe.
 class Failure {
  public:
   Failure();
 
-  /// True when this was the first failure. `status` is not OK.
+  /// Records `status`, which is not OK. Returns true if it is the first failure.
   bool Set(absl::Status status);
   bool failed() const { return failed_.load(); }
-  /// OK until Set.
+  /// Returns OK until Set.
   absl::Status status() const;
-  /// Readable (poll) from the first failure on; an eventfd that nobody drains.
+  /// Readable (poll) from the first failure on; an eventfd that is never drained.
   int event_fd() const { return event_.get(); }
 
  private:

@@ -12,13 +12,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// To the microsecond.
+/// Returns the seconds from `now` to `then`, rounded to microseconds.
 double Before(TimePoint then, TimePoint now) { return std::round(1e6 * ToSeconds(then - now)) / 1e6; }
 
 }  // namespace
 
 FlightRecord& FlightRecord::OfProcess() {
-  static FlightRecord* const record = new FlightRecord;  // threads may end after main does
+  static FlightRecord* const record = new FlightRecord;  // never freed: threads may outlive main
   return *record;
 }
 
@@ -37,7 +37,7 @@ uint64_t FlightRecord::Began(const char* what, int64_t bytes, TimePoint now) {
 
 void FlightRecord::Ended(uint64_t number, const absl::Status& status, TimePoint now) {
   const MutexLock lock(mutex_);
-  if (collectives_.empty() || number < collectives_.front().number) return;  // too long ago
+  if (collectives_.empty() || number < collectives_.front().number) return;  // no longer kept
   Collective& collective = collectives_[number - collectives_.front().number];
   collective.ended = now;
   collective.done = true;

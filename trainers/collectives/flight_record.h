@@ -1,5 +1,5 @@
-// What a worker did last: its newest collectives and steps, kept for the moment in which something fails, to
-// tell who waited for whom. A few hundred nanoseconds an entry. Thread-safe.
+// The newest collectives and steps of a worker, kept to show after a failure which rank waited for which. An
+// entry costs a few hundred nanoseconds. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace mtrun::collectives {
 
 class FlightRecord {
  public:
-  /// Of each kind so many of the newest are kept.
+  /// Number of collectives, and of steps, that are kept.
   static constexpr size_t kKept = 200;
 
-  /// This process's one.
+  /// Returns the record of this process.
   static FlightRecord& OfProcess();
 
-  /// A collective was submitted; its number, from 1. `what`: a name that lives on.
+  /// Adds a submitted collective and returns its number, from 1. `what`: a name that outlives the record.
   uint64_t Began(const char* what, int64_t bytes, TimePoint now);
   void Ended(uint64_t number, const absl::Status& status, TimePoint now);
 
@@ -31,8 +31,8 @@ class FlightRecord {
   };
   void Add(const Step& step);
 
-  /// Lines of JSON in the order of time (docs/formats.md, "Flight records"), times in seconds before `now`:
-  /// negative.
+  /// Returns JSON lines in the order of time (docs/formats.md, "Flight records"). Times are in seconds
+  /// relative to `now`, therefore negative.
   std::string Lines(TimePoint now) const;
 
  private:
@@ -47,7 +47,7 @@ class FlightRecord {
 
   mutable Mutex mutex_;
   uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::deque<Collective> collectives_ ABSL_GUARDED_BY(mutex_);  // numbers without gaps
+  std::deque<Collective> collectives_ ABSL_GUARDED_BY(mutex_);  // consecutive numbers
   std::deque<Step> steps_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -11,7 +11,7 @@ namespace mtrun::collectives {
 namespace {
 
 constexpr size_t kNonceBytes = 12;
-constexpr size_t kMostAtOnce = size_t{1} << 30;  // OpenSSL counts in int
+constexpr size_t kMaxAtOnce = size_t{1} << 30;  // OpenSSL counts in int
 
 const unsigned char* Bytes(const void* data) { return static_cast<const unsigned char*>(data); }
 
@@ -23,10 +23,10 @@ struct FrameCipher::Context {
   ~Context() { EVP_CIPHER_CTX_free(evp); }
   Context(const Context&) = delete;
 
-  /// `out` null: authenticated alone.
+  /// If `out` is null, the bytes are only authenticated.
   void Update(const unsigned char* in, size_t bytes, unsigned char* out) const {
     while (bytes > 0) {
-      const size_t part = std::min(bytes, kMostAtOnce);
+      const size_t part = std::min(bytes, kMaxAtOnce);
       int done = 0;
       MT_CHECK(EVP_CipherUpdate(evp, out, &done, in, static_cast<int>(part)) == 1);
       in += part;
@@ -47,7 +47,7 @@ FrameCipher::~FrameCipher() = default;
 
 void FrameCipher::Begin(const void* head, size_t bytes) {
   unsigned char nonce[kNonceBytes] = {};
-  ++frames_;  // a key sees each number once: its direction's frames are counted for as long as it lives
+  ++frames_;  // a key uses each nonce once, because it counts frames for its whole life
   std::memcpy(nonce, &frames_, sizeof frames_);
   MT_CHECK(EVP_CipherInit_ex(context_->evp, nullptr, nullptr, nullptr, nonce, -1) == 1);
   context_->Update(Bytes(head), bytes, nullptr);

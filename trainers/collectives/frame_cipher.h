@@ -1,6 +1,6 @@
-// What protects one direction of a data connection between two hosts: AES-256 in Galois/counter mode (NIST SP
-// 800-38D), the number of the frame as its nonce. Every frame ends with a tag that only the two ranks can
-// make; its payload travels as it is, or encrypted. Pure, but for OpenSSL's own state; not thread-safe.
+// Protects one direction of a data connection between two hosts: AES-256 in Galois/counter mode (NIST SP
+// 800-38D), with the frame's number as the nonce. Every frame ends with a tag that only the two ranks can
+// compute; the payload is sent in the clear or encrypted. Pure except for OpenSSL's state; not thread-safe.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 namespace mtrun::collectives {
 
 enum class Protection : uint8_t {
-  kTag,      // altered or made up, a frame is noticed
-  kEncrypt,  // nor can anybody read it
+  kTag,      // detects altered and forged frames
+  kEncrypt,  // encrypts the payload as well
 };
 
 class FrameCipher {
@@ -22,20 +22,20 @@ class FrameCipher {
   using Tag = std::array<unsigned char, kTagBytes>;
   enum class Use { kSeal, kOpen };
 
-  /// `key`: of this direction of this connection alone, kKeyBytes.
+  /// `key`: kKeyBytes bytes, for this direction of this connection only.
   FrameCipher(const std::string& key, Protection protection, Use use);
   ~FrameCipher();
   FrameCipher(const FrameCipher&) = delete;
 
   bool encrypts() const { return protection_ == Protection::kEncrypt; }
-  /// The next frame begins. `head` is never encrypted.
+  /// Begins the next frame. `head` is never encrypted.
   void Begin(const void* head, size_t bytes);
-  /// The next bytes of its payload. Where it encrypts, what travels comes from, or goes to, `out`, which may
-  /// be `in`; else `out` is left alone.
+  /// Processes the next bytes of the payload. If it encrypts, the encrypted or decrypted bytes go to `out`,
+  /// which may be `in`; otherwise `out` is not written.
   void Pass(const void* in, size_t bytes, void* out);
-  /// Sealing: the frame's tag.
+  /// Ends a sealed frame and returns its tag.
   Tag Finish();
-  /// Opening: whether this is the frame's tag; what Pass gave is worth nothing if not.
+  /// Ends an opened frame and returns true if `tag` is its tag. If not, the output of Pass must be discarded.
   bool Check(const Tag& tag);
 
  private:

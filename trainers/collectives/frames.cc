@@ -8,9 +8,9 @@
 namespace mtrun::collectives {
 namespace {
 
-constexpr size_t kPiece = size_t{256} << 10;  // small enough for the cache between the cipher and the kernel
+constexpr size_t kPiece = size_t{256} << 10;  // stays in the cache between the cipher and the kernel
 
-/// What is left of a stream of parts once `gone` bytes of it are.
+/// The rest of a stream of parts after its first `gone` bytes.
 class Rest {
  public:
   explicit Rest(size_t gone) : gone_(gone) {}
@@ -56,7 +56,7 @@ void FrameSender::CoverMore() {
 
 Progress FrameSender::Advance() {
   if (sent_ == sizeof head_ + covered_ && covered_ < payload_.size) CoverMore();
-  // All before the piece has gone, once the head has.
+  // If the head has been sent, so has everything before the piece.
   const size_t before = sent_ < sizeof head_ ? 0 : piece_;
   Rest rest(sent_ - before);
   rest.Add(&head_, sizeof head_);

@@ -1,6 +1,6 @@
-// What a rank sends to a peer on another host in one phase, and receives from it: one frame each way over a
-// non-blocking socket, of a head, a payload and the tag that shows who made them (frame_cipher.h). A payload
-// passes the cipher in pieces, so that the network carries one while the next is worked on. Not thread-safe.
+// The frames between ranks on different hosts: in each phase one frame each way over a non-blocking socket. A
+// frame has a head, a payload and a tag that authenticates it (frame_cipher.h). The payload passes the cipher
+// in pieces, so that the network sends one while the next is processed. Not thread-safe.
 #pragma once
 
 #include <sys/socket.h>
@@ -23,23 +23,23 @@ struct MutableBytes {
   size_t size = 0;
 };
 
-/// As it travels.
+/// The head of a frame as sent.
 struct FrameHead {
   static constexpr uint64_t kMagic = 0x32306d617266746dULL;  // "mtfram02"
   uint64_t magic = kMagic;
   uint64_t generation = 0;
   uint64_t phase = 0;
   Call call;
-  uint64_t bytes = 0;  // of the payload
+  uint64_t bytes = 0;  // length of the payload
 };
 static_assert(sizeof(FrameHead) == 48);
 
 enum class Progress {
-  kNone,    // the socket is full, or empty
-  kMoved,   // some bytes went
-  kHead,    // a head has come in whole: it is looked at before the payload is read
-  kHungUp,  // the connection is over
-  kForged,  // the tag is not this frame's: nothing of it may be used
+  kNone,    // the socket is full or empty
+  kMoved,   // some bytes were transferred
+  kHead,    // the head is complete: check it before reading the payload
+  kHungUp,  // the connection is closed
+  kForged,  // the tag is wrong: no part of the frame may be used
 };
 
 class FrameSender {
@@ -48,7 +48,7 @@ class FrameSender {
   FrameSender(int fd, FrameCipher& cipher, const FrameHead& head, ConstBytes payload);
 
   bool done() const { return sent_ == sizeof head_ + payload_.size + sizeof tag_; }
-  /// Sends what the socket takes.
+  /// Sends as much as the socket takes.
   Progress Advance();
 
  private:
@@ -59,9 +59,9 @@ class FrameSender {
   FrameHead head_;
   ConstBytes payload_;
   FrameCipher::Tag tag_ = {};
-  size_t sent_ = 0;                    // of all
-  size_t piece_ = 0, covered_ = 0;     // the payload's bytes from here to there may be sent
-  std::vector<unsigned char> sealed_;  // the same, encrypted
+  size_t sent_ = 0;                    // bytes of the whole frame
+  size_t piece_ = 0, covered_ = 0;     // payload bytes [piece_, covered_) may be sent
+  std::vector<unsigned char> sealed_;  // these bytes, encrypted
 };
 
 class FrameReceiver {
@@ -70,7 +70,7 @@ class FrameReceiver {
   FrameReceiver(int fd, FrameCipher& cipher, MutableBytes room);
 
   bool done() const { return received_ == sizeof head_ + room_.size + sizeof tag_; }
-  /// Whole from kHead on. Whoever goes on then takes its payload to be as long as the room.
+  /// Complete from kHead on. The caller must check its length: the payload is then read as `room` bytes.
   const FrameHead& head() const { return head_; }
   Progress Advance();
 

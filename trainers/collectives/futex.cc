@@ -11,8 +11,8 @@ namespace mtrun::collectives {
 static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t) &&
               std::atomic<uint32_t>::is_always_lock_free);
 
-// Shared futexes (no FUTEX_PRIVATE_FLAG): the kernel's key is the file and the offset, so a reader's
-// read-only mapping and the writer's own meet.
+// These futexes are shared (no FUTEX_PRIVATE_FLAG): the kernel's key is the file and the offset, so that a
+// reader's read-only mapping and the writer's own match.
 void FutexWait(const std::atomic<uint32_t>& word, uint32_t expected) {
   syscall(SYS_futex, &word, FUTEX_WAIT, expected, nullptr, nullptr, 0);
 }

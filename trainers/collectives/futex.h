@@ -1,4 +1,4 @@
-// Sleeping on a word of shared memory (futex(2)), also one that is mapped read-only. Any thread, any process.
+// Sleeps on a word of shared memory (futex(2)), even if it is mapped read-only. Any thread, any process.
 #pragma once
 
 #include <atomic>
@@ -6,11 +6,11 @@
 
 namespace mtrun::collectives {
 
-/// Sleeps while `word` holds `expected`; returns at a FutexWake of the same word, at once when the value is
-/// another, and sometimes for no reason: callers look again.
+/// Sleeps until a FutexWake of the same word. Returns at once if `word` is not `expected`. It may also return
+/// spuriously, so callers must check again.
 void FutexWait(const std::atomic<uint32_t>& word, uint32_t expected);
 
-/// Wakes everybody who sleeps on `word`, in all processes that map it.
+/// Wakes all threads that sleep on `word`, in all processes that map it.
 void FutexWake(const std::atomic<uint32_t>& word);
 
 }  // namespace mtrun::collectives

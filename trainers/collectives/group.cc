@@ -15,7 +15,7 @@ absl::StatusOr<std::unique_ptr<Group>> Group::Connect(const GroupMember& members
   const int rank = membership.rank, world = membership.world_size;
   if (world < 1 || rank < 0 || rank >= world) {
     return absl::InvalidArgumentError(
-        absl::StrCat("rank ", rank, " of ", world, ": a rank is from 0 to world size - 1"));
+        absl::StrCat("rank ", rank, " of ", world, ": a rank must be from 0 to world size - 1"));
   }
   std::unique_ptr<Group> group(new Group(rank, world));
   if (world == 1) return group;
@@ -36,18 +36,17 @@ absl::StatusOr<std::unique_ptr<Group>> Group::Connect(const GroupMember& members
 
 Group::~Group() {
   if (queue_ != nullptr && queue_->pending() > 0)
-    Abort("the process group was closed with operations under way");
+    Abort("the process group was closed with operations in progress");
 }
 
 std::shared_ptr<Work> Group::Submit(WorkQueue::Operation operation, OnDone on_done, Start start) {
   return queue_->Submit(
       [this, operation = std::move(operation)] {
-        // It would write into a slot that a peer which was stopped may still read (transport.h).
+        // After a failure, a stopped peer may still read the slot that this would write (transport.h).
         if (failure_.failed()) return failure_.status();
         absl::Status status = operation();
         if (status.ok()) return status;
-        // One rank that does not take part any more ends the group for all. The first failure may be another
-        // one.
+        // If one rank stops participating, the group ends for all. Another failure may have been the first.
         failure_.Set(std::move(status));
         return failure_.status();
       },
@@ -65,9 +64,9 @@ std::shared_ptr<Work> Group::AllReduce(void* data, size_t count, DataType dtype,
     return Refuse(absl::InvalidArgumentError("an average needs floating-point numbers; use a sum"), on_done);
   }
   const size_t note = notes ? notes->own.size() : 0;
-  if (note > kMostNoteBytes) {
+  if (note > kMaxNoteBytes) {
     return Refuse(absl::InvalidArgumentError(absl::StrCat(
-                      "a note of ", note, " bytes beside an all-reduce: at most ", kMostNoteBytes)),
+                      "a note of ", note, " bytes beside an all-reduce: at most ", kMaxNoteBytes)),
                   on_done);
   }
   if (world_ == 1) {

@@ -19,7 +19,7 @@
 namespace mtrun::collectives {
 namespace {
 
-// Link-local IPv6 addresses need an interface number that means nothing on another machine.
+// Returns "" for link-local IPv6 addresses: their interface number has no meaning on other machines.
 std::string NumericAddress(const sockaddr* address) {
   char text[INET6_ADDRSTRLEN] = "";
   if (address->sa_family == AF_INET) {

@@ -88,7 +88,7 @@ absl::Status Link::OnHello() {
   if (NumberAt(hello_, 12) != static_cast<uint32_t>(me_))
     return absl::UnauthenticatedError("meant for another rank");
   const int peer = static_cast<int>(NumberAt(hello_, 8));
-  if (peer < 0) return absl::UnauthenticatedError("not a rank");
+  if (peer < 0) return absl::UnauthenticatedError("invalid rank");
   peer_ = peer;
   purpose_ = static_cast<Purpose>(hello_[16]);
   nonce_ = RandomBytes(kHelloNonceBytes);
@@ -104,7 +104,7 @@ absl::Status Link::OnChallenge() {
   const std::string mac = inbox_.substr(kHelloNonceBytes);
   inbox_.clear();
   if (!ConstantTimeEqual(mac, Mac("accept"))) {
-    return absl::UnauthenticatedError("somebody else answers there (wrong key or generation)");
+    return absl::UnauthenticatedError("the peer that answered has a wrong key or generation");
   }
   state_ = State::kVerified;
   return absl::OkStatus();
@@ -123,7 +123,7 @@ absl::Status Link::OnProof(int segment_fd) {
   if (dialed_ ? inbox_[0] != kWelcome : !ConstantTimeEqual(inbox_, Mac("dial"))) {
     return absl::UnauthenticatedError("wrong key or generation");
   }
-  if (local_ && !received_.valid()) return absl::InternalError("no shared memory came with the greeting");
+  if (local_ && !received_.valid()) return absl::InternalError("the greeting carried no shared memory");
   if (!dialed_) MT_RETURN_IF_ERROR(Send(std::string(1, kWelcome), local_ ? segment_fd : -1));
   state_ = State::kDone;
   return absl::OkStatus();
@@ -134,7 +134,7 @@ short Link::WantedEvents() const {
   return state_ == State::kVerified || state_ == State::kDone ? 0 : POLLIN;
 }
 
-// True when inbox_ holds `bytes` bytes. Never reads more, so that nothing of a later message is lost.
+// Returns true if inbox_ holds `bytes` bytes. Never reads more, so that no part of a later message is lost.
 absl::StatusOr<bool> Link::Receive(size_t bytes) {
   while (inbox_.size() < bytes) {
     char buffer[128];
@@ -156,8 +156,8 @@ absl::StatusOr<bool> Link::Receive(size_t bytes) {
   return true;
 }
 
-// The first one is the segment. There is room for two, for the control buffer is padded, and a stranger may
-// send them with every byte.
+// Keeps the first descriptor, which is the segment. The padded control buffer has space for two, and an
+// unauthenticated client can send descriptors with every byte.
 void Link::TakeDescriptors(const msghdr& message) {
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
   if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) return;
@@ -170,7 +170,7 @@ void Link::TakeDescriptors(const msghdr& message) {
   }
 }
 
-// Greetings are far smaller than an empty socket buffer: a short write means that something is wrong.
+// Returns an error after a short write: greetings are far smaller than an empty socket buffer.
 absl::Status Link::Send(const std::string& bytes, int passed_fd) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   iovec part = {const_cast<char*>(bytes.data()), bytes.size()};

@@ -1,14 +1,13 @@
-// One connection between two ranks while it proves itself: a mutual HMAC-SHA256 challenge under the
-// generation's key, as in ISO/IEC 9798-4 (three passes), and on one host the exchange of the segments'
-// descriptors.
+// The handshake of one connection between two ranks: mutual HMAC-SHA256 authentication with the generation's
+// key, as in ISO/IEC 9798-4 (three passes). Ranks on one host also exchange their segments' descriptors.
 //
 //   dialer -> acceptor   Hello: magic, both ranks, purpose, nonce
 //   acceptor -> dialer   Challenge: nonce, HMAC(key, "accept" transcript)
 //   dialer -> acceptor   Proof: HMAC(key, "dial" transcript)         (Unix: with its segment's descriptor)
 //   acceptor -> dialer   Welcome: one byte                           (Unix: with its segment's descriptor)
 //
-// The transcript holds the generation, the Hello and the acceptor's nonce, so that nothing said in another
-// generation, to another rank or on another connection is of use to anybody. Not thread-safe.
+// The transcript holds the generation, the Hello and the acceptor's nonce. A message of another generation,
+// rank or connection therefore cannot be replayed. Not thread-safe.
 #pragma once
 
 #include <sys/socket.h>
@@ -21,11 +20,11 @@
 namespace mtrun::collectives {
 
 enum class Purpose : uint8_t {
-  kControl,  // shutdown notices, closed at the peer's end; the only connection between ranks of one host
+  kControl,  // shutdown notices; closes if the peer ends; the only connection between ranks of one host
   kData,     // frames between hosts
 };
 
-/// 32 random bytes.
+/// Returns 32 random bytes.
 std::string NewKey();
 
 class Link {
@@ -34,21 +33,21 @@ class Link {
     std::string key, generation;
   };
   enum class State {
-    kConnecting,  // dialer: connect(2) is under way
+    kConnecting,  // dialer: connect(2) is in progress
     kHello,       // acceptor: waits for Hello; dialer: waits for Challenge
-    kVerified,    // dialer: the peer is the right one, Confirm() is next
+    kVerified,    // dialer: the peer is authenticated, Confirm() is next
     kProof,       // acceptor: waits for Proof; dialer: waits for Welcome
     kDone,
   };
 
-  /// `fd`: a non-blocking socket on which connect(2) was called, or one from accept(2).
+  /// `fd`: a non-blocking socket after connect(2) (Dialed), or from accept(2) (Accepted).
   static Link Dialed(UniqueFd fd, const Secret& secret, int me, int peer, Purpose purpose);
   static Link Accepted(UniqueFd fd, const Secret& secret, int me, bool local);
 
-  /// Continues as far as it can without blocking. An error means: drop this connection (a stranger's is
-  /// nothing to worry about).
+  /// Continues the handshake as far as it can without blocking. If it returns an error, drop the connection;
+  /// an unauthenticated client's error needs no other action.
   absl::Status Advance(int segment_fd);
-  /// From kVerified: sends the Proof. `segment_fd` -1 for TCP.
+  /// Sends the Proof. `segment_fd`: -1 for TCP. REQUIRES: state() is kVerified.
   absl::Status Confirm(int segment_fd);
 
   short WantedEvents() const;
@@ -56,15 +55,15 @@ class Link {
   int fd() const { return fd_.get(); }
   bool dialed() const { return dialed_; }
   bool local() const { return local_; }
-  /// Known from the start when dialed, from kProof on when accepted.
+  /// The peer's rank: known from the start if dialed, from kProof on if accepted.
   int peer() const { return peer_; }
   Purpose purpose() const { return purpose_; }
-  /// When done: 32 bytes that only both ends can compute, of this connection and for what the dialer sends,
-  /// or the acceptor.
+  /// Returns 32 bytes that only the two ends can compute: the key of this connection for the frames of the
+  /// dialer or of the acceptor. REQUIRES: state() is kDone.
   std::string DirectionKey(bool of_dialer) const {
     return Mac(of_dialer ? "dialer's frames" : "acceptor's frames");
   }
-  /// When done: the socket, and the peer's segment (Unix).
+  /// Return the socket and the peer's segment (Unix). REQUIRES: state() is kDone.
   UniqueFd TakeSocket() { return std::move(fd_); }
   UniqueFd TakeSegment() { return std::move(received_); }
   void set_local(bool local) { local_ = local; }

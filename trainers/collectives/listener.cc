@@ -22,7 +22,7 @@ constexpr int kSocketFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
 absl::StatusOr<UniqueFd> BindTcp(const sockaddr* address, socklen_t size, int* port) {
   UniqueFd fd(socket(address->sa_family, kSocketFlags, 0));
-  if (!fd.valid()) return ErrnoStatus(errno, "make a TCP socket");
+  if (!fd.valid()) return ErrnoStatus(errno, "create a TCP socket");
   const int off = 0;
   if (address->sa_family == AF_INET6) setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
   if (bind(fd.get(), address, size) != 0) return ErrnoStatus(errno, "bind a TCP socket");
@@ -32,13 +32,13 @@ absl::StatusOr<UniqueFd> BindTcp(const sockaddr* address, socklen_t size, int* p
   if (getsockname(fd.get(), reinterpret_cast<sockaddr*>(&bound), &bound_size) != 0) {
     return ErrnoStatus(errno, "read a TCP socket's port");
   }
-  *port = ntohs(bound.sin6_port);  // at the same place in sockaddr_in
+  *port = ntohs(bound.sin6_port);  // same offset in sockaddr_in
   return fd;
 }
 
 absl::Status DialOne(const addrinfo& target, std::vector<UniqueFd>& sockets) {
   UniqueFd fd(socket(target.ai_family, kSocketFlags, 0));
-  if (!fd.valid()) return ErrnoStatus(errno, "make a TCP socket");
+  if (!fd.valid()) return ErrnoStatus(errno, "create a TCP socket");
   TuneTcp(fd.get());
   if (connect(fd.get(), target.ai_addr, target.ai_addrlen) != 0 && errno != EINPROGRESS) {
     return ErrnoStatus(errno, "connect");
@@ -51,7 +51,7 @@ absl::Status DialOne(const addrinfo& target, std::vector<UniqueFd>& sockets) {
 
 absl::StatusOr<UniqueFd> ListenUnix(const std::string& name) {
   UniqueFd fd(socket(AF_UNIX, kSocketFlags, 0));
-  if (!fd.valid()) return ErrnoStatus(errno, "make a Unix socket");
+  if (!fd.valid()) return ErrnoStatus(errno, "create a Unix socket");
   MT_ASSIGN_OR_RETURN(const UnixAddress target, ParseUnixAddress("@" + name));
   if (bind(fd.get(), target.get(), target.size) != 0) {
     return ErrnoStatus(errno, absl::StrCat("bind the abstract Unix socket ", name));
@@ -76,7 +76,7 @@ absl::StatusOr<UniqueFd> ListenTcp(const std::string& address, const PortRange& 
     if (inet_pton(AF_INET6, address.c_str(), &six.sin6_addr) == 1) return bind_within(six, &six.sin6_port);
     four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (auto fd = bind_within(four, &four.sin_port); fd.ok()) return fd;
-    six.sin6_addr = in6addr_loopback;  // of machines that have IPv6 alone
+    six.sin6_addr = in6addr_loopback;  // machines with only IPv6
     return bind_within(six, &six.sin6_port);
   }
   sockaddr_in6 any6 = {};
@@ -89,7 +89,7 @@ absl::StatusOr<UniqueFd> ListenTcp(const std::string& address, const PortRange& 
 
 absl::StatusOr<UniqueFd> DialUnix(const std::string& name) {
   UniqueFd fd(socket(AF_UNIX, kSocketFlags, 0));
-  if (!fd.valid()) return ErrnoStatus(errno, "make a Unix socket");
+  if (!fd.valid()) return ErrnoStatus(errno, "create a Unix socket");
   MT_ASSIGN_OR_RETURN(const UnixAddress target, ParseUnixAddress("@" + name));
   if (connect(fd.get(), target.get(), target.size) != 0) {
     if (errno == EAGAIN) return absl::AbortedError(absl::StrCat("the queue of ", name, " is full"));

@@ -1,5 +1,4 @@
-// The sockets of a mesh: listening and dialing, over TCP and over abstract Unix sockets. Free functions,
-// any thread.
+// The sockets of a mesh: listen and connect over TCP and abstract Unix sockets. Free functions, any thread.
 #pragma once
 
 #include <string>
@@ -11,23 +10,22 @@
 
 namespace mtrun::collectives {
 
-/// Listens on an abstract Unix socket (it has no file and ends with its descriptor).
+/// Listens on an abstract Unix socket, which has no file and ends with its descriptor.
 absl::StatusOr<UniqueFd> ListenUnix(const std::string& name);
-/// Listens on a free port of `ports`: on loopback alone when `address` is a loopback address or one of its
-/// names (IsLoopback, nothing is looked up), else on all interfaces.
+/// Listens on a free port of `ports`: only on loopback if `address` is a loopback address or one of its names
+/// (IsLoopback, without a lookup), otherwise on all interfaces.
 absl::StatusOr<UniqueFd> ListenTcp(const std::string& address, const PortRange& ports, int* port);
 
-/// Begins to connect; the sockets are non-blocking, and one may still fail. Host names are resolved here.
-/// kAborted: too many wait at the Unix socket to be accepted; try again.
+/// Start to connect. The sockets are non-blocking, and their connect may still fail. DialTcp resolves host
+/// names. kAborted: the Unix socket's queue is full; try again.
 absl::StatusOr<UniqueFd> DialUnix(const std::string& name);
 absl::StatusOr<std::vector<UniqueFd>> DialTcp(const std::vector<std::string>& addresses, int port);
 
-/// Accepts one waiting connection, non-blocking; an invalid descriptor when there is none.
+/// Accepts one waiting connection as a non-blocking socket. Returns an invalid descriptor if there is none.
 UniqueFd AcceptOne(int listener);
-/// Where the other end of a connection is, as far as it can be told from others: its address without the
-/// port, or its process on this machine; "" when it has gone.
+/// Returns a connection's origin: the peer's address without the port, or its process here; "" if it is gone.
 std::string PlaceOf(int fd);
-/// No delay for small frames, and a probe that finds dead hosts.
+/// Disables the delay of small frames and enables probes that detect dead hosts.
 void TuneTcp(int fd);
 
 }  // namespace mtrun::collectives

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/child_exit.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/string_view.h"
@@ -23,19 +23,19 @@
 #include "trainers/collectives/link.h"
 #include "trainers/collectives/listener.h"
 #include "trainers/collectives/shutdown_notice.h"
-#include "trainers/collectives/strangers.h"
+#include "trainers/collectives/unauthenticated_connections.h"
 #include "trainers/collectives/unreached.h"
 
 namespace mtrun::collectives {
 namespace {
 
-// Connections that have not yet said who they are, beyond those of ranks that are still expected; and as many
-// that have said so and not proved it.
-constexpr size_t kMostStrangers = 256;
+// Limit of connections without a Hello, in addition to those of ranks that are still expected. The same limit
+// applies to connections with a Hello but without a Proof.
+constexpr size_t kMaxStrangers = 256;
 constexpr std::chrono::milliseconds kRedialPause{10};
-constexpr size_t kMostDialsAtOnce = 256;  // accepted in one turn
+constexpr size_t kMaxDialsAtOnce = 256;  // accepted per turn
 
-// A peer that has already left gracefully says so before it closes; then its part of the mesh is done.
+// Returns true if the peer said that it left gracefully; its part of the mesh was then done.
 bool LeftGracefully(int control) {
   char first = 0;
   return recv(control, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first == Encode(ShutdownNotice{})[0];
@@ -45,10 +45,9 @@ UniqueFd OpenProcess(int unix_socket) {
   ucred credentials = {};
   socklen_t size = sizeof(credentials);
   if (getsockopt(unix_socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return UniqueFd();
-  // 0: another pid namespace; our own pid: ranks that are threads. In both cases the socket's end is what
-  // shows it.
+  // 0: another pid namespace; our own pid: ranks are threads. Then only the socket shows the peer's end.
   if (credentials.pid <= 0 || credentials.pid == getpid()) return UniqueFd();
-  return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, credentials.pid, 0)));
+  return WatchExit(credentials.pid);
 }
 
 class MeshBuilder {
@@ -108,7 +107,7 @@ class MeshBuilder {
       if (info.encrypts != Encrypts()) {
         AwaitThatAllHaveSeen();
         return absl::FailedPreconditionError(
-            absl::StrCat(info.encrypts ? "this rank" : peer.name, " does not encrypt what it sends, ",
+            absl::StrCat(info.encrypts ? "this rank" : peer.name, " does not encrypt what it sends, but ",
                          info.encrypts ? peer.name : "this rank",
                          " does: give --encrypt_gradients to all workers or to none"));
       }
@@ -117,8 +116,8 @@ class MeshBuilder {
     return absl::OkStatus();
   }
 
-  // Each rank sees that they differ. Without mtrun the store ends with rank 0: who still reads it then would
-  // hear of a broken connection and not of the difference.
+  // Waits on rank 0 until all ranks have seen the difference. Without mtrun the store ends with rank 0, and a
+  // rank that still reads it would report a broken connection instead.
   void AwaitThatAllHaveSeen() {
     bootstrap_.Set(Key("seen", membership_.rank), "yes").IgnoreError();
     std::vector<std::string> keys;
@@ -131,7 +130,7 @@ class MeshBuilder {
     return DialUndialed();
   }
 
-  // A local rank whose queue is full is tried again: others of its machine may fill it.
+  // Dials the lower ranks that are left. If a local rank's queue is full, it is tried again later.
   absl::Status DialUndialed() {
     for (auto rank = undialed_.begin(); rank != undialed_.end();) {
       Peer& peer = peers_[static_cast<size_t>(*rank)];
@@ -149,7 +148,7 @@ class MeshBuilder {
     return absl::OkStatus();
   }
 
-  // All addresses at once: the first where the right peer answers is taken, the others are dropped.
+  // Dials all addresses at once, uses the first on which the right peer answers, and drops the others.
   absl::Status DialRemote(const Peer& peer) {
     const PeerInfo& info = infos_[peer.rank];
     for (Purpose purpose : {Purpose::kControl, Purpose::kData}) {
@@ -185,7 +184,7 @@ class MeshBuilder {
     return ranks;
   }
 
-  // Sleeps until something happens and deals with it.
+  // Waits for events and handles them.
   absl::Status RunOnce(const AbortWatch& watch) {
     std::vector<pollfd> events = {
         {watch.event_fd(), POLLIN, 0}, {unix_listener_.get(), POLLIN, 0}, {tcp_listener_.get(), POLLIN, 0}};
@@ -225,7 +224,7 @@ class MeshBuilder {
   void AcceptSome() {
     for (const bool local : {true, false}) {
       const int listener = local ? unix_listener_.get() : tcp_listener_.get();
-      for (size_t count = 0; count < kMostDialsAtOnce; ++count) {
+      for (size_t count = 0; count < kMaxDialsAtOnce; ++count) {
         UniqueFd fd = AcceptOne(listener);
         if (!fd.valid()) break;
         if (local && !IsOfThisUser(fd.get())) continue;
@@ -235,7 +234,7 @@ class MeshBuilder {
     }
   }
 
-  // Connections that higher ranks are still to make; to each of this rank's addresses, if they like.
+  // Returns the number of connections that higher ranks may still make, to all addresses of this rank.
   size_t CountExpected() const {
     size_t expected = 0;
     for (const Peer& peer : peers_) {
@@ -246,10 +245,11 @@ class MeshBuilder {
     return expected;
   }
 
-  // Peers may be slow to greet: it is not simply the oldest that go (strangers.h). To say that one is a peer
-  // is no proof: who does so is bounded as well, and pushes out nobody who is silent.
+  // Drops connections beyond the limits, not simply the oldest, because peers can be slow to send a Hello
+  // (strangers.h). A Hello is not a proof: connections with one have their own limit and displace no silent
+  // ones.
   void DropStrangers() {
-    const size_t most = kMostStrangers + CountExpected();
+    const size_t most = kMaxStrangers + CountExpected();
     for (const bool claims : {false, true}) {
       std::vector<std::list<Link>::iterator> strangers;
       for (auto link = links_.begin(); link != links_.end(); ++link) {
@@ -273,7 +273,7 @@ class MeshBuilder {
       if (done) Take(*link);
       if (status.ok() && !done) {
         const auto next = std::next(link);
-        // Among those that claim to be peers it counts from now.
+        // Its age among the connections with a Hello counts from now.
         if (!claimed && link->peer() >= 0) links_.splice(links_.end(), links_, link);
         link = next;
         continue;
@@ -293,7 +293,7 @@ class MeshBuilder {
         (link.purpose() == Purpose::kControl || (link.purpose() == Purpose::kData && !link.local()))) {
       return absl::OkStatus();
     }
-    return absl::UnauthenticatedError("not a connection that this rank expects");
+    return absl::UnauthenticatedError("unexpected connection");
   }
 
   UniqueFd& SocketOf(const Link& link) {
@@ -308,7 +308,7 @@ class MeshBuilder {
     return link.Confirm(link.local() ? segment_fd_ : -1);
   }
 
-  // Where a connection was the fastest and has ended all the same, another address may take its place.
+  // Lets another address take over if the fastest connection has ended.
   void Unconfirm(const Link& ended) {
     const auto found = confirmed_.find({ended.peer(), ended.purpose()});
     if (found != confirmed_.end() && found->second == ended.fd()) confirmed_.erase(found);
@@ -349,11 +349,11 @@ class MeshBuilder {
         missing.push_back(peer.name);
       }
     }
-    return absl::UnavailableError(absl::StrCat("no connection with ", absl::StrJoin(missing, ", "), " after ",
-                                               options_.timeout.count(), " s; this rank listens at ",
-                                               absl::StrJoin(info_.addresses, ", "), " port ", info_.port,
-                                               ": is a firewall in between, or one of these addresses not "
-                                               "meant for peers (then give the right one)?"));
+    return absl::UnavailableError(
+        absl::StrCat("no connection with ", absl::StrJoin(missing, ", "), " after ", options_.timeout.count(),
+                     " s; this rank listens at ", absl::StrJoin(info_.addresses, ", "), " port ", info_.port,
+                     ": is there a firewall in between, or is one of these "
+                     "addresses not reachable for peers (then give the right one)?"));
   }
 
   const GroupMember& membership_;
@@ -369,7 +369,7 @@ class MeshBuilder {
   std::vector<Peer> peers_;
   std::list<Link> links_;
   std::set<int> undialed_;                            // lower ranks
-  std::map<std::pair<int, Purpose>, int> confirmed_;  // the socket over which this rank has proved itself
+  std::map<std::pair<int, Purpose>, int> confirmed_;  // the socket on which this rank sent its Proof
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Connects every rank of a generation with every other: abstract Unix sockets within a host, TCP between
-// hosts.
+// Connects all ranks of a generation with each other, over Unix sockets within a host and TCP between hosts.
 #pragma once
 
 #include <chrono>
@@ -15,28 +14,29 @@
 
 namespace mtrun::collectives {
 
-/// One other rank and what leads to it.
+/// One other rank and the connections to it.
 struct Peer {
   int rank = -1;
   std::string name;  // "rank 1 (pid 77 on node2)"
   bool local = false;
-  UniqueFd control;                         // non-blocking; shutdown notices; closed when the peer ends
+  UniqueFd control;                         // non-blocking; shutdown notices; closes if the peer ends
   UniqueFd data;                            // non-blocking; remote peers only
-  std::unique_ptr<FrameCipher> seal, open;  // what goes over `data`, and what comes
+  std::unique_ptr<FrameCipher> seal, open;  // for frames sent and received over `data`
   UniqueFd segment;                         // read-only; local peers only
-  UniqueFd process;                         // pidfd; where the peer is another process of this pid namespace
+  UniqueFd process;                         // pidfd, if the peer is another process of this pid namespace
 };
 
 struct MeshOptions {
   std::string host_id;                     // "" = LocalHostId()
-  std::chrono::milliseconds notice{5000};  // after which ranks that do not answer are told of
-  std::chrono::seconds timeout{60};        // for the connections once all addresses are known: the only thing
-                                           // without an event is a peer that is alive but cannot be reached
+  std::chrono::milliseconds notice{5000};  // delay until ranks that do not answer are reported
+  // Limit for connecting once all addresses are known; only an unreachable live peer causes no other event.
+  std::chrono::seconds timeout{60};
 };
 
-/// Collective. `segment_fd`: what local peers receive. Returns world_size entries; the one of this rank is
-/// empty. Ends with kAborted when `bootstrap` is aborted, kUnavailable when a peer dies or cannot be reached
-/// (named in the text). Strangers' connections are dropped. Listeners are open only while this runs.
+/// Connects this rank to all others; every rank must call it. Passes `segment_fd` to local peers. Returns
+/// world_size entries; this rank's own is empty. kAborted if `bootstrap` is aborted; kUnavailable if a peer,
+/// named in the message, dies or cannot be reached. Drops unauthenticated connections. Listens only during
+/// the call.
 absl::StatusOr<std::vector<Peer>> ConnectMesh(const GroupMember& membership, Bootstrap& bootstrap,
                                               int segment_fd, const MeshOptions& options);
 

@@ -87,9 +87,9 @@ void Monitor::OnPeer(size_t rank, bool process_ended) {
   }
 }
 
-// True when the connection is at its end. More than a notice is never read.
+// Returns true if the connection is closed. Never reads more than a notice.
 bool Monitor::ReadNotice(size_t rank) {
-  while (inbox_[rank].size() < kMostNoticeBytes) {
+  while (inbox_[rank].size() < kMaxNoticeBytes) {
     char buffer[512];
     const ssize_t count = recv(peers_[rank].control.get(), buffer, sizeof(buffer), MSG_DONTWAIT);
     if (count > 0) {
@@ -109,15 +109,15 @@ void Monitor::OnLeft(size_t rank) {
     if (fd->valid()) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd->get(), nullptr);
   }
   transport_.MarkLeft(static_cast<int>(rank));
-  // A sleeper that needs more of this peer sees the mark and ends; one wake-up could come just before it
-  // falls asleep.
+  // A sleeper that needs more of this peer sees the mark and ends. One wake-up is not enough, because it
+  // could come just before the sleeper falls asleep.
   while (transport_.Sleeps(static_cast<int>(rank)) && !failure_.failed()) {
     transport_.Wake();
     std::this_thread::sleep_for(kWakeAgain);
   }
 }
 
-// Best effort: a frozen peer does not read, a dead one cannot.
+// Notifies the peers with best effort: a frozen peer does not read, a dead one cannot.
 void Monitor::TellPeers() {
   const absl::Status status = failure_.status();
   const std::string bytes =

@@ -1,5 +1,4 @@
-// Watches the peers of a group on a thread of its own and turns what happens to them into events for blocked
-// calls.
+// Watches the peers of a group on a thread of its own and reports their end to blocked calls.
 #pragma once
 
 #include <string>
@@ -13,12 +12,12 @@
 
 namespace mtrun::collectives {
 
-/// A peer's end (pidfd, or the end of its control connection) becomes the group's failure; its shutdown
-/// notice is read. When the group has failed, whatever the cause, the peers are told and sleeping calls are
-/// woken until none sleeps. Construction and destruction on one thread.
+/// Turns a peer's end (pidfd, or the end of its control connection) into the group's failure, and reads its
+/// shutdown notice. If the group fails for any reason, notifies the peers and wakes sleeping calls until none
+/// sleeps. Construction and destruction on one thread.
 class Monitor {
  public:
-  /// All arguments outlive this.
+  /// All arguments must outlive this.
   Monitor(std::vector<Peer>& peers, Transport& transport, Failure& failure);
   /// Sends the peers a shutdown notice and ends the thread.
   ~Monitor();
@@ -37,7 +36,7 @@ class Monitor {
   Failure& failure_;
   const UniqueFd stop_, epoll_;
 
-  // The thread only.
+  // Used only by the thread.
   bool stopping_ = false;
   std::vector<std::string> inbox_;
   std::vector<bool> gone_;

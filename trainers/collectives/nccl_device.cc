@@ -25,19 +25,19 @@ namespace mtrun::collectives {
 #ifdef MT_CUDA
 namespace {
 
-/// How long a sum may wait for members that are late: the CPU group notices who is gone, mtrun who hangs.
-/// Does not lengthen abort(), which in any case ends when the communicator is aborted.
+/// How long a sum may wait for late members: the CPU group detects members that are gone, and mtrun those
+/// that hang. It does not delay abort(), which ends when the communicator is aborted.
 constexpr std::chrono::hours kWaits(24 * 365);
 
-/// As torchft does: aborting is our business, so NCCL's own watchdogs must neither end the process nor wait.
-/// Where a call of a communicator that is not ready yet waits for it, it holds the lock that abort() needs:
-/// that ends after a minute instead of half an hour, and nobody waits for it (DeviceWatch::Connect). Members
-/// meet while they connect, for else the first sum would be such a call.
+/// Disables NCCL's own watchdogs, as torchft does: this code decides when to abort, so they must neither end
+/// the process nor wait. If a call must wait for a communicator that is not ready, it holds the lock that
+/// abort() needs. That ends after a minute instead of half an hour, and no thread waits for it
+/// (DeviceWatch::Connect). Members meet while they connect: otherwise the first sum would be such a call.
 void QuietWatchdogs() {
   // mtrun sets it to 1 for all programs, as torchrun does.
   setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", /*overwrite=*/1);
-  // The watchdog that finds an error sleeps for four times TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC, with a lock
-  // that the next sum and the group's end wait for.
+  // If a watchdog finds an error, it sleeps for four times TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC and holds a
+  // lock that the next sum and the group's end need.
   constexpr std::pair<const char*, const char*> kUnlessSet[] = {
       {"TORCH_NCCL_ENABLE_MONITORING", "0"},    {"TORCH_NCCL_DUMP_ON_TIMEOUT", "0"},
       {"TORCH_NCCL_RETHROW_CUDA_ERRORS", "0"},  {"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "0"},
@@ -63,27 +63,27 @@ class NcclDevice final : public DeviceGroup {
  public:
   NcclDevice(const GroupMember& membership, std::shared_ptr<Bootstrap> bootstrap, at::Device device)
       : device_(device) {
-    // --graph computes in a stream of the low priority's pool, which hands its 32 streams out in turn: after
-    // as many generations NCCL's would be that one, and a wait for others could not be told from own work.
+    // --graph computes in a stream of the low-priority pool, which hands out its 32 streams in turn. After 32
+    // generations NCCL would get the same one, and a wait for others would look like work of the device.
     const auto options = c10d::ProcessGroupNCCL::Options::create(/*is_high_priority_stream=*/true);
-    options->config.blocking = 0;  // so that abort() finds nobody inside of NCCL
+    options->config.blocking = 0;  // abort() then never finds a thread inside NCCL
     options->timeout = kWaits;
     nccl_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(
         c10::make_intrusive<BootstrapStore>(std::move(bootstrap),
                                             absl::StrCat(membership.generation, "/nccl/")),
         membership.rank, membership.world_size, options);
   }
-  /// In order, too: by itself the process group would warn of one that was not ended, abort as well, and end
-  /// the process where that fails.
+  /// Aborts after an orderly end, too. Otherwise the process group would warn that it was not ended, abort by
+  /// itself, and end the process if that fails.
   ~NcclDevice() override { Abort(); }
 
   absl::Status Connect() override {
     return Try("connect", [&] {
       const c10::cuda::CUDAGuard guard(device_);
       nccl_->eagerConnectSingleDevice(device_);
-      // Waits until the communicator of this thread's device is ready. isInitialized() would not tell: in
-      // non-blocking mode it says so only of one that has been asked for before.
-      TORCH_CHECK(nccl_->getCommPtr() != 0, "no communicator was made");
+      // Waits until the communicator of this thread's device is ready. isInitialized() does not show it: in
+      // non-blocking mode it is true only if the communicator has been requested before.
+      TORCH_CHECK(nccl_->getCommPtr() != 0, "no communicator was created");
     });
   }
 
@@ -135,7 +135,7 @@ class NcclDevice final : public DeviceGroup {
  private:
   using Mark = std::unique_ptr<at::cuda::CUDAEvent>;
 
-  /// At what this thread's stream has been given last.
+  /// Returns a mark after the last work that was submitted to this thread's stream.
   static Mark RecordedMark() {
     auto mark = std::make_unique<at::cuda::CUDAEvent>();
     mark->record();
@@ -143,8 +143,8 @@ class NcclDevice final : public DeviceGroup {
   }
   bool IsPast(const Mark& mark) const {
     bool past = false;
-    const absl::Status asked = Try("say how far the device is", [&] {
-      const c10::cuda::CUDAGuard guard(device_);  // the thread that watches would begin to use the first one
+    const absl::Status asked = Try("report the device's progress", [&] {
+      const c10::cuda::CUDAGuard guard(device_);  // or the watching thread would initialise the first GPU
       past = mark->query();
     });
     return asked.ok() && past;
@@ -178,8 +178,8 @@ absl::StatusOr<DeviceMaker> NcclDevices(at::Device device) {
 #else
 absl::StatusOr<DeviceMaker> NcclDevices(at::Device) {
   return absl::FailedPreconditionError(
-      "several workers on GPUs need NCCL, and this program was built without it: tools/setup --cuda, then "
-      "build again");
+      "several workers on GPUs need NCCL, but this program was built without it: run tools/setup --cuda, "
+      "then build again");
 }
 #endif
 

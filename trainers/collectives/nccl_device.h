@@ -6,8 +6,8 @@
 
 namespace mtrun::collectives {
 
-/// For members with a CUDA device each, of which this is the caller's. kFailedPrecondition where the program
-/// was built without (MT_CUDA).
+/// Returns a maker of NCCL groups, for members that have a CUDA device each; `device` is the caller's.
+/// kFailedPrecondition if the program was built without CUDA (MT_CUDA).
 absl::StatusOr<DeviceMaker> NcclDevices(at::Device device);
 
 }  // namespace mtrun::collectives

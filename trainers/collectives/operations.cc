@@ -9,13 +9,13 @@
 namespace mtrun::collectives {
 namespace {
 
-// Reading everything from everybody costs world * bytes; the second phase of the other way costs some
-// microseconds.
-constexpr size_t kMostOneShotBytes = 256 * 1024;
+// Limit of world * bytes for one phase: reading everything from all ranks costs that much, while the second
+// phase of the other scheme costs some microseconds.
+constexpr size_t kMaxOneShotBytes = 256 * 1024;
 
 size_t Index(int rank) { return static_cast<size_t>(rank); }
 
-// memcpy of nothing must not see null pointers, which empty tensors have.
+// Skips empty copies: memcpy must not get null pointers, which empty tensors have.
 void Copy(void* to, const void* from, size_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }
@@ -30,7 +30,7 @@ Phase EmptyPhase(const Transport& transport, const Call& call) {
   return phase;
 }
 
-/// One all-reduce under way.
+/// One running all-reduce.
 class AllReducer {
  public:
   AllReducer(Transport& transport, const Call& call, void* data, Notes* notes)
@@ -51,7 +51,7 @@ class AllReducer {
   absl::Status Run() {
     const size_t bytes = phase_.call.count * element_;
     const size_t slot = transport_.segment().slot_bytes();
-    if (bytes * Index(world_) <= kMostOneShotBytes && bytes + phase_.call.note <= slot) return OneShot(bytes);
+    if (bytes * Index(world_) <= kMaxOneShotBytes && bytes + phase_.call.note <= slot) return OneShot(bytes);
     area_ = transport_.segment().Find(data_, bytes);
     phase_.area = area_;
     const size_t block = slot / element_;
@@ -60,7 +60,7 @@ class AllReducer {
       MT_RETURN_IF_ERROR(ReduceScatter(data_ + done * element_, count));
       MT_RETURN_IF_ERROR(GatherResults(data_ + done * element_, count));
     }
-    // Peers may still be reading the last results where they lie.
+    // Peers may still be reading the last results in place.
     return notes_ != nullptr ? TellNotes() : Barrier(transport_, phase_.call);
   }
 
@@ -126,7 +126,7 @@ class AllReducer {
     return absl::OkStatus();
   }
 
-  /// A phase of its own, which ends the all-reduce as a barrier would.
+  /// Exchanges the notes in a phase of its own, which ends the all-reduce like a barrier.
   absl::Status TellNotes() {
     const size_t bytes = notes_->own.size();
     char* slot = transport_.NextSlot();
@@ -159,7 +159,7 @@ class AllReducer {
     phase_.receive[Index(rank)] = {room.data(), receive_bytes};
   }
 
-  // inputs_[r] = where rank r's bytes [begin, begin + bytes) of what it exposed can be read now.
+  // Sets inputs_[r] to the address of the bytes [begin, begin + bytes) that rank r exposed.
   absl::Status CollectInputs(const void* own, size_t begin, size_t bytes) {
     for (int rank = 0; rank < world_; ++rank) {
       if (rank == transport_.rank()) {
@@ -179,7 +179,7 @@ class AllReducer {
   const size_t element_;
   char* const data_;
   Notes* const notes_;
-  std::shared_ptr<Area> area_;  // of data_, null when it is ordinary memory
+  std::shared_ptr<Area> area_;  // the area of data_; null if it is ordinary memory
   Phase phase_;
   std::vector<const void*> inputs_;
   std::vector<std::vector<char>> received_;  // by remote rank

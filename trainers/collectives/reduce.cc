@@ -9,14 +9,14 @@
 
 #include "base/status_macros.h"
 
-// An output may be exactly one of the inputs: the compiler's own alias checks would then take the slow scalar
-// loop, although element i only ever depends on elements i.
+// Lets the compiler vectorise a loop. If an output is exactly one of the inputs, its own alias checks would
+// take the slow scalar loop, although element i depends only on elements i.
 #define MT_VECTOR_LOOP _Pragma("GCC ivdep")
 
 namespace mtrun::collectives {
 namespace {
 
-constexpr size_t kTile = 2048;  // elements; the accumulator of a tile stays in the first-level cache
+constexpr size_t kTile = 2048;  // elements; a tile's accumulator stays in the first-level cache
 constexpr size_t kCacheLine = 64;
 
 struct BFloat16 {

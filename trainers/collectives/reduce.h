@@ -8,15 +8,15 @@
 
 namespace mtrun::collectives {
 
-/// output[i] = ((in[0][i] op in[1][i]) op in[2][i]) ..., in the order of `inputs`, whatever the machine: the
-/// same inputs give the same bits on every rank and in every run. bfloat16 is accumulated in float32 and
-/// rounded once (to nearest, ties to even); kAverage divides by inputs.size() at the end; integers wrap
+/// Computes output[i] = ((in[0][i] op in[1][i]) op in[2][i]) ... in the order of `inputs`. The same inputs
+/// give the same bits on every machine, on every rank and in every run. bfloat16 is accumulated in float32
+/// and rounded once (to nearest, ties to even); kAverage divides by inputs.size() at the end; integers wrap
 /// around; kMax and kMin keep NaNs. `output` may be exactly one of the inputs, but must not overlap any of
-/// them otherwise. At least one input.
+/// them otherwise. REQUIRES: at least one input.
 void Reduce(DataType dtype, ReduceOp op, const std::vector<const void*>& inputs, void* output, size_t count);
 
-/// Elements [begin, end) of `count` that rank `rank` of `world` sums: equal pieces rounded up to whole cache
-/// lines, so that two ranks never write the same line; the last pieces may be short or empty.
+/// Elements [begin, end) of `count` that rank `rank` of `world` sums. Chunks are equal pieces, rounded up to
+/// whole cache lines so that two ranks never write the same line; the last ones may be short or empty.
 struct Chunk {
   size_t begin = 0;
   size_t end = 0;

@@ -23,8 +23,8 @@ size_t RoundUpToPage(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage;
 size_t BaseBytes(size_t slot_bytes) { return kPage + 2 * slot_bytes; }
 
 #if defined(__SANITIZE_THREAD__)
-// A race detector knows memory by its address: ranks that are threads of one process look at one mapping
-// instead of two, so that it sees what they do to each other. Keys: inode and file offset.
+// ThreadSanitizer identifies memory by its address. If ranks are threads of one process, they share one
+// mapping, so that races between them are detected. Keys: inode and file offset.
 Mutex known_mu;
 std::map<std::pair<ino_t, uint64_t>, std::weak_ptr<Mapping>> known ABSL_GUARDED_BY(known_mu);
 
@@ -48,12 +48,12 @@ absl::StatusOr<std::shared_ptr<Mapping>> Map(int fd, uint64_t offset, size_t byt
   return Known(fd, offset, std::make_shared<Mapping>(static_cast<char*>(data), bytes));
 }
 
-/// Whether [begin, begin + bytes) lies below `end`, whatever the numbers are.
+/// Returns true if [begin, begin + bytes) is below `end`; cannot overflow.
 bool Within(uint64_t begin, uint64_t bytes, uint64_t end) { return begin <= end && bytes <= end - begin; }
 
 absl::Status CheckLength(int fd, uint64_t begin, uint64_t bytes) {
   struct stat status;
-  if (fstat(fd, &status) != 0) return ErrnoStatus(errno, "look at a peer's shared memory");
+  if (fstat(fd, &status) != 0) return ErrnoStatus(errno, "stat a peer's shared memory");
   if (status.st_size < 0 || !Within(begin, bytes, static_cast<uint64_t>(status.st_size))) {
     return absl::InternalError(absl::StrCat("a peer's shared memory has ", status.st_size,
                                             " bytes, expected ", bytes, " from ", begin));
@@ -70,7 +70,7 @@ uint64_t GenerationHash(std::string_view generation) {
 Mapping::~Mapping() { munmap(data_, bytes_); }
 
 Area::~Area() {
-  // A peer that was stopped would read zeros and could take them for a sum.
+  // A stopped peer would read zeros and could take them for a sum.
   if (memory == nullptr || exposed) return;
   fallocate(file->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
             static_cast<off_t>(memory->bytes()));
@@ -82,12 +82,12 @@ absl::StatusOr<std::unique_ptr<OwnSegment>> OwnSegment::Create(uint64_t generati
   segment->file_ =
       std::make_shared<UniqueFd>(memfd_create("mtrun-collectives", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const int fd = segment->file_->get();
-  if (fd < 0) return ErrnoStatus(errno, "make shared memory (memfd_create)");
+  if (fd < 0) return ErrnoStatus(errno, "create shared memory (memfd_create)");
   segment->slot_bytes_ = slot_bytes;
   const size_t bytes = BaseBytes(slot_bytes);
-  if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) return ErrnoStatus(errno, "size shared memory");
-  // A peer that maps a page may count on it: without the seal a shrinking file would kill its readers by
-  // SIGBUS.
+  if (ftruncate(fd, static_cast<off_t>(bytes)) != 0)
+    return ErrnoStatus(errno, "set the size of shared memory");
+  // Without the seal, a file that shrinks would kill the peers that read its pages with SIGBUS.
   if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) return ErrnoStatus(errno, "seal shared memory");
   MT_ASSIGN_OR_RETURN(segment->base_, Map(fd, 0, bytes, PROT_READ | PROT_WRITE, 0));
   {
@@ -105,7 +105,7 @@ absl::StatusOr<std::unique_ptr<OwnSegment>> OwnSegment::Create(uint64_t generati
 
 absl::StatusOr<UniqueFd> OwnSegment::ReadOnly() const {
   UniqueFd fd(open(absl::StrCat("/proc/self/fd/", file_->get()).c_str(), O_RDONLY | O_CLOEXEC));
-  // Without /proc peers get the writable descriptor; they map it read-only all the same.
+  // If there is no /proc, peers get the writable descriptor, which they still map read-only.
   if (!fd.valid()) fd = UniqueFd(fcntl(file_->get(), F_DUPFD_CLOEXEC, 0));
   if (!fd.valid()) return ErrnoStatus(errno, "open shared memory for the peers");
   return fd;
@@ -139,7 +139,7 @@ std::shared_ptr<Area> OwnSegment::Find(const void* data, size_t bytes) {
     if (const std::shared_ptr<Area> area = found->second.lock()) {
       return first + bytes <= area->memory->data() + area->memory->bytes() ? area : nullptr;
     }
-    next = areas_.erase(found);  // its memory is gone, and something else may lie there now
+    next = areas_.erase(found);  // its memory is gone, and its address may be in use again
   }
   return nullptr;
 }

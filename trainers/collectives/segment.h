@@ -1,9 +1,9 @@
-// The shared memory of one rank in one generation: a nameless file (memfd) that this rank alone writes and
-// that its peers on the same host map read-only. It has no name, so nothing remains however a process
-// ends, and it is never used again: a rank that wakes up in a later generation still writes only its own.
+// The shared memory of one rank in one generation: an unnamed file (memfd) that only this rank writes and
+// that its peers on the same host map read-only. Because it has no name, nothing remains however a process
+// ends. It is never reused: if a rank wakes up in a later generation, it still writes only its own segment.
 //
 // Layout: SegmentHeader (one page) | slot 0 | slot 1 | areas ...
-// Slot p % 2 holds what phase p exposes; an area is the memory of one shared tensor.
+// Slot p % 2 holds the bytes that phase p exposes; an area is the memory of one shared tensor.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ namespace mtrun::collectives {
 
 inline constexpr size_t kPage = 4096;
 
-/// What a rank says with each phase: which call it is in, and where the bytes that it exposes lie.
+/// A rank's announcement of one phase: its call, and the location of the bytes that it exposes.
 struct Notice {
   uint64_t generation = 0;  // GenerationHash
   uint32_t phase = 0;
@@ -29,7 +29,7 @@ struct Notice {
   Call call;
   uint64_t area_offset = 0;  // file offset of the area, 0 for the slot of this phase
   uint64_t area_bytes = 0;
-  uint64_t begin = 0;  // of the exposed bytes within area or slot
+  uint64_t begin = 0;  // offset of the exposed bytes within the area or slot
 };
 
 struct SegmentHeader {
@@ -44,7 +44,7 @@ struct SegmentHeader {
 };
 static_assert(sizeof(SegmentHeader) <= kPage);
 
-/// 64 bits of SHA-256 of the generation's text.
+/// Returns 64 bits of the SHA-256 of the generation's text.
 uint64_t GenerationHash(std::string_view generation);
 
 /// A mapped range of a file, unmapped on destruction.
@@ -62,13 +62,14 @@ class Mapping {
   const size_t bytes_;
 };
 
-/// A zeroed stretch of the segment for one tensor. On destruction its memory is given back to the system, but
-/// not while it is exposed: then it goes with the last mapping and descriptor of the segment, a peer's too.
+/// A zeroed range of the segment for one tensor. Its destructor returns the memory to the system, unless it
+/// is exposed: then the memory is freed with the last mapping and descriptor of the segment, including the
+/// peers'.
 struct Area {
   std::shared_ptr<UniqueFd> file;
   uint64_t offset = 0;
   std::shared_ptr<Mapping> memory;
-  bool exposed = false;  // peers may be reading it, however dead this group is; the exchanging thread's
+  bool exposed = false;  // peers may read it even if this group is dead; exchanging thread only
   ~Area();
 };
 
@@ -82,12 +83,12 @@ class OwnSegment {
   char* slot(uint32_t phase) { return base_->data() + kPage + (phase % 2) * slot_bytes_; }
   size_t slot_bytes() const { return slot_bytes_; }
 
-  /// A descriptor through which peers can read but not write.
+  /// Returns a descriptor through which peers can read but not write.
   absl::StatusOr<UniqueFd> ReadOnly() const;
-  /// New zeroed memory inside the segment, never a stretch that was used before; lives as long as the
-  /// pointer, also after the segment.
+  /// Returns new zeroed memory in the segment, never used before. The pointer keeps it alive, even after
+  /// this.
   absl::StatusOr<std::shared_ptr<Area>> Allocate(size_t bytes);
-  /// The area that holds all of [data, data + bytes), or null. The caller keeps that memory alive.
+  /// Returns the area that contains [data, data + bytes), or null. The caller keeps that memory alive.
   std::shared_ptr<Area> Find(const void* data, size_t bytes);
 
  private:
@@ -101,17 +102,17 @@ class OwnSegment {
   std::map<const char*, std::weak_ptr<Area>> areas_ ABSL_GUARDED_BY(mu_);
 };
 
-/// A peer's segment, read-only. One thread.
+/// A peer's segment, read-only. Used by one thread.
 class PeerSegment {
  public:
-  /// Takes the descriptor that the peer handed over and checks that it is the segment of `rank` in this
-  /// generation and cannot shrink under its readers.
+  /// Takes the peer's descriptor. Checks that it is the segment of `rank` in this generation and cannot
+  /// shrink.
   static absl::StatusOr<std::unique_ptr<PeerSegment>> Open(UniqueFd file, uint64_t generation, int rank,
                                                            int world, size_t slot_bytes);
 
   const SegmentHeader& header() const { return *reinterpret_cast<const SegmentHeader*>(base_->data()); }
-  /// The bytes that a notice exposes, at least `bytes` of them. Maps areas on first sight. A copy of the
-  /// notice: its writer could change it after it was checked.
+  /// Returns the bytes that a notice exposes, at least `bytes` of them. Maps areas on first use. Takes a copy
+  /// of the notice, because its writer could change it after the check.
   absl::StatusOr<const char*> View(Notice notice, size_t bytes);
 
  private:

@@ -6,7 +6,7 @@ namespace mtrun::collectives {
 namespace {
 
 constexpr size_t kPrefix = 3;
-constexpr size_t kLongestReason = kMostNoticeBytes - kPrefix;
+constexpr size_t kMaxReason = kMaxNoticeBytes - kPrefix;
 
 size_t NoticeNumber(char byte) { return static_cast<unsigned char>(byte); }
 
@@ -14,7 +14,7 @@ size_t NoticeNumber(char byte) { return static_cast<unsigned char>(byte); }
 
 std::string Encode(const ShutdownNotice& notice) {
   if (notice.graceful) return "G";
-  const size_t size = std::min(notice.why.size(), kLongestReason);
+  const size_t size = std::min(notice.why.size(), kMaxReason);
   std::string bytes = "A";
   bytes += static_cast<char>(size & 0xff);
   bytes += static_cast<char>(size >> 8);
@@ -26,8 +26,8 @@ std::optional<ShutdownNotice> DecodeShutdownNotice(std::string_view bytes) {
   if (bytes[0] == 'G') return ShutdownNotice{};
   if (bytes[0] == 'A' && bytes.size() < kPrefix) return std::nullopt;
   const size_t size =
-      bytes[0] == 'A' ? NoticeNumber(bytes[1]) + 256 * NoticeNumber(bytes[2]) : kMostNoticeBytes;
-  if (size > kLongestReason) return ShutdownNotice{.graceful = false, .why = "it sent what is no notice"};
+      bytes[0] == 'A' ? NoticeNumber(bytes[1]) + 256 * NoticeNumber(bytes[2]) : kMaxNoticeBytes;
+  if (size > kMaxReason) return ShutdownNotice{.graceful = false, .why = "it sent an invalid notice"};
   if (bytes.size() < kPrefix + size) return std::nullopt;
   return ShutdownNotice{.graceful = false, .why = std::string(bytes.substr(kPrefix, size))};
 }

@@ -1,5 +1,4 @@
-// What ranks say on a control connection, and all they ever say there: that they leave gracefully, or that
-// their group failed.
+// The only message of a control connection: its sender leaves gracefully, or the sender's group failed.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +13,12 @@ struct ShutdownNotice {
   std::string why;
 };
 
-/// 'G' for a graceful end; 'A', two bytes of length (little-endian) and the reason otherwise, cut at 1000
-/// bytes.
+/// Returns 'G' for a graceful end; otherwise 'A', a two-byte length (little-endian) and the reason, cut at
+/// 1000 bytes.
 std::string Encode(const ShutdownNotice& notice);
-/// No notice is longer.
-inline constexpr size_t kMostNoticeBytes = 1003;
-/// Nothing until the whole message is there. What no rank says is a failure of who says it.
+/// Length of the longest notice.
+inline constexpr size_t kMaxNoticeBytes = 1003;
+/// Returns nothing until the whole message has arrived. A malformed message counts as its sender's failure.
 std::optional<ShutdownNotice> DecodeShutdownNotice(std::string_view bytes);
 
 }  // namespace mtrun::collectives

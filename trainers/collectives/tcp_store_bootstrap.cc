@@ -14,12 +14,12 @@
 namespace mtrun::collectives {
 namespace {
 
-// LibTorch's store has no wait that another thread could end: a blocked one holds its connection. So the keys
-// are looked for again and again, first often, later seldom.
+// Keys are polled, first often, later less. LibTorch's store has no wait that another thread could end: a
+// blocked one holds its connection.
 constexpr std::chrono::milliseconds kFirstPause{1};
-constexpr std::chrono::milliseconds kLongestPause{20};
+constexpr std::chrono::milliseconds kMaxPause{20};
 
-// One line, where LibTorch adds a stack trace.
+// Returns the error's message without LibTorch's stack trace.
 std::string TextOf(const std::exception& error) {
   const auto* ours = dynamic_cast<const c10::Error*>(&error);
   return ours == nullptr ? error.what() : ours->what_without_backtrace();
@@ -42,7 +42,7 @@ absl::Status StoreBootstrap::Set(std::string_view key, std::string_view value) {
 absl::StatusOr<std::map<std::string, std::string>> StoreBootstrap::Wait(
     const std::vector<std::string>& keys) {
   const auto deadline = std::chrono::steady_clock::now() + timeout_;
-  for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+  for (auto pause = kFirstPause;; pause = std::min(2 * pause, kMaxPause)) {
     {
       const MutexLock lock(mu_);
       if (!status_.ok()) return status_;

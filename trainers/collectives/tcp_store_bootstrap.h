@@ -18,7 +18,7 @@ namespace mtrun::collectives {
 /// Thread-safe.
 class StoreBootstrap : public Bootstrap {
  public:
-  /// Waits end with kDeadlineExceeded and the missing keys after `timeout`.
+  /// Wait fails with kDeadlineExceeded, which lists the keys, after `timeout`.
   explicit StoreBootstrap(c10::intrusive_ptr<c10d::Store> store,
                           std::chrono::seconds timeout = std::chrono::minutes(10));
   absl::Status Set(std::string_view key, std::string_view value) override;
@@ -36,9 +36,8 @@ class StoreBootstrap : public Bootstrap {
   absl::Status status_ ABSL_GUARDED_BY(mu_);
 };
 
-/// Connects to the store at `host`:`port`; rank 0 serves it, unless something (torchrun's agent) already
-/// does. `agent_serves`: TORCHELASTIC_USE_AGENT_STORE, then rank 0 is a client as well. kUnavailable names
-/// the address.
+/// Connects to the store at `host`:`port`; kUnavailable names both. Rank 0 serves it, unless torchrun's agent
+/// does (`agent_serves`, TORCHELASTIC_USE_AGENT_STORE).
 absl::StatusOr<std::shared_ptr<Bootstrap>> ConnectTcpStore(
     const std::string& host, int port, int rank, int world_size, bool agent_serves,
     std::chrono::seconds timeout = std::chrono::minutes(10));

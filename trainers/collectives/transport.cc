@@ -14,11 +14,10 @@
 namespace mtrun::collectives {
 namespace {
 
-// About what falling asleep and waking up costs: longer spinning loses more where the other rank needs the
-// core.
+// About the cost of falling asleep and waking up; longer spinning loses more if another rank needs the core.
 constexpr std::chrono::microseconds kSpin{10};
 constexpr int kLooksPerClock = 32;
-// One a millisecond; if all are in vain, only the data connection to a living peer broke.
+// Checks for the reason, one a millisecond. If all fail, only the data connection to a living peer broke.
 constexpr int kLooksForReason = 25;
 
 void Relax() {
@@ -67,7 +66,7 @@ absl::Status Transport::Open() {
     if (!opened.ok()) return Annotate(opened.status(), peer.name);
     segments_[static_cast<size_t>(peer.rank)] = *std::move(opened);
   }
-  // With more ranks than cores a spinning rank keeps the one that it waits for from running.
+  // If there are more ranks than cores, a spinning rank keeps the rank that it waits for from running.
   if (on_this_host <= UsableCores()) spin_ = kSpin;
   return absl::OkStatus();
 }
@@ -81,7 +80,7 @@ absl::Status Transport::Exchange(const Phase& phase) {
   for (const Peer& peer : peers_) {
     if (peer.rank >= 0 && peer.local) MT_RETURN_IF_ERROR(AwaitLocal(peer.rank));
   }
-  // All have read what the phase before this one exposed.
+  // All ranks have read the bytes that the previous phase exposed.
   if (exposed_ != nullptr && exposed_ != phase.area) exposed_->exposed = false;
   exposed_ = phase.area;
   return absl::OkStatus();
@@ -132,13 +131,12 @@ absl::Status Transport::AwaitLocal(int rank) {
   const Notice& notice = segments_[static_cast<size_t>(rank)]->header().notices[phase_ % 2];
   if (notice.generation != generation_ || notice.phase != phase_) {
     return absl::InternalError(absl::StrCat(peers_[static_cast<size_t>(rank)].name, " is in phase ",
-                                            notice.phase, ", this rank in ", phase_));
+                                            notice.phase, ", but this rank is in phase ", phase_));
   }
   return notice.call == call_ ? absl::OkStatus() : OtherCall(rank, notice.call);
 }
 
-// Without a timeout: a peer's end, an abort and a shutdown notice all come through Wake(), which is repeated
-// until nobody sleeps.
+// No timeout is needed: a peer's end, an abort and a notice lead to Wake(), repeated until no call sleeps.
 absl::Status Transport::SleepUntilReached(int rank) {
   absl::Status status;
   sleeping_on_.store(rank);
@@ -171,8 +169,7 @@ absl::Status Transport::Lost(int rank) const {
       absl::StrCat("lost ", name, ": its connection closed during ", Describe(call_)));
 }
 
-// A data connection ends without words; why it ended comes over the control connection, to the monitor, at
-// the same time.
+// Waits for the reason of a closed data connection, which the monitor gets from the control connection.
 absl::Status Transport::HungUp(int rank) const {
   for (int look = 0; look < kLooksForReason && !left_[static_cast<size_t>(rank)].load(); ++look) {
     pollfd failed = {failure_.event_fd(), POLLIN, 0};
@@ -229,16 +226,16 @@ absl::Status Transport::Advance(Pending& pending, bool* moved) {
     if (progress == Progress::kHungUp) return HungUp(pending.rank);
     if (progress == Progress::kHead) return CheckHead(pending);
     if (progress != Progress::kForged) return absl::OkStatus();
-    return absl::UnauthenticatedError(absl::StrCat("a frame of ",
+    return absl::UnauthenticatedError(absl::StrCat("a frame from ",
                                                    peers_[static_cast<size_t>(pending.rank)].name,
-                                                   " was altered on its way, in ", Describe(call_)));
+                                                   " was altered in transit, during ", Describe(call_)));
   };
   if (!pending.sender.done()) MT_RETURN_IF_ERROR(look(pending.sender.Advance()));
   if (!pending.receiver.done()) MT_RETURN_IF_ERROR(look(pending.receiver.Advance()));
   return absl::OkStatus();
 }
 
-// Not authenticated yet: what it says is only refused here.
+// Rejects a wrong head. The head is not authenticated yet, so it is used for nothing else.
 absl::Status Transport::CheckHead(const Pending& pending) const {
   const FrameHead& in = pending.receiver.head();
   if (in.magic == FrameHead::kMagic && in.generation == generation_ && in.phase == phase_) {

@@ -1,19 +1,19 @@
-// The one primitive under every collective: a phase. In a phase each rank exposes some bytes to all others,
-// and it ends when all ranks have entered it. Ranks of one host read each other's segment; to other hosts the
-// bytes go as one frame per peer.
+// The one primitive under every collective: a phase. In a phase each rank exposes some bytes to all others;
+// it ends when all ranks have entered it. Ranks of one host read each other's segment; other peers get a
+// frame.
 //
-// Invariants that all operations rest on:
-//  1. Every rank goes through the same phases, numbered from 1, one after the other.
-//  2. What a rank exposes in phase p is written before it enters p, and read by its peers after their p and
-//  before their p+1.
-//  3. Hence, once Exchange(p) returned OK, everything exposed before p may be overwritten: the slots p % 2
-//  suffice.
-//  4. Once it has failed, nothing exposed in p-1 or p may be overwritten or given back any more. A peer that
-//  was stopped in p-1 may read it later, find everybody in p and, if p ends its operation, use what it read.
+// Invariants that all operations rely on:
+//  1. Every rank goes through the same phases, numbered from 1, in order.
+//  2. A rank writes the bytes that it exposes in phase p before it enters p. Its peers read them after their
+//     p and before their p+1.
+//  3. Hence, after Exchange(p) returned OK, everything exposed before p may be overwritten: the slots p % 2
+//     suffice.
+//  4. After it has failed, nothing exposed in p-1 or p may be overwritten or freed. A peer that was stopped
+//     in p-1 may read it later, find all ranks in p and, if p ends its operation, use the data.
 //
-// Entering a phase is a store to the `phase` word of the own segment. Who waits spins for some microseconds,
-// then sleeps on the peer's word (futex) after setting its own `sleeping` word, which tells publishers that a
-// wake-up is worth a system call.
+// A rank enters a phase by a store to the `phase` word of its own segment. A waiting rank spins for some
+// microseconds, then sleeps on the peer's word (futex). Before it sleeps it sets its own `sleeping` word,
+// which tells publishers that a wake-up is worth a system call.
 #pragma once
 
 #include <atomic>
@@ -30,13 +30,13 @@
 
 namespace mtrun::collectives {
 
-/// What one rank does in one phase.
+/// One rank's part of one phase.
 struct Phase {
   Call call;
-  std::shared_ptr<Area> area;         // what local peers see: memory of this area, or null for the slot
-  const void* exposed = nullptr;      // where in the area it begins
-  std::vector<ConstBytes> send;       // [world], used for remote peers only; may be empty when there are none
-  std::vector<MutableBytes> receive;  // [world], as above; sizes must match what the peer sends
+  std::shared_ptr<Area> area;         // the area that local peers read; null: the slot
+  const void* exposed = nullptr;      // start of the exposed bytes in the area
+  std::vector<ConstBytes> send;       // [world], used for remote peers only; may be empty if there are none
+  std::vector<MutableBytes> receive;  // [world], as above; sizes must equal those that the peer sends
 };
 
 class Transport {
@@ -54,24 +54,24 @@ class Transport {
   bool has_remote() const { return has_remote_; }
   OwnSegment& segment() { return *segment_; }
 
-  /// The memory that the next Exchange exposes; free to be written now.
+  /// Returns the memory that the next Exchange exposes; it may be written now.
   char* NextSlot() { return segment_->slot(phase_ + 1); }
 
-  /// Only one thread at a time may be in here or in View. Errors: the group's failure; kInvalidArgument when
-  /// a peer makes another call (both are named); kUnavailable when a peer left or its connection broke. After
-  /// an error the group is dead.
+  /// Runs one phase. Only one thread at a time may be in here or in View. Errors: the group's failure;
+  /// kInvalidArgument if a peer makes another call (the message names both); kUnavailable if a peer left or
+  /// its connection broke. After an error the group is dead.
   absl::Status Exchange(const Phase& phase);
-  /// What local rank `rank` exposes in the phase that just ended, `bytes` bytes of it.
+  /// Returns the `bytes` bytes that local rank `rank` exposed in the phase that just ended.
   absl::StatusOr<const char*> View(int rank, size_t bytes);
 
   // For the monitor, any thread.
-  /// True while somebody may sleep on a peer's word; on `rank`'s word if one is given.
+  /// Returns true while a call may sleep on a peer's word, or on that of `rank` if one is given.
   bool Sleeps(int rank = -1) const;
-  /// Wakes who sleeps there; it looks at the failure and at MarkLeft again.
+  /// Wakes the sleeping call, which checks the failure and MarkLeft again.
   void Wake() const;
-  /// `rank` has left in order: waits for phases that it never entered end with an error.
+  /// Records that `rank` has left in order: waits for phases that it never entered end with an error.
   void MarkLeft(int rank);
-  /// The lowest rank that has left in order; -1: none.
+  /// Returns the lowest rank that has left in order; -1 if none has.
   int FirstLeft() const;
 
  private:
@@ -100,10 +100,10 @@ class Transport {
   bool has_local_ = false, has_remote_ = false;
   std::chrono::nanoseconds spin_{0};
 
-  // The exchanging thread only.
+  // Used only by the exchanging thread.
   uint32_t phase_ = 0;
   Call call_;
-  std::shared_ptr<Area> exposed_;  // by the last phase that ended well
+  std::shared_ptr<Area> exposed_;  // by the last successful phase
 
   // Any thread.
   std::atomic<int> sleeping_on_ = -1;

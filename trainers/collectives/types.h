@@ -1,5 +1,4 @@
-// The words of the collectives: element types, reductions and the description of one call. Plain values, no
-// thread rule.
+// The types of the collectives: element types, reductions and the description of one call. Plain values.
 #pragma once
 
 #include <cstddef>
@@ -16,30 +15,30 @@ enum class ReduceOp : uint8_t { kSum, kAverage, kMax, kMin };
 
 enum class Operation : uint8_t { kAllReduce, kBroadcast, kAllGather, kBarrier };
 
-/// Bytes of one element.
+/// Returns the bytes of one element.
 size_t SizeOf(DataType dtype);
 
-/// One collective call. Travels between ranks as bytes, hence no pointers and no padding; all ranks of a
-/// group must make equal calls in the same order.
+/// One collective call. Ranks send it as bytes, hence no pointers and no padding. All ranks of a group must
+/// make equal calls in the same order.
 struct Call {
   Operation operation = Operation::kBarrier;
   DataType dtype = DataType::kUint8;
   ReduceOp reduce = ReduceOp::kSum;
-  uint8_t note = 0;    // kAllReduce: bytes that each rank says beside it
+  uint8_t note = 0;    // kAllReduce: bytes of each rank's note
   int32_t root = 0;    // kBroadcast
   uint64_t count = 0;  // elements of one rank's input
   bool operator==(const Call&) const = default;
 };
 static_assert(sizeof(Call) == 16);
 
-/// What the ranks tell each other beside an all-reduce, in its own messages.
+/// The notes that ranks exchange in the messages of an all-reduce.
 struct Notes {
-  std::string own;               // as long on all ranks, at most kMostNoteBytes
-  std::vector<std::string> all;  // by rank, once the all-reduce is done
+  std::string own;               // the same length on all ranks, at most kMaxNoteBytes
+  std::vector<std::string> all;  // by rank, after the all-reduce
 };
-inline constexpr size_t kMostNoteBytes = 255;
+inline constexpr size_t kMaxNoteBytes = 255;
 
-/// "all-reduce(sum, float32, 1000 elements)": for messages.
+/// Returns text for messages: "all-reduce(sum, float32, 1000 elements)".
 std::string Describe(const Call& call);
 
 }  // namespace mtrun::collectives

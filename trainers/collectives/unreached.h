@@ -1,5 +1,4 @@
-// Ranks whose host takes no connection while a group connects: who is told of them, and when. Used on the
-// thread that connects.
+// Reports ranks whose host accepts no connection while a group connects. Used on the connecting thread.
 #pragma once
 
 #include <chrono>
@@ -16,19 +15,19 @@ namespace mtrun::collectives {
 
 class Unreached {
  public:
-  /// At most so many ranks are told of: those of a node that is cut off may be very many.
+  /// Limit of reported ranks, because an unreachable node can have very many.
   static constexpr size_t kMaxTold = 16;
 
-  /// `tell`: may be empty.
+  /// `tell` reports a rank; may be empty.
   explicit Unreached(std::function<void(int rank)> tell) : tell_(std::move(tell)) {}
 
   void Begin(TimePoint notice_at) { notice_at_ = notice_at; }
-  /// When Look is due, in whole milliseconds from `now`; nothing once it was.
+  /// Returns the time until Look is due, in whole milliseconds; nothing before Begin and after Look.
   std::optional<std::chrono::milliseconds> DueIn(TimePoint now) const;
-  /// Once it is due, tells of each rank that was dialed and at whose addresses no connection has come about.
+  /// If it is due, reports each dialed rank that accepted no connection at any of its addresses.
   void Look(const std::list<Link>& links, const std::set<int>& connected, TimePoint now);
-  /// A rank cannot be dialed. Tells of it if the network says so: a refusal is its host's own word, and the
-  /// peer has ended.
+  /// Handles a failed dial. Reports the rank if the network is the cause. If its host refused the connection,
+  /// it is reachable and the peer has ended.
   void OnFailed(int rank, const absl::Status& why);
 
  private:

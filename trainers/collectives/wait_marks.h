@@ -1,6 +1,6 @@
-// Where in the order of its work a device waits for others: marks before and after each such place, which it
-// passes in their order. The training thread sets them ahead of it; who asks how far it has come learns
-// whether it has work of its own to do. Not thread-safe.
+// Finds out if a device waits for others: marks in the order of its work surround each such wait. The
+// training thread sets the marks ahead of the device. The marks that the device has passed show if it has
+// work of its own. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ template <typename Mark>
 class WaitMarks {
  public:
   void Begin(Mark mark) { waits_.push_back({++begun_, std::move(mark), std::nullopt}); }
-  /// Of the wait that has begun last.
+  /// Ends the wait that was begun last.
   void End(Mark mark) { waits_.back().end.emplace(std::move(mark)); }
-  /// The device is past all that was marked.
+  /// Returns true if the device has passed all marks.
   bool empty() const { return waits_.empty(); }
-  /// The number, from 1, of the wait that the device has come to and is not past; 0: none. `passed` says it
-  /// of a mark.
+  /// Returns the number, from 1, of the wait that the device is in; 0: none. `passed` tells if a mark is
+  /// passed.
   template <typename Passed>
   uint64_t Current(const Passed& passed) {
     while (!waits_.empty() && waits_.front().end && passed(*waits_.front().end)) waits_.pop_front();
@@ -33,7 +33,7 @@ class WaitMarks {
     std::optional<Mark> end;  // nothing while the training thread is in it
   };
   uint64_t begun_ = 0;
-  std::deque<Wait> waits_;  // that the device was not past when last asked
+  std::deque<Wait> waits_;  // not passed by the device at the last check
 };
 
 }  // namespace mtrun::collectives

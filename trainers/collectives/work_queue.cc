@@ -30,7 +30,7 @@ struct WorkQueue::Item : public Work {
   absl::Status status() const override;
 
   const std::shared_ptr<State> state;
-  Operation operation;  // the runner's
+  Operation operation;  // used only by the thread that runs it
   OnDone on_done;
   bool is_done = false;  // this and the following: guarded by state->mu, which the analysis cannot name here
   absl::Status result;
@@ -39,13 +39,13 @@ struct WorkQueue::Item : public Work {
 struct WorkQueue::State {
   Mutex mu;
   Condition submitted;  // for the queue's thread
-  Condition finished;   // for those who wait
+  Condition finished;   // for waiting threads
   std::deque<std::shared_ptr<Item>> items ABSL_GUARDED_BY(mu);
   bool running ABSL_GUARDED_BY(mu) = false;
-  TimePoint began ABSL_GUARDED_BY(mu);  // of the running one
+  TimePoint began ABSL_GUARDED_BY(mu);  // start of the running operation
   bool stopping ABSL_GUARDED_BY(mu) = false;
 
-  // Runs the first item. `mu` is held before and after, not in between.
+  // Runs the first item. `mu` is held on entry and on return, but not while the operation runs.
   void RunFirst() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     const std::shared_ptr<Item> item = items.front();
     running = true;

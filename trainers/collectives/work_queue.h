@@ -1,6 +1,5 @@
-// Runs a group's operations one after the other in the order in which they were submitted: on a thread of its
-// own, or on the thread that waits for one, whichever comes first (a caller that waits at once saves two
-// context switches).
+// Runs a group's operations one at a time in the order of submission, on a thread of its own or on one that
+// waits, whichever comes first: a caller that waits at once saves two context switches.
 #pragma once
 
 #include <functional>
@@ -12,15 +11,15 @@
 
 namespace mtrun::collectives {
 
-/// One submitted operation. Thread-safe; may outlive its queue, which then has completed it.
+/// One submitted operation. Thread-safe. May outlive its queue, which completes it first.
 class Work {
  public:
   virtual ~Work() = default;
-  /// Blocks until the operation is done and returns how it ended; runs it, and those before it, where nobody
-  /// else does.
+  /// Blocks until the operation is done, and runs it and those before it unless another thread does. Returns
+  /// its status.
   virtual absl::Status Wait() = 0;
   virtual bool done() const = 0;
-  /// How it ended; OK while it is not done.
+  /// Returns the operation's status; OK while it is not done.
   virtual absl::Status status() const = 0;
 };
 
@@ -34,17 +33,16 @@ class WorkQueue {
   ~WorkQueue();
 
   enum class Start {
-    kNow,     // on the queue's thread, unless somebody who waits is faster
-    kOnWait,  // the caller will Wait at once: does not wake the queue's thread, which would only be in its
-              // way
+    kNow,     // on the queue's thread, unless a waiting thread is faster
+    kOnWait,  // does not wake the queue's thread, because the caller will Wait at once
   };
-  /// `on_done`, if any, is called once, on the thread that ran the operation, without locks, before Wait
-  /// returns.
+  /// Submits an operation. The thread that ran it calls `on_done`, if any, once and without locks, before
+  /// Wait returns.
   std::shared_ptr<Work> Submit(Operation operation, OnDone on_done = nullptr, Start start = Start::kNow);
 
-  /// Operations that are not done. Any thread.
+  /// Returns the number of operations that are not done. Any thread.
   size_t pending() const;
-  /// How long the running operation has taken so far, zero when none runs. Any thread.
+  /// Returns how long the running operation has taken so far; zero if none is running. Any thread.
   Duration running_for() const;
 
  private:
@@ -54,7 +52,7 @@ class WorkQueue {
   std::thread thread_;
 };
 
-/// A Work that is already done, for what needs no queue.
+/// Returns a Work that is already done, for calls that need no queue.
 std::shared_ptr<Work> CompletedWork(absl::Status status);
 
 }  // namespace mtrun::collectives

@@ -1,5 +1,4 @@
-// Mixed precision: which dtype a run computes in, and autocast for a scope. Autocast's state belongs to the
-// thread.
+// Mixed precision: the dtype that a run computes in, and autocast for a scope, whose state is the thread's.
 #pragma once
 
 #include <string_view>
@@ -13,7 +12,7 @@ namespace mtrun::trainers {
 /// kFp32: no autocast. kFp16 also needs a GradScaler.
 enum class Precision { kFp32, kBf16, kFp16 };
 
-/// "fp32" "bf16" "fp16". fp16 is for CUDA only: kInvalidArgument on a CPU.
+/// Parses "fp32", "bf16" or "fp16". fp16 is for CUDA only: kInvalidArgument on a CPU.
 absl::StatusOr<Precision> ParsePrecision(std::string_view text, at::DeviceType device);
 
 /// torch.autocast(device, dtype) as a scope: forward pass and loss belong inside, backward outside. Scopes

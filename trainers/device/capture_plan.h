@@ -1,5 +1,5 @@
-// When a piece of work on the device is captured, when the capture is replayed and when the work runs in the
-// ordinary way. Free of LibTorch; a pure state machine, one event a step.
+// Decides when work on the device runs in the ordinary way, when it is captured and when the capture is
+// replayed. Independent of LibTorch; a pure state machine, one event a step.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace mtrun::trainers {
 
-/// What a capture of a step's work holds for; the values of inputs may differ.
+/// The shape of a step's work, for which a capture is valid; the values of inputs may differ.
 struct WorkShape {
-  std::vector<int64_t> samples;  // of each pass; empty: there is nothing to do
+  std::vector<int64_t> samples;  // samples of each pass; empty: no work
   int64_t samples_in_step = 0;   // N, by which the losses are weighted
   bool operator==(const WorkShape&) const = default;
 };
@@ -21,12 +21,12 @@ class CapturePlan {
     kCapture,  // drop the last capture, capture the work (which runs nothing), then replay
     kReplay,   // replay the capture
   };
-  /// Steps of one shape in a row before it is captured: libraries choose their algorithms and allocate in the
-  /// first ones.
+  /// Steps of one shape in a row before its capture: in the first ones libraries choose algorithms and
+  /// allocate.
   static constexpr int kWarmUp = 3;
 
-  /// What to do with the next step. A shape that comes now and then (an epoch's short last step) runs in
-  /// the ordinary way and leaves the capture alone; one that stays replaces it.
+  /// Returns the action for the next step. If a shape comes only now and then (an epoch's short last step),
+  /// it runs in the ordinary way and keeps the capture; if it stays, it replaces it.
   Action Next(const WorkShape& shape);
 
  private:

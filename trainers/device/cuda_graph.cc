@@ -18,15 +18,14 @@ namespace {
 class CudaGraph : public Graph {
  public:
   ~CudaGraph() override {
-    // A graph that still runs must not lose its memory. Whoever computes next reports an error of the
-    // device.
+    // A running graph must not lose its memory. The next computation reports an error of the device.
     if (captured_) static_cast<void>(cudaStreamSynchronize(c10::cuda::getCurrentCUDAStream()));
   }
   void Capture(const std::function<void()>& work) override {
     c10::cuda::getCurrentCUDAStream().synchronize();
-    // A capture has memory of its own: what the steps before it have left would be held besides.
+    // A capture has memory of its own; the memory cached by earlier steps would be held as well.
     c10::cuda::CUDACachingAllocator::emptyCache();
-    // Other threads (NCCL's watchdogs, a checkpoint's writer) may call CUDA meanwhile.
+    // Other threads (NCCL's watchdogs, a checkpoint's writer) may call CUDA during the capture.
     graph_.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
     captured_ = true;
     std::exception_ptr failed;
@@ -41,7 +40,7 @@ class CudaGraph : public Graph {
   void Replay() override { graph_.replay(); }
 
  private:
-  /// The stream has to leave its capturing state in any case; the first failure is reported.
+  /// Ends the stream's capturing state in any case, and keeps the first failure.
   void EndCapture(std::exception_ptr& failed) {
     try {
       graph_.capture_end();
@@ -66,7 +65,7 @@ absl::StatusOr<GraphFactory> CudaGraphs(at::Device device) {
 #else
 absl::StatusOr<GraphFactory> CudaGraphs(at::Device) {
   return absl::FailedPreconditionError(
-      "--graph needs CUDA, and this program was built without it: tools/setup --cuda, then build again");
+      "--graph needs CUDA, but this program was built without it: run tools/setup --cuda, then build again");
 }
 #endif
 

@@ -15,10 +15,10 @@ absl::StatusOr<DeviceChoice> ChooseDevice(const std::string& wanted, int gpus, i
   }
   if (local_rank >= gpus) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--device ", wanted, ": worker ", local_rank, " of this node has no GPU of its own, it sees ",
+        "--device ", wanted, ": worker ", local_rank, " on this node has no GPU of its own; it sees ",
         gpus == 1 ? "1 GPU" : absl::StrCat(gpus, " GPUs"), " for ",
         std::max(local_world_size, local_rank + 1), " workers: start ", gpus, " (--nproc_per_node ", gpus,
-        "), let each see all of the node's (CUDA_VISIBLE_DEVICES), or give --device cpu"));
+        "), let each see all GPUs of the node (CUDA_VISIBLE_DEVICES), or give --device cpu"));
   }
   return DeviceChoice{true, local_rank};
 }

@@ -1,5 +1,4 @@
-// Work on a device that is captured once and replayed: a CUDA graph, or in tests something that behaves like
-// one. Belongs to the thread that captured it.
+// Work on a device, captured once and replayed by one thread: a CUDA graph, or a simulated one in tests.
 #pragma once
 
 #include <functional>
@@ -10,12 +9,11 @@ namespace mtrun::trainers {
 class Graph {
  public:
   virtual ~Graph() = default;
-  /// Calls `work` once; what it asks the device to do is captured and does not run. Work may not wait for the
-  /// device nor copy from pageable host memory. It reads and writes the same tensors at each replay, which
-  /// therefore must live as long as this, and draws random numbers only from streams among them. Throws what
-  /// `work` throws.
+  /// Calls `work` once and captures its device operations, which do not run. `work` must not wait for the
+  /// device or copy from pageable host memory. Each replay reads and writes the same tensors, which must live
+  /// as long as this, and draws random numbers only from streams among them. Throws the exceptions of `work`.
   virtual void Capture(const std::function<void()>& work) = 0;
-  /// Runs it, in the device's stream.
+  /// Runs the captured work in the device's stream.
   virtual void Replay() = 0;
 };
 

@@ -1,4 +1,4 @@
-// How much memory this process holds, for people.
+// Measures how much memory this process holds, for reports.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace mtrun::trainers {
 
-/// Bytes that LibTorch has reserved on a GPU; on a CPU those of this process that are in main memory. 0: not
-/// known.
+/// Returns the bytes that LibTorch has reserved on a GPU; for a CPU, the process's in main memory. 0:
+/// unknown.
 int64_t MemoryInUse(c10::Device device);
 
 }  // namespace mtrun::trainers

@@ -1,4 +1,4 @@
-// Where a GPU is, for programs that do not know it by CUDA's index.
+// The PCI address of a GPU, for programs that do not know CUDA's index.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace mtrun::trainers {
 
-/// "00000000:17:00.0"; "" for what is no GPU.
+/// Returns an address like "00000000:17:00.0"; "" if `device` is not a GPU.
 std::string PciAddress(c10::Device device);
 
 }  // namespace mtrun::trainers

@@ -1,4 +1,4 @@
-// The door between LibTorch, which throws, and our functions, which return absl::Status.
+// Converts LibTorch's exceptions into absl::Status.
 #pragma once
 
 #include <exception>
@@ -13,7 +13,7 @@
 
 namespace mtrun::trainers {
 
-/// A status on its way through functions that throw, to the next TorchStatus. REQUIRES: it is an error.
+/// A status that passes through functions that throw, up to the next TorchStatus. REQUIRES: it is an error.
 class StatusError : public c10::Error {
  public:
   explicit StatusError(absl::Status status)
@@ -24,9 +24,9 @@ class StatusError : public c10::Error {
   const absl::Status status_;
 };
 
-/// Runs `body`; an exception becomes kInternal "<noun>: <message>" (without LibTorch's C++ backtrace), or
-/// kUnavailable when it says that the process group is broken. The status of a StatusError keeps its code,
-/// and kCancelled its message as well, which says who asked for the end: nothing has failed.
+/// Runs `body`. An exception becomes kInternal "<noun>: <message>" (without LibTorch's C++ backtrace), or
+/// kUnavailable if the process group is broken. The status of a StatusError keeps its code. kCancelled keeps
+/// its message as well, because nothing has failed: the message says what asked for the end.
 template <typename Body>
 absl::Status TorchStatus(absl::string_view noun, Body&& body) {
   try {

@@ -3,7 +3,7 @@
 namespace mtrun::trainers {
 namespace {
 
-// grid_sampler's codes.
+// Codes of at::grid_sampler.
 constexpr int64_t kBilinear = 0, kZeroOutside = 0;
 
 }  // namespace

@@ -15,10 +15,9 @@ namespace mtrun::trainers {
 namespace {
 
 constexpr int kChannels = datasets::PackedSplit::channels();
-constexpr int64_t kGrain = 1 << 19;  // values that are worth a thread
+constexpr int64_t kGrain = 1 << 19;  // least number of values for a thread
 
-/// Columns [first, last) of the output that lie on the source; output column x shows source column x - left,
-/// or the mirrored one.
+/// Columns [first, last) of the output show the source. Column x shows source column x - left, or its mirror.
 struct Columns {
   int first, last, left;
 };
@@ -26,12 +25,12 @@ Columns VisibleColumns(int size, int width, int left) {
   return {std::clamp(left, 0, size), std::clamp(left + width, 0, size), left};
 }
 
-/// One image [height, width, 3] onto one [3, size, size].
+/// Places one image [height, width, 3] on one [3, size, size].
 template <typename Real>
 void Place(const uint8_t* source, int height, int width, const Placement& placement, int size, Real* out) {
   const auto& value = NormalisedBytes<Real>();
   const int top = (size - height) / 2 - placement.dy;
-  // A mirrored image is cut where the window lies on the mirrored original: flip first, then move.
+  // Flip first, then move, because the window cuts the mirrored original.
   const Columns columns = VisibleColumns(size, width, (size - width) / 2 - placement.dx);
   const int step = placement.flip ? -kChannels : kChannels;
   for (int y = 0; y < size; ++y) {
@@ -64,7 +63,7 @@ BatchMaker::BatchMaker(const datasets::PackedSplit& data, const Options& options
 }
 
 BatchInputs ImageBatches::InputsOf(const ImageBytes&, absl::Span<const Placement>) const {
-  MT_CHECK(false) << "all images lie on the device";
+  MT_CHECK(false) << "all images are on the device";
   return {};
 }
 

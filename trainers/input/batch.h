@@ -1,5 +1,5 @@
-// From sample ids to what a network takes: uint8 images of a packed data set, gathered, placed, augmented and
-// normalised. Not thread-safe.
+// Makes a network's input from sample ids: uint8 images of a packed data set are gathered, placed, augmented
+// and normalised. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "absl/types/span.h"
-#include "datasets/packed.h"
-#include "datasets/sample_sum.h"
+#include "datasets/order/sample_sum.h"
+#include "datasets/packed/packed.h"
 #include "trainers/input/placement.h"
 
 namespace mtrun::trainers {
@@ -20,13 +20,13 @@ struct ImageBytes;
 struct Batch {
   at::Tensor images;                  // [n, 3, S, S], (x/255 - 0.5) / 0.5
   at::Tensor labels;                  // int64 [n]
-  datasets::SampleSum gathered = {};  // the samples that it was made of
+  datasets::SampleSum gathered = {};  // the samples in it
 };
 
-/// What a batch is made from.
+/// Tensors from which a batch is made.
 struct BatchInputs {
   std::vector<at::Tensor> tensors;    // on the device
-  datasets::SampleSum gathered = {};  // added up where each sample was taken
+  datasets::SampleSum gathered = {};  // summed where each sample was read
 };
 
 inline Batch WithGathered(Batch batch, const datasets::SampleSum& gathered) {
@@ -39,16 +39,16 @@ struct BatchOptions {
   at::ScalarType dtype = at::kFloat;  // kFloat or kDouble
   at::Device device = at::Device(at::kCPU);
   at::MemoryFormat format = at::MemoryFormat::Contiguous;  // of the images
-  bool resident = false;                                   // all images lie on the device
-  bool grows = false;    // batches are as large as their images, which are square
-  double part = 1;       // of the shorter side that encoded images are cut to, where they are
-  int read_threads = 1;  // of a source that reads ahead
-  int read_ahead = 4;    // micro-batches that it does ...
-  int64_t read_ahead_bytes = int64_t{512} << 20;  // ... in at most so many
+  bool resident = false;                                   // all images are kept on the device
+  bool grows = false;                             // S is the side of the batch's images, which are square
+  double part = 1;                                // if encoded images are cut: kept part of the shorter side
+  int read_threads = 1;                           // of a source that reads ahead
+  int read_ahead = 4;                             // micro-batches that it reads ahead ...
+  int64_t read_ahead_bytes = int64_t{512} << 20;  // ... in at most this many bytes
 };
 
-/// The images of a split, batch by batch. Smaller images are centred on black, larger ones resized (bilinear,
-/// antialiased). What Make returns depends on its arguments and the data alone, to the last bit.
+/// Makes batches of a split's images. Smaller images are centred on black, and larger ones resized (bilinear,
+/// antialiased). Make's result depends only on its arguments and the data, to the last bit.
 class ImageBatches {
  public:
   virtual ~ImageBatches() = default;
@@ -57,15 +57,15 @@ class ImageBatches {
     const BatchInputs inputs = Inputs(ids, placements);
     return WithGathered(Compose(inputs.tensors), inputs.gathered);
   }
-  /// Of images that have been read; not where all lie on the device.
+  /// Returns the inputs for images that have been read. Not supported if all images are kept on the device.
   virtual BatchInputs InputsOf(const ImageBytes& source, absl::Span<const Placement> placements) const;
-  /// Make in two halves. All that a batch depends on, on the device ...
+  /// First half of Make: puts everything that a batch depends on on the device.
   virtual BatchInputs Inputs(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const = 0;
-  /// ... and the batch, by device operations whose kind and sizes depend on the inputs' sizes alone.
+  /// Second half of Make: device operations whose kinds and sizes depend only on the sizes of the inputs.
   virtual Batch Compose(const std::vector<at::Tensor>& inputs) const = 0;
 };
 
-/// On the CPU: from the mapped file in one pass over the bytes.
+/// Makes batches on the CPU, in one pass over the bytes of the mapped file.
 class BatchMaker : public ImageBatches {
  public:
   using Options = BatchOptions;
@@ -81,7 +81,7 @@ class BatchMaker : public ImageBatches {
   const Options options_;
 };
 
-/// As options.resident and the device say. `data` must outlive the result.
+/// Chooses a class by options.resident and the device. `data` must outlive the result.
 std::unique_ptr<ImageBatches> MakeImageBatches(const datasets::PackedSplit& data,
                                                const BatchOptions& options);
 

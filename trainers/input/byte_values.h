@@ -1,5 +1,5 @@
-// What the bytes of an image become: (x/255 - 0.5) / 0.5, computed once for each of the 256, so that every
-// way of normalising looks up the same value.
+// Normalised values of an image's bytes: (x/255 - 0.5) / 0.5, computed once for each of the 256, so that
+// every way of normalising uses the same values.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace mtrun::trainers {
 
-/// As PyTorch would compute it in the same dtype, to the last bit.
+/// Returns the values as PyTorch computes them in the same dtype, to the last bit.
 template <typename Real>
 const std::array<Real, 256>& NormalisedBytes() {
   static const auto table = [] {
@@ -19,7 +19,7 @@ const std::array<Real, 256>& NormalisedBytes() {
   return table;
 }
 
-/// The same table as a tensor [256] on the CPU. `dtype`: kFloat or kDouble.
+/// Returns the same table as a tensor [256] on the CPU. `dtype`: kFloat or kDouble.
 at::Tensor NormalisedByteValues(at::ScalarType dtype);
 
 }  // namespace mtrun::trainers

@@ -11,17 +11,17 @@ namespace {
 
 enum Change { kBrightness, kContrast, kSaturation, kHue, kChanges };
 
-/// The order that comes `index`-th when all are sorted.
+/// Returns the `index`-th permutation in lexicographic order.
 std::array<int, kChanges> OrderOf(int index) {
   std::array<int, kChanges> order = {kBrightness, kContrast, kSaturation, kHue};
   for (int i = 0; i < index; ++i) std::next_permutation(order.begin(), order.end());
   return order;
 }
 
-/// Luma, ITU-R 601, in Pillow's whole numbers.
+/// Returns luma (ITU-R 601) in Pillow's integer arithmetic.
 int Grey(const uint8_t* rgb) { return (rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16; }
 
-/// other + factor (byte - other), cut off towards zero.
+/// Returns other + factor (byte - other), truncated towards zero.
 uint8_t Blend(int other, int byte, float factor) {
   const float value = static_cast<float>(other) + factor * static_cast<float>(byte - other);
   return static_cast<uint8_t>(std::clamp(value, 0.0f, 255.0f));

@@ -1,4 +1,4 @@
-// Colour jitter on bytes, one image at a time. Pure functions; free of LibTorch.
+// Colour jitter on the bytes of one image. Pure functions, independent of LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace mtrun::trainers {
 
-/// By how much colours change either way, as torchvision's ColorJitter has it.
+/// Ranges of colour changes, as in torchvision's ColorJitter.
 struct ColourJitter {
   double colours = 0;  // brightness, contrast and saturation: factors from max(0, 1 - colours) to 1 + colours
   double hue = 0;      // in turns of the colour circle, at most 0.5
@@ -15,11 +15,11 @@ struct ColourJitter {
   bool operator==(const ColourJitter&) const = default;
 };
 
-/// Uniform numbers in [0, 1) that an image takes: the order of the four changes, then one for each.
+/// Uniform numbers in [0, 1) for each image: one for the order of the four changes, then one for each change.
 inline constexpr int kJitterDraws = 5;
 
-/// Changes `rgb` ([pixels, 3]) in place: brightness, contrast, saturation and hue in one of their 24 orders.
-/// The first three are Pillow's ImageEnhance
+/// Changes brightness, contrast, saturation and hue of `rgb` ([pixels, 3]) in place, in one of 24 orders. The
+/// first three are those of Pillow's ImageEnhance
 /// (https://pillow.readthedocs.io/en/stable/reference/ImageEnhance.html): between the image and black, its
 /// mean grey, its grey version, or beyond. REQUIRES: uniform.size() == kJitterDraws.
 void JitterColours(const ColourJitter& jitter, absl::Span<const double> uniform, absl::Span<uint8_t> rgb);

@@ -99,7 +99,7 @@ BatchInputs DatasetSource::Inputs(int64_t step, int64_t micro_batch) {
     inputs.tensors.push_back(random);
     return inputs;
   }
-  // How many images RandAugment turns, colours, ... is random: no sequence of operations of fixed sizes.
+  // RandAugment applies each operation to a random number of images, so its operations have no fixed sizes.
   const Batch batch = Warped(batches_->Compose(inputs.tensors), random);
   return {{batch.images, batch.labels}, inputs.gathered};
 }

@@ -1,4 +1,4 @@
-// The samples of a run as its steps consume them. Make is for one thread at a time, the rest is thread-safe.
+// Samples of a run in the order of its steps. Thread-safe, except that one thread at a time may call Make.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "datasets/packed.h"
-#include "datasets/sampler.h"
+#include "datasets/order/sampler.h"
+#include "datasets/packed/packed.h"
 #include "trainers/input/batch.h"
 #include "trainers/input/micro_batch_source.h"
 #include "trainers/input/read_ahead.h"
@@ -15,12 +15,11 @@
 
 namespace mtrun::trainers {
 
-/// Whether images are read ahead and decoded on threads of the source: encoded ones that do not lie on the
-/// device, and those that are another part or size each time.
+/// Returns whether the source reads and decodes images ahead on its own threads. It does if they are encoded
+/// and not kept on the device, or if their part, size or colours change each time.
 bool ReadsAhead(const datasets::PackedSplit& data, const Reading& reading, const BatchOptions& batch);
 
-/// A packed training split in the sampler's order, augmented as the options say: a pure function of (options,
-/// data).
+/// Reads a packed training split in the sampler's order and augments it. A pure function of (options, data).
 class DatasetSource : public MicroBatchSource {
  public:
   /// `data` must outlive this.
@@ -39,7 +38,7 @@ class DatasetSource : public MicroBatchSource {
   void Expect(int64_t step, int64_t begin, int64_t end) override {
     if (reader_) reader_->Expect(step, begin, end);
   }
-  /// For the ledger: datasets::DigestOfIds of all samples of the step.
+  /// Returns datasets::DigestOfIds of all samples of the step, for the ledger.
   std::string DigestOfStep(int64_t step) const;
 
  private:
@@ -52,11 +51,11 @@ class DatasetSource : public MicroBatchSource {
   const SourceOptions options_;
   const datasets::Sampler sampler_;
   const std::unique_ptr<ImageBatches> batches_;
-  const int image_size_;  // at the end of a run whose images grow
+  const int image_size_;  // at the end of the run, if images grow
   const at::ScalarType dtype_;
   const at::MemoryFormat format_;
   const at::Device device_;
-  const std::unique_ptr<ReadAhead> reader_;  // null: `batches_` finds the images by itself
+  const std::unique_ptr<ReadAhead> reader_;  // null: `batches_` finds the images itself
 };
 
 }  // namespace mtrun::trainers

@@ -11,10 +11,10 @@
 namespace mtrun::trainers {
 namespace {
 
-/// Random numbers of one image: these columns, then two for each RandAugment operation.
+/// Columns of one image's random numbers, followed by two for each RandAugment operation.
 enum Column : int64_t { kAngle, kMoveX, kMoveY, kErase, kArea, kRatio, kEraseX, kEraseY, kColumns };
 
-/// torchvision's range of height / width of an erased rectangle.
+/// Range of height / width of an erased rectangle, as in torchvision.
 constexpr double kMinRatio = 0.3, kMaxRatio = 3.3;
 
 at::Tensor Signed(const at::Tensor& uniform) { return uniform * 2 - 1; }
@@ -22,16 +22,16 @@ at::Tensor Signed(const at::Tensor& uniform) { return uniform * 2 - 1; }
 at::Tensor RotateAndTranslate(const at::Tensor& images, const ImageAugmentation& options,
                               const at::Tensor& random) {
   const at::Tensor angle = Signed(random.select(1, kAngle)) * (options.rotation * std::numbers::pi / 180);
-  // A side is 2 long in a warp's coordinates.
+  // A side has length 2 in a warp's coordinates.
   const at::Tensor x = Signed(random.select(1, kMoveX)) * (2 * options.translation);
   const at::Tensor y = Signed(random.select(1, kMoveY)) * (2 * options.translation);
   return Warp(images, Matrices(angle.cos(), -angle.sin(), x, angle.sin(), angle.cos(), y));
 }
 
-/// torchvision's RandomErasing after normalisation: the rectangle becomes 0, the middle grey.
+/// Erases like torchvision's RandomErasing after normalisation: the rectangle becomes 0, the middle grey.
 at::Tensor Erase(const at::Tensor& images, const ImageAugmentation& options, const at::Tensor& random) {
   const auto side = static_cast<double>(images.size(2));
-  // Then a rectangle of any allowed ratio fits and none has to be drawn twice.
+  // If this holds, a rectangle of any allowed ratio fits and none has to be drawn twice.
   MT_CHECK(options.erasing_max * kMaxRatio < 1) << "erased area " << options.erasing_max;
   const at::Tensor area =
       (random.select(1, kArea) * (options.erasing_max - options.erasing_min) + options.erasing_min) *

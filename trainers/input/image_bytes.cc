@@ -83,7 +83,7 @@ ImageBytes GatherEncoded(const datasets::PackedSplit& data, absl::Span<const int
 ImageBytes GatherImages(const datasets::PackedSplit& data, absl::Span<const int64_t> ids, int size,
                         double part) {
   std::optional<datasets::PackedSplit::Held> held = data.Hold(ids);
-  TORCH_CHECK(held, "images of the data set that are not here");
+  TORCH_CHECK(held, "images of the data set are not available");
   if (data.encoded()) return GatherEncoded(data, ids, size, part);
   ImageBytes source{.images = {}, .height = data.height(), .width = data.width(), .owner = {}};
   source.held = *std::move(held);

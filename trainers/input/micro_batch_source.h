@@ -1,4 +1,4 @@
-// Where a step's micro-batches come from. Thread rules are the implementations'.
+// Source of a step's micro-batches. Implementations define their thread rules.
 #pragma once
 
 #include <cstdint>
@@ -8,45 +8,44 @@
 
 namespace mtrun::trainers {
 
-/// Where the samples of a step come from. `step` counts over the whole run, from 0.
+/// Makes the micro-batches of steps. `step` counts over the whole run, from 0.
 class MicroBatchSource {
  public:
   virtual ~MicroBatchSource() = default;
-  /// V, the same for every step.
+  /// Returns V, the same for every step.
   virtual int64_t micro_batches() const = 0;
-  /// N.
+  /// Returns N.
   virtual int64_t SamplesInStep(int64_t step) const = 0;
-  /// 0 for micro-batches beyond a short last step of an epoch; never for micro-batch 0.
+  /// Returns 0 for micro-batches beyond a short last step of an epoch. Micro-batch 0 always has samples.
   virtual int64_t SamplesInMicroBatch(int64_t step, int64_t micro_batch) const = 0;
   virtual Batch Make(int64_t step, int64_t micro_batch) = 0;
-  /// A batch like those of the step without a sample in it; needs none of its data.
+  /// Makes a batch like those of the step but without samples. Needs none of the step's data.
   virtual Batch Empty(int64_t step) {
     const Batch like = Make(step, 0);
     return {like.images.narrow(0, 0, 0), like.labels.narrow(0, 0, 0)};
   }
-  /// Make in two halves, as ImageBatches has them.
+  /// The two halves of Make, as in ImageBatches.
   virtual BatchInputs Inputs(int64_t step, int64_t micro_batch) {
     const Batch batch = Make(step, micro_batch);
     return {{batch.images, batch.labels}, batch.gathered};
   }
   virtual Batch Compose(const std::vector<at::Tensor>& inputs) const { return {inputs[0], inputs[1]}; }
-  /// Whether the data of a micro-batch are here: others may not be asked for yet, and a hint of them is
-  /// passed over. Any thread.
+  /// Returns whether a micro-batch's data is here. If not, it must not be requested yet, and hints of it are
+  /// ignored. Any thread can call this.
   virtual bool Has(int64_t step, int64_t micro_batch) const {
     static_cast<void>(step);
     static_cast<void>(micro_batch);
     return true;
   }
-  /// Another number when data that may have been read before are others now: what was made of them before is
-  /// made again. Any thread.
+  /// Returns a number that changes if data that may have been read is replaced. Batches made before from that
+  /// data must be made again. Any thread can call this.
   virtual int64_t Replaced() const { return 0; }
-  /// A hint: the next call of Make or Inputs is likely to be this one, which is allowed.
+  /// Hints that the next call of Make or Inputs is probably for this micro-batch, which is allowed.
   virtual void Ahead(int64_t step, int64_t micro_batch) {
     static_cast<void>(step);
     static_cast<void>(micro_batch);
   }
-  /// A hint: of `step`, and of the steps after it, micro-batches begin .. end - 1 are likely to be asked for,
-  /// one after the other.
+  /// Hints that micro-batches begin .. end - 1 of `step` and later steps will probably be requested in order.
   virtual void Expect(int64_t step, int64_t begin, int64_t end) {
     static_cast<void>(step);
     static_cast<void>(begin);

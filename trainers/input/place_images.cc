@@ -11,13 +11,13 @@ namespace {
 
 enum TableColumn : int64_t { kTableId, kTableDx, kTableDy, kTableFlip, kTableColumns };
 
-/// For each pixel of an output's side the pixel of the source that it shows.
+/// Source pixel that each pixel of an output's side shows.
 struct Axis {
-  at::Tensor source;   // int64 [n, size], inside of the image also where nothing is shown
+  at::Tensor source;   // int64 [n, size], inside the image even if nothing is shown
   at::Tensor visible;  // bool [n, size]
 };
 
-/// `moved`: [n, 1], by how much the window lies further right or down than the centred image.
+/// `moved`: [n, 1], distance of the window to the right of, or below, the centred image.
 Axis SourceOf(const at::Tensor& moved, int64_t length, int size) {
   const at::Tensor source = at::arange(size, moved.options()).unsqueeze(0) + moved - (size - length) / 2;
   return {source.clamp(0, length - 1), source.ge(0).logical_and_(source.lt(length))};
@@ -53,13 +53,13 @@ at::Tensor PlaceImages(const at::Tensor& bytes, const at::Tensor& table, const a
   MT_CHECK(height <= size && width <= size);
   const auto column = [&](TableColumn c) { return table.narrow(1, c, 1); };
   const Axis y = SourceOf(column(kTableDy), height, size), x = SourceOf(column(kTableDx), width, size);
-  // A mirrored image is cut where the window lies on the mirrored original: flip first, then move.
+  // Flip first, then move, because the window cuts the mirrored original.
   const at::Tensor columns = at::where(column(kTableFlip).ne(0), width - 1 - x.source, x.source);
   const at::Tensor rows = column(kTableId) * height + y.source;
   const at::Tensor pixels = (rows.unsqueeze(2) * width + columns.unsqueeze(1)).view(-1);
   const at::Tensor visible = y.visible.unsqueeze(2).logical_and(x.visible.unsqueeze(1));
   const at::Tensor gathered = bytes.view({-1, bytes.size(3)}).index_select(0, pixels);
-  const at::Tensor shown = gathered.mul(visible.view({-1, 1}));  // what is uncovered is black, byte 0
+  const at::Tensor shown = gathered.mul(visible.view({-1, 1}));  // uncovered pixels are black, byte 0
   return values.index_select(0, shown.to(at::kInt).view(-1))
       .view({n, size, size, bytes.size(3)})
       .permute({0, 3, 1, 2});

@@ -42,7 +42,7 @@ BatchInputs PrefetchedSource::Inputs(int64_t step, int64_t micro_batch) {
   return source_.Inputs(step, micro_batch);
 }
 
-/// What was promised where it is that and can be used; of an error this thread's own try will tell.
+/// Returns the promised inputs if they are for this call. Ignores errors: this thread's attempt reports them.
 std::optional<PrefetchedSource::Sent> PrefetchedSource::Made(Promised promised, int64_t step,
                                                              int64_t micro_batch) const {
   const bool is_it =
@@ -68,7 +68,7 @@ void PrefetchedSource::Ahead(int64_t step, int64_t micro_batch) {
   changed_.NotifyAll();
 }
 
-/// On the thread, in its stream.
+/// Runs on the prefetch thread, in its stream.
 PrefetchedSource::Sent PrefetchedSource::MakeAhead(int64_t step, int64_t micro_batch) {
   Sent sent{source_.Inputs(step, micro_batch), nullptr};
   if (device_.is_cpu()) return sent;
@@ -77,7 +77,7 @@ PrefetchedSource::Sent PrefetchedSource::MakeAhead(int64_t step, int64_t micro_b
   return sent;
 }
 
-/// The training thread's stream waits for the copies, the thread does not; and their memory is used again
+/// Makes the training thread's stream wait for the copies, but not the thread itself. Their memory is reused
 /// only when that stream is done with it.
 BatchInputs PrefetchedSource::Take(Sent sent) const {
   if (!sent.arrived) return std::move(sent.inputs);
@@ -88,7 +88,7 @@ BatchInputs PrefetchedSource::Take(Sent sent) const {
 }
 
 void PrefetchedSource::Run() {
-  // Which device and which stream are the current ones belongs to the thread.
+  // The current device and stream are per thread.
   const c10::StreamGuard stream(stream_);
   const MutexLock lock(mutex_);
   while (true) {

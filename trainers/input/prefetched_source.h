@@ -1,6 +1,6 @@
-// Makes the inputs of the next micro-batch on a thread of its own while the training thread computes, and
-// sends them to the device in a stream of its own: the training thread's may be computing, or in the middle
-// of a capture, which must not hold them. Training thread only.
+// Makes the inputs of the next micro-batch on its own thread while the training thread computes, and copies
+// them to the device in its own stream. The training thread's stream can be busy, or in a capture that must
+// not contain the copies. Training thread only.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace mtrun::trainers {
 
 class PrefetchedSource : public MicroBatchSource {
  public:
-  /// `source` must outlive this; its Inputs is never called on two threads at once, everything else may be.
-  /// `device`: where its batches go.
+  /// `source` must outlive this. Its Inputs is never called on two threads at once; its other functions can
+  /// be. `device`: destination of the batches.
   PrefetchedSource(MicroBatchSource& source, at::Device device);
   ~PrefetchedSource() override;
 
@@ -33,8 +33,8 @@ class PrefetchedSource : public MicroBatchSource {
   int64_t Replaced() const override { return source_.Replaced(); }
   Batch Make(int64_t step, int64_t micro_batch) override;
   Batch Empty(int64_t step) override { return source_.Empty(step); }
-  /// Throws what the source's throws here: what failed when it was made ahead is tried once more, and so is
-  /// what was made of data that have been replaced since. What was made ahead for another call is dropped.
+  /// Throws errors of the source. Inputs that failed when they were made ahead are tried once more, and
+  /// inputs from data that has been replaced since are made again. Inputs for another call are dropped.
   BatchInputs Inputs(int64_t step, int64_t micro_batch) override;
   Batch Compose(const std::vector<at::Tensor>& inputs) const override { return source_.Compose(inputs); }
   void Ahead(int64_t step, int64_t micro_batch) override;
@@ -47,7 +47,7 @@ class PrefetchedSource : public MicroBatchSource {
   };
   struct Promised {
     int64_t step, micro_batch;
-    int64_t replaced;  // of the source, before it was made
+    int64_t replaced;  // Replaced() of the source before it was made
     std::future<Sent> sent;
   };
   Sent MakeAhead(int64_t step, int64_t micro_batch);
@@ -57,7 +57,7 @@ class PrefetchedSource : public MicroBatchSource {
 
   MicroBatchSource& source_;
   const at::Device device_;
-  const at::Stream stream_;  // of the copies
+  const at::Stream stream_;  // for the copies
   std::optional<Promised> promised_;
 
   Mutex mutex_;

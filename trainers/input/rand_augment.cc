@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kStrongest = 30;
 
-// What each operation comes to at magnitude 30; torchvision's RandAugment._augmentation_space.
+// Strength of each operation at magnitude 30, from torchvision's RandAugment._augmentation_space.
 constexpr double kShear = 0.3, kTranslate = 150.0 / 331.0, kRotateDegrees = 30, kBlend = 0.9,
                  kPosterizeBits = 4;
 
@@ -36,12 +36,12 @@ at::Tensor Geometric(const at::Tensor& images, RandOperation operation, double s
   return Warp(images, Matrices(angle.cos(), -angle.sin(), zero, angle.sin(), angle.cos(), zero));
 }
 
-/// Luma, ITU-R 601.
+/// Returns luma (ITU-R 601).
 at::Tensor GreyValues(const at::Tensor& x) {
   return x.narrow(1, 0, 1) * 0.299 + x.narrow(1, 1, 1) * 0.587 + x.narrow(1, 2, 1) * 0.114;
 }
 
-/// A 3x3 filter with weight 5 in the middle; the border stays.
+/// Applies a 3x3 filter with weight 5 in the middle. The border is unchanged.
 at::Tensor Smooth(const at::Tensor& x) {
   at::Tensor kernel = at::ones({3, 1, 3, 3}, x.options());
   kernel.select(2, 1).select(2, 1).fill_(5);
@@ -54,7 +54,7 @@ at::Tensor Smooth(const at::Tensor& x) {
   return out;
 }
 
-/// Between x (factor 1) and another image (factor 0), or beyond.
+/// Interpolates between x (factor 1) and another image (factor 0), or extrapolates.
 at::Tensor BlendValues(const at::Tensor& x, const at::Tensor& other, const at::Tensor& factor) {
   return (x * factor + other * (1 - factor)).clamp(0, 255);
 }
@@ -64,7 +64,7 @@ at::Tensor AutoContrast(const at::Tensor& x) {
   return at::where(range > 0, (x - low) * (255 / range.clamp_min(1e-3)), x);
 }
 
-/// torchvision's equalisation of a channel's histogram, in its whole numbers.
+/// Equalises a channel's histogram as torchvision does, in integer arithmetic.
 at::Tensor Equalize(const at::Tensor& x) {
   const int64_t channels = x.size(0) * x.size(1), pixels = x.size(2) * x.size(3);
   const at::Tensor value = x.round().clamp(0, 255).to(at::kLong).reshape({channels, pixels});
@@ -72,7 +72,7 @@ at::Tensor Equalize(const at::Tensor& x) {
       at::zeros({channels, 256}, value.options()).scatter_add_(1, value, at::ones_like(value));
   const at::Tensor brightest = histogram.gather(1, value.amax(1, true));
   const at::Tensor step = (pixels - brightest).div(255, "floor");
-  const at::Tensor before = histogram.cumsum(1) - histogram;  // pixels that are darker than each value
+  const at::Tensor before = histogram.cumsum(1) - histogram;  // number of pixels darker than each value
   const at::Tensor divisor = step.clamp_min(1);
   const at::Tensor table = (before + step.div(2, "floor")).div(divisor, "floor").clamp(0, 255);
   return at::where(step > 0, table.gather(1, value), value).view(x.sizes()).to(x.scalar_type());
@@ -108,10 +108,10 @@ bool IsGeometric(RandOperation operation) {
   return operation >= RandOperation::kShearX && operation <= RandOperation::kRotate;
 }
 
-/// `operation` on the images where `chosen` [n].
+/// Applies `operation` to the images that are `chosen` [n].
 at::Tensor ApplyWhere(const at::Tensor& images, const at::Tensor& chosen, RandOperation operation,
                       int magnitude, const at::Tensor& direction) {
-  if (!images.is_cpu()) {  // asking which ones would wait for the device
+  if (!images.is_cpu()) {  // selecting them would wait for the device
     return at::where(PerImage(chosen), ApplyRandOperation(images, operation, magnitude, direction), images);
   }
   const at::Tensor ids = chosen.nonzero().squeeze(1);
@@ -139,7 +139,7 @@ at::Tensor RandAugment(const at::Tensor& images, int magnitude, const at::Tensor
   for (int64_t round = 0; round < random.size(1) / 2; ++round) {
     const at::Tensor choice = (random.select(1, 2 * round) * kRandOperations).floor().to(at::kLong);
     const at::Tensor direction = at::where(random.select(1, 2 * round + 1) < 0.5, -1.0, 1.0);
-    // Each image is in one operation's mask only; 0 is the identity.
+    // Each image is in only one operation's mask. 0 is the identity.
     for (int64_t operation = 1; operation < kRandOperations; ++operation) {
       x = ApplyWhere(x, choice == operation, static_cast<RandOperation>(operation), magnitude, direction);
     }

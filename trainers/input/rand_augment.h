@@ -26,13 +26,12 @@ enum class RandOperation : int64_t {
 };
 inline constexpr int64_t kRandOperations = 14;
 
-/// `images` [n, 3, S, S] normalised; `magnitude` 0..30; `random` [n, 2k] in [0, 1): for each of k rounds a
-/// number that chooses the operation and one that chooses its direction.
+/// Augments `images` [n, 3, S, S], normalised. `magnitude`: 0..30. `random`: [n, 2k] in [0, 1), for each of k
+/// rounds a number that chooses the operation and one that chooses its direction.
 at::Tensor RandAugment(const at::Tensor& images, int magnitude, const at::Tensor& random);
 
-/// One operation on all images. `direction` [n]: 1 or -1, where an operation has two. Geometric ones are
-/// about the middle of the image, bilinear, black outside; the others work on values 0..255 as torchvision's
-/// do on bytes.
+/// Applies one operation to all images. `direction` [n]: 1 or -1, if an operation has two. Geometric ones are
+/// about the middle, bilinear, black outside. Others work on values 0..255 as torchvision's do on bytes.
 at::Tensor ApplyRandOperation(const at::Tensor& images, RandOperation operation, int magnitude,
                               const at::Tensor& direction);
 

@@ -13,19 +13,19 @@ using datasets::ImageSize;
 
 constexpr int kAttempts = 10;
 
-/// As Python rounds: half to even.
+/// Rounds as Python does: half to even.
 int Rounded(double value) { return static_cast<int>(std::nearbyint(value)); }
 
 double Between(double low, double high, double uniform) { return low + (high - low) * uniform; }
 
-/// 0 .. count - 1.
+/// Returns 0 .. count - 1.
 int Below(int count, double uniform) { return std::min(count - 1, static_cast<int>(uniform * count)); }
 
 ImageBox Middle(const ImageSize& size, int height, int width) {
   return {(size.height - height) / 2, (size.width - width) / 2, height, width};
 }
 
-/// Where no attempt fits: all of the image, or of its longer side what the ratio allows.
+/// Returns the box if no attempt fits: the whole image, or as much of its longer side as the ratio allows.
 ImageBox Fallback(const ImageSize& size, const RandomCrop& crop) {
   const double ratio = static_cast<double>(size.width) / size.height;
   int height = size.height, width = size.width;

@@ -58,8 +58,8 @@ ReadAhead::Key ReadAhead::After(const Key& key) const {
   return next.second < end_ && is_there() ? next : Key(key.first + 1, begin_);
 }
 
-/// What is read of a micro-batch, from now on if not before; null where it has no images, or where not all of
-/// them are there yet.
+/// Returns the reads of a micro-batch, and starts them if necessary. Returns null if it has no images, or if
+/// not all of them have arrived.
 ReadAhead::Reads* ReadAhead::Find(const Key& key) {
   const auto found = ring_.find(key);
   if (found != ring_.end()) return &found->second;
@@ -70,13 +70,13 @@ ReadAhead::Reads* ReadAhead::Find(const Key& key) {
   return &ring_.emplace(key, Begin(request, key, *std::move(held), /*first=*/false)).first->second;
 }
 
-/// The next ones, which are there or under way from now on.
+/// Returns the next micro-batches and starts their reads.
 std::set<ReadAhead::Key> ReadAhead::BeginNext() {
   std::set<Key> next;
   if (begin_ == end_) return next;
   int64_t left = options_.most_bytes, last = 0;
   Key key = next_;
-  // A short step may have none of these micro-batches.
+  // A short step can lack these micro-batches.
   for (int tries = 0; tries < 2 * options_.ahead && static_cast<int>(next.size()) < options_.ahead; ++tries) {
     if (const Reads* const reads = Find(key)) {
       next.insert(key);
@@ -89,7 +89,7 @@ std::set<ReadAhead::Key> ReadAhead::BeginNext() {
   return next;
 }
 
-/// Begins what is missing of the next ones and drops the others.
+/// Starts the missing reads of the next micro-batches and drops the others.
 void ReadAhead::Fill() {
   const std::set<Key> wanted = BeginNext();
   for (auto it = ring_.begin(); it != ring_.end();) {
@@ -102,7 +102,7 @@ void ReadAhead::Fill() {
   }
 }
 
-/// What may have been read of a copy that somebody had written to: another one is in its place now.
+/// Drops reads that may come from a modified copy of a shard, if that copy has been replaced.
 void ReadAhead::DropOutdated() {
   const int64_t replaced = data_.replaced();
   std::erase_if(ring_, [&](const auto& entry) {
@@ -135,7 +135,7 @@ ReadAhead::Reads ReadAhead::TakeReads(const Key& key) {
   } else {
     const Request request = request_of_(step, micro_batch);
     std::optional<datasets::PackedSplit::Held> held = data_.Hold(request.ids);
-    TORCH_CHECK(held, "images of the data set that are not here");
+    TORCH_CHECK(held, "images of the data set are not available");
     reads = Begin(request, key, *std::move(held), /*first=*/true);
   }
   if (micro_batch >= begin_ && micro_batch < end_) {
@@ -145,15 +145,15 @@ ReadAhead::Reads ReadAhead::TakeReads(const Key& key) {
   return reads;
 }
 
-/// Whether its images, of which one could not be read for this reason, lie in another copy of a shard now.
+/// Returns whether a new copy of a shard holds the images, one of which could not be read for this reason.
 bool ReadAhead::Mended(const Key& key, const absl::Status& unread) const {
   const absl::StatusOr<bool> mended = data_.Mend(request_of_(key.first, key.second).ids);
   if (mended.ok()) return *mended;
   const absl::Status& why = mended.status();
-  // It was not to wait any longer: the image is none of the reasons.
+  // The wait was ended for another reason than the image.
   if (absl::IsUnavailable(why) || absl::IsCancelled(why)) throw StatusError(why);
   throw StatusError(absl::Status(
-      why.code(), absl::StrCat(unread.message(), "; there will be no other copy of it: ", why.message())));
+      why.code(), absl::StrCat(unread.message(), "; it cannot be fetched again: ", why.message())));
 }
 
 ImageBytes ReadAhead::Take(int64_t step, int64_t micro_batch) {

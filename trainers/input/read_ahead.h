@@ -1,6 +1,6 @@
-// Reads the images of several micro-batches ahead, on threads of its own and within a bound of bytes, into a
-// ring of buffers that a device can copy from. What it makes depends on neither threads nor who asks.
-// Thread-safe, but that one thread at a time takes.
+// Reads the images of several micro-batches ahead, on its own threads and within a bound of bytes, into a
+// ring of buffers that a device can copy from. Results do not depend on the threads or the caller.
+// Thread-safe, except that only one thread at a time may call Take.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "base/mutex.h"
-#include "datasets/packed.h"
+#include "datasets/packed/packed.h"
 #include "trainers/input/image_bytes.h"
 #include "trainers/input/read_pool.h"
 #include "trainers/input/reading.h"
@@ -27,13 +27,12 @@ class ReadAhead {
   struct Options {
     Reading reading;
     uint64_t seed = 0;
-    at::Device device = at::Device(at::kCPU);  // that the buffers are copied to
+    at::Device device = at::Device(at::kCPU);  // destination of the buffers
     int threads = 1;
-    int ahead = 4;                            // micro-batches ...
-    int64_t most_bytes = int64_t{512} << 20;  // ... of at most so many bytes together; one in any case
+    int ahead = 4;                            // micro-batches, at most ...
+    int64_t most_bytes = int64_t{512} << 20;  // ... and their bytes, at most; one is always read
   };
-  /// Which images a micro-batch has, none beyond a short last step, and at which size they are wanted. Is
-  /// called on any thread.
+  /// Images of a micro-batch (none beyond a short last step) and their wanted size. Called on any thread.
   struct Request {
     std::vector<int64_t> ids;
     int size = 0;
@@ -43,14 +42,15 @@ class ReadAhead {
   /// `data` must outlive this.
   ReadAhead(const datasets::PackedSplit& data, const Options& options, RequestOf request_of);
 
-  /// From now on micro-batches begin .. end - 1 of `step` and of the steps after it will be taken, one after
-  /// the other; some of `step` may have been taken already. What was read for others is dropped.
+  /// Announces that micro-batches begin .. end - 1 of `step` and of the steps after it will be taken in
+  /// order. Some of `step` may have been taken already. Drops reads for other micro-batches.
   void Expect(int64_t step, int64_t begin, int64_t end);
-  /// The images of a micro-batch: those that were expected are there or under way. What was read before a
-  /// shard was replaced is read again, and so is what cannot be read where the data's mender has mended it.
-  /// Throws c10::Error when an image cannot be read, and StatusError with the mender's where that has failed.
+  /// Returns the images of a micro-batch. If it was expected, its reads have been started. Images that were
+  /// read before their shard was replaced are read again. If an image cannot be read and the data's mender
+  /// replaces its shard, it is also read again. Throws c10::Error if an image cannot be read, and StatusError
+  /// with the mender's status if the mender failed.
   ImageBytes Take(int64_t step, int64_t micro_batch);
-  /// Micro-batches that are there or under way, not taken yet.
+  /// Returns the number of micro-batches that are read or being read and have not been taken.
   int64_t held() const {
     const MutexLock lock(mutex_);
     return static_cast<int64_t>(ring_.size());
@@ -61,7 +61,7 @@ class ReadAhead {
   struct Reads {
     ReadPool::TicketPtr ticket;
     std::shared_ptr<ImageBytes> bytes;
-    int64_t replaced = 0;  // shards of the data, when it began
+    int64_t replaced = 0;  // replaced shards of the data when it began
   };
   Reads Begin(const Request& request, const Key& key, datasets::PackedSplit::Held held, bool first);
   Reads* Find(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -77,8 +77,8 @@ class ReadAhead {
   const RequestOf request_of_;
 
   mutable Mutex mutex_;
-  int64_t begin_ ABSL_GUARDED_BY(mutex_) = 0, end_ ABSL_GUARDED_BY(mutex_) = 0;  // of each step
-  Key next_ ABSL_GUARDED_BY(mutex_) = {0, 0};                                    // that will be taken
+  int64_t begin_ ABSL_GUARDED_BY(mutex_) = 0, end_ ABSL_GUARDED_BY(mutex_) = 0;  // range of each step
+  Key next_ ABSL_GUARDED_BY(mutex_) = {0, 0};                                    // next to be taken
   std::map<Key, Reads> ring_ ABSL_GUARDED_BY(mutex_);
   ReadPool pool_;  // last: its threads use what is above
 };

@@ -7,14 +7,14 @@
 
 namespace mtrun::trainers {
 
-/// Its members are guarded by the pool's mutex.
+/// Guarded by the pool's mutex.
 class ReadPool::Ticket {
  public:
   explicit Ticket(Job what) : job(std::move(what)) {}
   bool done() const { return finished == (dropped ? begun : job.parts); }
 
   const Job job;
-  int64_t begun = 0, finished = 0;  // parts
+  int64_t begun = 0, finished = 0;  // numbers of parts
   bool announced = false, dropped = false;
   int64_t failed = -1;  // the first part that failed
   absl::Status failure;
@@ -63,7 +63,7 @@ void ReadPool::Drop(const TicketPtr& ticket) {
   changed_.NotifyAll();
 }
 
-/// Of jobs that wait behind others too: the disk has that much longer. False: there is none.
+/// Announces a job, even if others precede it, to give the disk more time. Returns false if there is none.
 bool ReadPool::Announce() {
   for (const TicketPtr& ticket : jobs_) {
     if (std::exchange(ticket->announced, true) || !ticket->job.announce) continue;

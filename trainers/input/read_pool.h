@@ -1,4 +1,4 @@
-// Threads that work on jobs of many parts, the oldest job first; free of LibTorch. Thread-safe.
+// Threads that work on jobs of many parts, the oldest job first. Independent of LibTorch. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@ namespace mtrun::trainers {
 class ReadPool {
  public:
   struct Job {
-    int64_t parts = 0;                         // may be done in any order, at the same time
-    std::function<void()> announce = nullptr;  // before any part, once: tells the kernel what will be read
+    int64_t parts = 0;                         // done in any order, concurrently
+    std::function<void()> announce = nullptr;  // called once, first; tells the kernel what will be read
     std::function<absl::Status(int64_t part)> work = nullptr;
   };
-  /// A job that was added.
+  /// An added job.
   class Ticket;
   using TicketPtr = std::shared_ptr<Ticket>;
 
   explicit ReadPool(int threads);
-  /// Jobs that were added are dropped; parts that have begun are finished.
+  /// Drops added jobs, and finishes parts that have begun.
   ~ReadPool();
 
-  /// Behind all others, or with `first` before them.
+  /// Adds a job after all others, or before them if `first`.
   TicketPtr Add(Job job, bool first = false);
-  /// Until all parts are done; the first error in their order. What a dropped job says is kCancelled.
+  /// Blocks until all parts are done. Returns the first part's error, or kCancelled if the job was dropped.
   absl::Status Wait(const TicketPtr& ticket);
-  /// No part of it begins any more.
+  /// Prevents further parts of a job from starting.
   void Drop(const TicketPtr& ticket);
 
  private:
@@ -41,7 +41,7 @@ class ReadPool {
   bool WorkOnOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
-  Condition changed_;                                   // jobs were added, a job was finished, or the end
+  Condition changed_;  // jobs were added, a job was finished, or the pool is closing
   std::deque<TicketPtr> jobs_ ABSL_GUARDED_BY(mutex_);  // with parts that have not begun
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;  // last: they use everything above

@@ -17,7 +17,7 @@ using datasets::ImageSize;
 using datasets::PackedSplit;
 using datasets::RgbImage;
 
-/// Words of the stream that an image has: those that it takes, to whole blocks of four.
+/// Words of the stream for each image: those that it uses, rounded up to blocks of four.
 constexpr int kWords = (kCropDraws + kJitterDraws + 3) / 4 * 4;
 
 std::array<double, kWords> Draws(const RandomStream& stream, int64_t number) {
@@ -26,7 +26,7 @@ std::array<double, kWords> Draws(const RandomStream& stream, int64_t number) {
   return draws;
 }
 
-/// All of an image that is kept as pixels, as GatherImages shows it.
+/// Returns the box to cut. Without a crop, an image stored as pixels is used whole, as in GatherImages.
 ImageBox BoxOf(const PackedSplit& data, const Reading& reading, const ImageSize& size,
                const ImageSize& target, absl::Span<const double> draws) {
   if (reading.crop) return RandomCropBox(size, *reading.crop, draws.first(kCropDraws));
@@ -34,7 +34,7 @@ ImageBox BoxOf(const PackedSplit& data, const Reading& reading, const ImageSize&
   return datasets::CentredBox(size, target);
 }
 
-/// A box of pixels that lie in the data set as they are.
+/// Cuts a box of an image stored as pixels.
 RgbImage CutPixels(const PackedSplit& data, int64_t id, const ImageBox& box, const ImageSize& target) {
   const absl::Span<const uint8_t> bytes = data.image(id);
   const RgbImage image{{data.height(), data.width()}, {bytes.begin(), bytes.end()}};
@@ -96,7 +96,7 @@ absl::StatusOr<DecodeChoice> ParseDecodeChoice(std::string_view text) {
   if (text == "auto") return DecodeChoice::kAuto;
   if (text == "exact") return DecodeChoice::kExact;
   if (text == "fast") return DecodeChoice::kFast;
-  return absl::InvalidArgumentError(absl::StrCat("unknown way to decode \"", std::string(text), "\""));
+  return absl::InvalidArgumentError(absl::StrCat("unknown kind of decoding \"", std::string(text), "\""));
 }
 
 datasets::DecodeMode DecodeModeFor(DecodeChoice choice, const Reading& reading) {

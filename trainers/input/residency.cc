@@ -15,8 +15,8 @@ std::string Size(int64_t bytes) {
 absl::StatusOr<Residency> ChooseResidency(const std::string& wanted, const ResidencyNeeds& needs) {
   if (wanted == "on" && !needs.stay) {
     return absl::InvalidArgumentError(
-        "--resident on: the cache (--cache_gib) is smaller than the set, and images on the device are needed "
-        "all at once; --resident off reads them step by step");
+        "--resident on needs all images at once, but the cache (--cache_gib) is smaller than the data set; "
+        "--resident off reads them step by step");
   }
   const std::string room = absl::StrCat(Size(needs.images), " of images, ", Size(needs.free), " free");
   if (wanted == "on") {
@@ -27,9 +27,9 @@ absl::StatusOr<Residency> ChooseResidency(const std::string& wanted, const Resid
   }
   if (wanted == "off") return Residency{false, ""};
   if (!needs.cuda) return Residency{false, "auto, on a CPU"};
-  if (!needs.stay) return Residency{false, "auto: the cache (--cache_gib) is smaller than the set"};
+  if (!needs.stay) return Residency{false, "auto: the cache (--cache_gib) is smaller than the data set"};
   const bool fits = static_cast<double>(needs.images) <= needs.share * static_cast<double>(needs.free);
-  return Residency{fits, absl::StrCat("auto: ", room, fits ? "" : ", above the resident_share")};
+  return Residency{fits, absl::StrCat("auto: ", room, fits ? "" : ", more than resident_share")};
 }
 
 }  // namespace mtrun::trainers

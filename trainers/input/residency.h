@@ -1,4 +1,4 @@
-// Whether the images of a run lie on its device. Free of LibTorch; a pure function.
+// Decides whether a run's images are kept on its device. A pure function, independent of LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,22 @@
 
 namespace mtrun::trainers {
 
-/// Where the images would go and how much there is for them.
+/// Destination of the images and the memory for them.
 struct ResidencyNeeds {
   bool cuda = false;
-  bool stay = true;    // the images are on this machine all at a time: a cache (--cache_gib) may be too small
+  bool stay = true;    // all images fit on this machine at once; a cache (--cache_gib) can be too small
   int64_t images = 0;  // bytes of all images that the run reads
-  int64_t free = 0;    // bytes of the device; on a CPU of no interest
-  double share = 0.5;  // of `free` that "auto" takes at most: network and activations come later
+  int64_t free = 0;    // free bytes of the device; ignored on a CPU
+  double share = 0.5;  // of `free` that "auto" takes at most, because network and activations come later
 };
 
 struct Residency {
   bool resident = false;
-  std::string why;  // for people, "" where the setting alone decided
+  std::string why;  // for the user, "" if the setting alone decided
 };
 
-/// `wanted`: "auto" (on a GPU where the images fit into the share), "on" or "off". kInvalidArgument: on, and
-/// they do not fit into all of it, or are never here all at a time.
+/// `wanted`: "auto" (on a GPU, if the images fit into the share), "on" or "off". Returns kInvalidArgument for
+/// "on" if the images do not fit into all of it, or are never here all at once.
 absl::StatusOr<Residency> ChooseResidency(const std::string& wanted, const ResidencyNeeds& needs);
 
 }  // namespace mtrun::trainers

@@ -14,7 +14,7 @@
 namespace mtrun::trainers {
 namespace {
 
-/// Images uploaded at once: bounds what resizing takes in host memory.
+/// Images uploaded at once, which bounds the host memory for resizing.
 constexpr int64_t kUpload = 256;
 
 at::Tensor Labels(const datasets::PackedSplit& data) {

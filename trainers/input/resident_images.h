@@ -1,6 +1,5 @@
-// All images of a split as bytes on the device, uploaded once: a batch is then made there, and what goes to
-// the device for it is 32 bytes an image. The same batches as BatchMaker's, to the last bit. Works on any
-// device.
+// Keeps all images of a split as bytes on the device, uploaded once. Batches are made there, and each image
+// of a batch costs 32 bytes of transfer. Batches equal BatchMaker's, to the last bit. Works on any device.
 #pragma once
 
 #include "trainers/input/batch.h"
@@ -9,9 +8,9 @@ namespace mtrun::trainers {
 
 class ResidentImages : public ImageBatches {
  public:
-  /// Uploads the images; larger ones are resized on the way. `data` is needed only in here.
+  /// Uploads the images, after resizing larger ones. `data` is needed only in the constructor.
   ResidentImages(const datasets::PackedSplit& data, const BatchOptions& options);
-  /// One PlacementTable.
+  /// Returns one PlacementTable.
   BatchInputs Inputs(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const override;
   Batch Compose(const std::vector<at::Tensor>& inputs) const override;
 
@@ -19,7 +18,7 @@ class ResidentImages : public ImageBatches {
   const BatchOptions options_;
   at::Tensor bytes_;   // uint8 [N, H, W, 3]
   at::Tensor labels_;  // int64 [N]
-  at::Tensor values_;  // of the 256 bytes
+  at::Tensor values_;  // normalised values of the 256 bytes
 };
 
 }  // namespace mtrun::trainers

@@ -1,16 +1,16 @@
-// What a run's samples depend on, as settings say it. Free of LibTorch.
+// Settings that a run's samples depend on. Independent of LibTorch.
 #pragma once
 
 #include <cstdint>
 
-#include "datasets/sampler.h"
+#include "datasets/order/sampler.h"
 #include "trainers/input/image_augmentation.h"
 #include "trainers/input/placement.h"
 #include "trainers/input/reading.h"
 
 namespace mtrun::trainers {
 
-/// What the samples of a run and their order depend on beside the data.
+/// Everything but the data that the samples of a run and their order depend on.
 struct SourceOptions {
   uint64_t seed = 0;
   datasets::BatchPlan plan;

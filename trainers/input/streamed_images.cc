@@ -22,7 +22,7 @@ BatchInputs StreamedImages::Inputs(absl::Span<const int64_t> ids,
 }
 
 BatchInputs StreamedImages::InputsOf(const ImageBytes& source, absl::Span<const Placement> placements) const {
-  std::vector<int64_t> rows(source.images.size());  // of the bytes that are sent
+  std::vector<int64_t> rows(source.images.size());  // one for each image that is sent
   std::iota(rows.begin(), rows.end(), 0);
   const at::Tensor labels = HostBuffer({static_cast<int64_t>(rows.size())}, at::kLong, options_.device);
   std::copy(source.labels.begin(), source.labels.end(), labels.data_ptr<int64_t>());

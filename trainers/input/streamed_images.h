@@ -1,6 +1,5 @@
-// Images that go to the device batch by batch, as bytes, and are placed and normalised there: a quarter of
-// what float32 images would take on the way. The same batches as BatchMaker's, to the last bit. Works on any
-// device.
+// Sends images to the device batch by batch, as bytes, and places and normalises them there: a quarter of the
+// transfer of float32 images. Batches equal BatchMaker's, to the last bit. Works on any device.
 #pragma once
 
 #include "trainers/input/batch.h"
@@ -11,8 +10,8 @@ class StreamedImages : public ImageBatches {
  public:
   /// `data` must outlive this.
   StreamedImages(const datasets::PackedSplit& data, const BatchOptions& options);
-  /// The images' bytes uint8 [n, H, W, 3], one PlacementTable and the labels, from host memory that LibTorch
-  /// hands out again once they have arrived.
+  /// Returns the images' bytes uint8 [n, H, W, 3], one PlacementTable and the labels. LibTorch reuses their
+  /// host memory after they have arrived.
   BatchInputs Inputs(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const override;
   BatchInputs InputsOf(const ImageBytes& source, absl::Span<const Placement> placements) const override;
   Batch Compose(const std::vector<at::Tensor>& inputs) const override;
@@ -20,7 +19,7 @@ class StreamedImages : public ImageBatches {
  private:
   const datasets::PackedSplit& data_;
   const BatchOptions options_;
-  const at::Tensor values_;  // of the 256 bytes
+  const at::Tensor values_;  // normalised values of the 256 bytes
 };
 
 }  // namespace mtrun::trainers

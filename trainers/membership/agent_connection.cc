@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<AgentConnection>> AgentConnection::Open(const Wor
   WorkerClient::Handler handler;
   handler.message = [link = made->link_](const channel::AgentMessage& message) { link->Hear(message); };
   handler.closed = [link = made->link_](absl::Status status) {
-    link->Lose(absl::StrCat("the agent of this node is gone: ", status.message()));
+    link->Lose(absl::StrCat("lost the connection to this node's agent: ", status.message()));
   };
   channel::Hello hello;
   hello.pid = getpid();
@@ -40,7 +40,7 @@ void AgentConnection::SayWaiting() {
   if (!waits_since_) waits_since_ = now;
   if (now - said_ < kSayEvery) return;
   said_ = now;
-  // A lost agent is noticed where this worker meets the others.
+  // If the agent is lost, this worker notices it when it meets the others.
   client_->Send(channel::Waiting{.generation = {}, .seconds = ToSeconds(now - *waits_since_)}).IgnoreError();
 }
 

@@ -1,6 +1,5 @@
-// A worker's connection to the agent of its node: what it hears there, and how it speaks. A worker that has
-// to wait before it is ready opens it before that, so that the agent can tell it from one that hangs.
-// Training thread only.
+// A worker's connection to the agent of its node. If a worker has to wait before it is ready, it opens the
+// connection first, so that the agent can tell it from one that hangs. Training thread only.
 #pragma once
 
 #include <memory>
@@ -17,11 +16,11 @@ class AgentLink;
 
 class AgentConnection {
  public:
-  /// Says hello, as a worker that outlives generations.
+  /// Connects and says hello as a worker that survives a change of generation.
   static absl::StatusOr<std::unique_ptr<AgentConnection>> Open(const WorkerEnv& worker);
   ~AgentConnection();
 
-  /// This worker is not ready yet and waits for others; said once a second, however often it is called.
+  /// Reports that this worker is not ready yet and waits for others. Sends at most once a second.
   void SayWaiting();
 
   const std::shared_ptr<AgentLink>& link() const { return link_; }
@@ -30,7 +29,7 @@ class AgentConnection {
  private:
   AgentConnection();
 
-  const std::shared_ptr<AgentLink> link_;  // which the client's thread keeps, too
+  const std::shared_ptr<AgentLink> link_;  // also kept by the client's thread
   std::shared_ptr<WorkerClient> client_;
   std::optional<TimePoint> waits_since_;
   TimePoint said_{};

@@ -7,13 +7,13 @@
 namespace mtrun::trainers {
 namespace {
 
-constexpr double kLongestWatch = 60;  // seconds
+constexpr double kMaxWatch = 60;  // seconds
 
 }  // namespace
 
 void AgentLink::Hear(const channel::AgentMessage& message) {
   if (const auto* watch = std::get_if<channel::Watch>(&message)) {
-    watched_until_ = MonotonicNow() + FromSeconds(std::clamp(watch->seconds, 0.0, kLongestWatch));
+    watched_until_ = MonotonicNow() + FromSeconds(std::clamp(watch->seconds, 0.0, kMaxWatch));
     return;
   }
   const MutexLock lock(mutex_);
@@ -32,12 +32,12 @@ void AgentLink::Hear(const channel::AgentMessage& message) {
       Break(dissolved->why);
     }
   } else if (const auto* stop = std::get_if<channel::Stop>(&message)) {
-    stop_ = stop->why.empty() ? "the agent says stop" : stop->why;
+    stop_ = stop->why.empty() ? "stopped by the agent" : stop->why;
     complete_ = stop->complete;
     others_continue_ = stop->others_continue;
     Break(stop_);
   } else if (const auto* drain = std::get_if<channel::Drain>(&message)) {
-    drain_ = drain->why.empty() ? "the agent asks for it" : drain->why;
+    drain_ = drain->why.empty() ? "drain requested by the agent" : drain->why;
     if (!drains_since_) drains_since_ = MonotonicNow();
     drains_ = true;
   }

@@ -1,6 +1,5 @@
-// What a worker's reader thread hears from the agent and its training thread acts upon: the newest
-// assignment, whether it still holds, and whether to drain. Thread-safe. What breaks a generation ends the
-// waits of its group at once.
+// Passes the agent's messages from a worker's reader thread to its training thread: the newest assignment,
+// its end, and drain requests. If a generation breaks, its group's waits end at once. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -23,35 +22,34 @@ class AgentLink {
   void Lose(const std::string& why);
 
   // ---- training thread
-  /// Waits for an assignment newer than the entered one that still holds, and enters it. Gives up at
-  /// `deadline` with kDeadlineExceeded (nothing: waits on). kUnavailable: the agent is gone; kCancelled: it
-  /// says stop.
+  /// Waits for a valid assignment that is newer than the entered one, and enters it. kDeadlineExceeded at
+  /// `deadline`, if there is one; kUnavailable if the agent is gone; kCancelled if it sent a stop.
   absl::StatusOr<channel::Assignment> Next(std::optional<TimePoint> deadline);
-  /// Next has an assignment to return at once.
+  /// Returns true if Next would return an assignment at once.
   bool HasNext() const;
-  /// Waits for what becomes of the entered generation. OK: the agent says stop, or is gone; kUnavailable: it
-  /// is over, gracefully or not, and another one follows; kDeadlineExceeded: nothing yet.
+  /// Waits for the end of the entered generation. OK: the agent sent a stop, or is gone; kUnavailable: the
+  /// generation is over, gracefully or not, and another one follows; kDeadlineExceeded: neither happened.
   absl::Status WaitForEnd(TimePoint deadline);
-  /// True when the agent has said that the entered generation is over, or has given a newer one; not when it
-  /// ends gracefully.
+  /// Returns true if the entered generation is over: the agent ended it (not gracefully), replaced it, sent a
+  /// stop, or is gone.
   bool IsOver() const;
-  /// `abort` ends the waits of the entered generation; it is called with the reason, on the reader thread or
-  /// at once where the generation is over already. Null: there is nothing to end. When this returns, the
-  /// previous one is not running and never will.
+  /// Sets the function that ends the waits of the entered generation; null: there are none. It is called with
+  /// the reason, on the reader thread, or at once if the generation is over already. After this returns, the
+  /// previous function is not running and is never called again.
   void OnBreak(std::function<void(const std::string&)> abort);
 
   // ---- any thread
-  /// The entered generation ends gracefully: its members are to leave it together, after a step.
+  /// Returns true if the entered generation ends gracefully: its members leave it together after a step.
   bool wants_regroup() const { return graceful_.load(std::memory_order_relaxed); }
   bool drains() const { return drains_.load(std::memory_order_relaxed); }
   std::string drain_wish() const;
-  /// When the agent asked first, nothing while it has not.
+  /// Returns when the agent first asked to drain; nothing if it has not.
   std::optional<TimePoint> drains_since() const;
-  /// The agent has said that the job is complete.
+  /// Returns true if the agent reported that the job is complete.
   bool work_is_done() const { return complete_.load(std::memory_order_relaxed); }
-  /// The agent has said that the job continues on other nodes, without this one, which was told to go.
+  /// Returns true if the agent reported that the job continues on other nodes, without this drained one.
   bool others_continue() const { return others_continue_.load(std::memory_order_relaxed); }
-  /// Somebody watches until then: where the time of steps goes is to be told.
+  /// The time until which a user watches, so that step times are reported.
   TimePoint watched_until() const { return watched_until_.load(std::memory_order_relaxed); }
 
  private:
@@ -66,7 +64,7 @@ class AgentLink {
   Condition changed_;
   std::optional<channel::Assignment> newest_ ABSL_GUARDED_BY(mutex_);
   std::optional<channel::Generation> entered_ ABSL_GUARDED_BY(mutex_);
-  std::optional<channel::Generation> ended_ ABSL_GUARDED_BY(mutex_);  // the last one
+  std::optional<channel::Generation> ended_ ABSL_GUARDED_BY(mutex_);  // the last generation that ended
   std::string why_ended_ ABSL_GUARDED_BY(mutex_);
   std::string lost_ ABSL_GUARDED_BY(mutex_);
   std::string stop_ ABSL_GUARDED_BY(mutex_);

@@ -18,11 +18,11 @@ bool Has(const EnvironmentMap& environment, const std::string& name) {
 }  // namespace
 
 absl::Status CheckFits(int world_size) {
-  static_assert(2 * kMostWorkersOfMtrun + 1 < static_cast<int>(channel::kMaxStoreEntries));
-  if (world_size <= kMostWorkersOfMtrun) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("a job of trainers has at most ", kMostWorkersOfMtrun,
-                                                 " workers, this one has ", world_size,
-                                                 ": give --nnodes or --nproc_per_node less"));
+  static_assert(2 * kMaxWorkersOfMtrun + 1 < static_cast<int>(channel::kMaxStoreEntries));
+  if (world_size <= kMaxWorkersOfMtrun) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("a job of trainers has at most ", kMaxWorkersOfMtrun,
+                                                 " workers, but this one has ", world_size,
+                                                 ": lower --nnodes or --nproc_per_node"));
 }
 
 bool MeansRegroup(const absl::Status& status) {
@@ -61,7 +61,7 @@ absl::StatusOr<int64_t> ConfiguredWorld(const EnvironmentMap& environment) {
   int64_t world = 0;
   if (!absl::SimpleAtoi(configured->second, &world) || world < 1) {
     return absl::InvalidArgumentError(absl::StrCat("MTRUN_CONFIGURED_WORLD is \"", configured->second,
-                                                   "\"; it takes a whole number, 1 or more"));
+                                                   "\"; it must be a whole number, 1 or more"));
   }
   return world;
 }

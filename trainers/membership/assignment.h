@@ -1,5 +1,5 @@
-// Which worker this is, as a launcher's environment says: mtrun's (MTRUN_SOCKET), RANK, WORLD_SIZE,
-// MASTER_ADDR and MASTER_PORT (torchrun, Slurm, by hand), or none. Pure functions, free of LibTorch.
+// A worker's assignment as a launcher's environment describes it: mtrun's (MTRUN_SOCKET), RANK, WORLD_SIZE,
+// MASTER_ADDR and MASTER_PORT (torchrun, Slurm, by hand), or none. Pure functions, independent of LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace mtrun::trainers {
 
-/// Where the assignment comes from.
+/// Source of the assignment.
 enum class Launch { kAlone, kByHand, kMtrun };
 
-/// A node and how many of the workers are on it.
+/// A node and its number of workers.
 struct MemberNode {
   std::string host;
   int workers = 0;
@@ -25,30 +25,30 @@ struct MemberNode {
 struct Assignment {
   int rank = 0, world_size = 1;
   int local_rank = 0, local_world_size = 1;
-  bool first_on_node = true;  // its lowest rank; local rank 0 may have no worker for a while
+  bool first_on_node = true;  // its lowest rank; local rank 0 can be vacant for a while
   int nodes = 1;
-  std::vector<MemberNode> members = {};  // by first rank; empty where only the launcher knows
+  std::vector<MemberNode> members = {};  // by first rank; empty if only the launcher knows them
   bool operator==(const Assignment&) const = default;
 };
 
-/// The host of a rank, "" where it is not known.
+/// Returns the host of a rank, "" if it is not known.
 std::string HostOf(const Assignment& assignment, int rank);
 
-/// kMtrun when MTRUN_SOCKET is there, kByHand with RANK and WORLD_SIZE, else kAlone.
+/// Returns kMtrun if MTRUN_SOCKET is set, kByHand if RANK and WORLD_SIZE are, otherwise kAlone.
 Launch LaunchOf(const EnvironmentMap& environment);
-/// Alone without a launcher's variables. kInvalidArgument names what is missing or malformed.
+/// Returns the environment's assignment, or a single worker's if no launcher's variables are set.
+/// kInvalidArgument names the missing or malformed variable.
 absl::StatusOr<Assignment> ReadAssignment(const EnvironmentMap& environment);
-/// Workers that the job is configured for: MTRUN_CONFIGURED_WORLD, else WORLD_SIZE, else 1.
+/// Returns the number of configured workers: MTRUN_CONFIGURED_WORLD, else WORLD_SIZE, else 1.
 absl::StatusOr<int64_t> ConfiguredWorld(const EnvironmentMap& environment);
 
-/// Each worker of mtrun's puts two keys into the key-value space of its generation, which takes
-/// channel::kMaxStoreEntries; that of a TCP store takes any number.
-inline constexpr int kMostWorkersOfMtrun = 2000;
-/// kInvalidArgument where there are more.
+/// Limit of workers under mtrun: each puts two keys into its generation's key-value space, which holds
+/// channel::kMaxStoreEntries. A TCP store has no limit.
+inline constexpr int kMaxWorkersOfMtrun = 2000;
+/// Returns kInvalidArgument if there are more.
 absl::Status CheckFits(int world_size);
 
-/// True for the errors of a broken group or an ended generation (kUnavailable, kAborted): the step is
-/// aborted, the run is not.
+/// Returns true for a broken group or an ended generation (kUnavailable, kAborted): the run continues.
 bool MeansRegroup(const absl::Status& status);
 
 }  // namespace mtrun::trainers

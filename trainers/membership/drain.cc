@@ -12,11 +12,11 @@ namespace mtrun::trainers {
 namespace {
 
 std::atomic<int> drain_signal{0};
-std::array<std::atomic<int64_t>, NSIG> first_ms{};  // when each came first; 0: it has not
+std::array<std::atomic<int64_t>, NSIG> first_ms{};  // first arrival of each; 0: none
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free,
               "a signal handler may touch nothing else");
 
-/// Never 0.
+/// Returns milliseconds of the monotonic clock; never 0.
 int64_t NowMs() {
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -29,7 +29,7 @@ void OnSignal(int signal) {
   if (first_ms[static_cast<size_t>(signal)].compare_exchange_strong(first, now)) {
     drain_signal.store(signal, std::memory_order_relaxed);
   } else if (now - first >= kSignalEchoMs) {
-    // Takes effect when this handler returns.
+    // The signal is blocked until this handler returns, and then ends the process.
     ::signal(signal, SIG_DFL);
     raise(signal);
   }
@@ -40,7 +40,7 @@ void OnSignal(int signal) {
 void CatchDrainSignals() {
   struct sigaction action = {};
   action.sa_handler = OnSignal;
-  action.sa_flags = SA_RESTART;  // reads and waits go on
+  action.sa_flags = SA_RESTART;  // reads and waits continue
   sigemptyset(&action.sa_mask);
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaction(signal, &action, nullptr);
 }

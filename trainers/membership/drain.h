@@ -1,6 +1,6 @@
-// SIGTERM, SIGINT and SIGUSR1 as requests: finish the step, save or hand over, leave. The same signal again
-// kills: a person who asks twice means it. Slurm sends a signal to every process of a step, and mtrun passes
-// its own on, so that one soon after the first is the first.
+// Handles SIGTERM, SIGINT and SIGUSR1 as drain requests: finish the step, save or hand over, leave. If the
+// same signal is repeated, it kills the process, because the user means it. Slurm signals every process of a
+// step, and mtrun forwards its own signal, so a repetition within kSignalEchoMs is ignored.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace mtrun::trainers {
 
 inline constexpr int64_t kSignalEchoMs = 1000;
 
-/// Installs the handlers; once, at the start of the program.
+/// Installs the handlers. Call it once, at the start of the program.
 void CatchDrainSignals();
-/// The signal that came last, 0 while none did. Any thread.
+/// Returns the latest drain signal, 0 if there was none. Any thread.
 int DrainSignal();
-/// When the first one came, nothing while none did. Any thread.
+/// Returns when the first one arrived, nothing if there was none. Any thread.
 std::optional<TimePoint> DrainSignalAt();
 
 }  // namespace mtrun::trainers

@@ -10,10 +10,10 @@ constexpr Duration kAskEvery = std::chrono::milliseconds(100);
 
 }  // namespace
 
-DrainWatch::DrainWatch(std::function<bool()> wants_drain, std::function<void()> give_up, Duration patience)
+DrainWatch::DrainWatch(std::function<bool()> wants_drain, std::function<void()> give_up, Duration timeout)
     : wants_drain_(std::move(wants_drain)),
       give_up_(std::move(give_up)),
-      patience_(patience),
+      patience_(timeout),
       thread_([this] { Run(); }) {}
 
 DrainWatch::~DrainWatch() {

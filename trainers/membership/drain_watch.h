@@ -1,5 +1,5 @@
-// Ends a wait for the other workers on behalf of one that is to go: a signal and an agent's request wake
-// nobody who waits for keys or connections, and where the service is lost too nobody else ends the wait.
+// Ends a drained worker's wait for the other workers. A signal or an agent's request does not wake a thread
+// that waits for keys or connections, and if the service is lost too, nothing else ends the wait.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,13 @@ namespace mtrun::trainers {
 
 class DrainWatch {
  public:
-  /// A wait that is about to succeed may do so: who leaves after a step costs the others none.
+  /// Time in which a wait may still succeed: leaving after a step costs the other workers nothing.
   static constexpr Duration kPatience = std::chrono::seconds(2);
 
-  /// For the life of this object a thread of its own asks `wants_drain` and calls `give_up`, once, when that
-  /// has been true for `patience`.
-  DrainWatch(std::function<bool()> wants_drain, std::function<void()> give_up, Duration patience = kPatience);
-  /// When this returns `give_up` is not running and never will.
+  /// Starts a thread that polls `wants_drain` while this object lives. It calls `give_up`, once, after
+  /// `wants_drain` has been true for `timeout`.
+  DrainWatch(std::function<bool()> wants_drain, std::function<void()> give_up, Duration timeout = kPatience);
+  /// After this returns, `give_up` is not running and is never called again.
   ~DrainWatch();
 
  private:

@@ -21,28 +21,29 @@ namespace mtrun::trainers {
 namespace {
 
 constexpr char kGenerationKey[] = "mtrun/generation";
-/// How long a broken group waits for its agent to know why.
+/// How long a worker of a broken group waits until its agent knows the reason.
 constexpr Duration kBrokenPatience = std::chrono::seconds(1);
 constexpr Duration kTellEvery = std::chrono::milliseconds(500);
-/// Assignments wake a waiting worker; this is for signals, which wake nobody.
+/// Interval of checks for signals, which do not wake a waiting worker; assignments do.
 constexpr Duration kLookEvery = std::chrono::milliseconds(100);
 
-/// The lowest rank on this worker's node.
+/// Returns the lowest rank on this worker's node.
 int FirstRankHere(const channel::Assignment& given) {
   const auto node = static_cast<size_t>(given.node_rank);
   return node < given.peers.size() ? given.peers[node].first_rank : given.rank - given.local_rank;
 }
 
-/// Nothing where the environment names none.
+/// Returns the environment's lease, nothing if there is none.
 absl::StatusOr<std::optional<LeasePage>> LeaseOf(const WorkerEnv& worker) {
   if (worker.lease < 0) return std::nullopt;
   absl::StatusOr<LeasePage> page = LeasePage::Map(worker.lease);
   if (page.ok()) return *std::move(page);
-  return absl::InvalidArgumentError(absl::StrCat("MTRUN_LEASE: ", page.status().message(),
-                                                 "; whatever starts this worker must leave it open"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("MTRUN_LEASE: ", page.status().message(),
+                   "; the program that starts this worker must leave this descriptor open"));
 }
 
-/// Workers without an agent have no generation: rank 0 makes a name that was never used before.
+/// Returns a name that was never used before, from rank 0: workers without an agent have no generation.
 absl::StatusOr<std::string> AgreeOnGeneration(collectives::Bootstrap& bootstrap, int rank) {
   if (rank == 0) {
     MT_RETURN_IF_ERROR(bootstrap.Set(kGenerationKey, absl::StrCat("1.", absl::Hex(RandomBits()))));
@@ -83,7 +84,7 @@ absl::Status JobMembership::Join(const EnvironmentMap& environment, std::unique_
   if (launch == Launch::kMtrun) {
     connection_ = std::move(agent);
     MT_RETURN_IF_ERROR(ConnectAgent(worker));
-    agent_->Send(channel::Ready{}).IgnoreError();  // a lost agent is noticed while waiting
+    agent_->Send(channel::Ready{}).IgnoreError();  // the wait notices a lost agent
     return Regroup(absl::OkStatus());
   }
   if (assignment_.world_size == 1) return absl::OkStatus();
@@ -155,30 +156,30 @@ absl::Status JobMembership::Regroup(const absl::Status& why) {
   while (true) {
     MT_ASSIGN_OR_RETURN(const channel::Assignment assignment, NextAssignment(reason));
     reason = Enter(assignment);
-    // It is the newcomer that does not fit: it says so and goes, and the others continue without it.
+    // Only the joining worker is rejected and leaves; earlier members continue without it.
     const bool was_member = connected_at_ != TimePoint();
     if (absl::IsFailedPrecondition(reason) && was_member) reason = absl::UnavailableError(reason.message());
     if (reason.ok() || !MeansRegroup(reason)) return reason;
-    log::Info("generation ", assignment.generation.number,
-              " broke while its workers connected: ", std::string(reason.message()));
+    log::Debug("generation ", assignment.generation.number,
+               " broke while its workers connected: ", std::string(reason.message()));
   }
 }
 
 absl::StatusOr<channel::Assignment> JobMembership::NextAssignment(const absl::Status& why) {
-  const TimePoint patience = MonotonicNow() + kBrokenPatience;
+  const TimePoint timeout = MonotonicNow() + kBrokenPatience;
   bool told = why.ok();
-  // However long the service takes, or is away: this worker is not stalled.
+  // Reports a wait even if the service is slow or unreachable: this worker does not hang.
   if (!told) waits_->Watch(entered_, [since = MonotonicNow()] { return MonotonicNow() - since; });
   while (true) {
     auto next = agent_link_->Next(MonotonicNow() + kLookEvery);
     if (next.status().code() != absl::StatusCode::kDeadlineExceeded) return next;
     const bool holds_nothing = entered_.number == 0;
     if (holds_nothing && wants_drain()) return absl::CancelledError(drain_wish());
-    if (MonotonicNow() < patience) continue;
-    // Who is to go does not wait for a membership that it would leave again.
+    if (MonotonicNow() < timeout) continue;
+    // A drained worker does not wait for a membership that it would leave again.
     if (wants_drain()) return absl::CancelledError(drain_wish());
-    // A death reaches this worker's sockets before its agent has told the service. Only when nothing came of
-    // it is the group itself what broke, and nobody but its members knows.
+    // A worker's death reaches the sockets here before its agent has notified the service. If nothing has
+    // followed by now, the group itself broke, and only its members know.
     if (!std::exchange(told, true) && !agent_link_->IsOver()) {
       agent_->Send(channel::Broken{entered_, std::string(why.message())}).IgnoreError();
     }
@@ -187,11 +188,11 @@ absl::StatusOr<channel::Assignment> JobMembership::NextAssignment(const absl::St
 
 absl::Status JobMembership::Enter(const channel::Assignment& given) {
   MT_RETURN_IF_ERROR(CheckFits(given.world_size));
-  // From here on a break ends the bootstrap's waits; the old group goes before its successor needs memory.
+  // From here on a break ends the bootstrap's waits. The old group goes before its successor needs memory.
   agent_->Enter(given.generation);
   agent_->ResetAbort();
   entered_ = given.generation;
-  // A lapse counts until a generation has connected: those that break meanwhile have leases of their own.
+  // A lapse is remembered until a generation has connected: those that break before have leases of their own.
   lease_lapsed_ = (leased_ != 0 && lease_is_over()) || (!connected_ && lease_lapsed_);
   connected_ = false;
   leased_ = entered_.id;
@@ -226,7 +227,7 @@ absl::Status JobMembership::Enter(const channel::Assignment& given) {
     if (group) collectives::AbortGroup(group, reason);
   });
   connected_at_ = MonotonicNow();
-  told_progress_.reset();  // the first step of a generation is news
+  told_progress_.reset();  // report a generation's first step at once
   if (group_) {
     waits_->Watch(entered_, [group = group_] { return collectives::WaitingFor(group); });
   } else {
@@ -271,7 +272,7 @@ void JobMembership::ReportProgress(int64_t epoch, int64_t step, int64_t samples)
   const TimePoint now = MonotonicNow();
   if (told_progress_ && now - *told_progress_ < kTellEvery) return;
   told_progress_ = now;
-  // Nothing to do about a failure here: a lost agent reports itself through the link.
+  // Errors are ignored: the link reports a lost agent.
   agent_->Send(channel::Progress{.epoch = epoch, .step = step, .samples = samples}).IgnoreError();
 }
 
@@ -285,7 +286,7 @@ void JobMembership::ReportTimes(const channel::StepTimes& times) {
 absl::Status JobMembership::ReportDone(int64_t step) {
   if (!agent_) return absl::OkStatus();
   if (!agent_->Send(channel::Done{step, entered_}).ok())
-    return absl::OkStatus();  // it needs no result any more
+    return absl::OkStatus();  // a lost agent needs no result any more
   while (!wants_drain()) {
     const absl::Status end = agent_link_->WaitForEnd(MonotonicNow() + kLookEvery);
     if (!absl::IsDeadlineExceeded(end)) return end;

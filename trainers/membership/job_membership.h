@@ -1,5 +1,6 @@
-// The membership of a worker in its job: under mtrun through the agent, whose next assignment follows when a
-// generation ends; by hand one for life; or alone. Training thread only, unless Membership says otherwise.
+// A worker's membership in its job: under mtrun the agent gives the next assignment when a generation ends;
+// by hand there is one for life; or the worker is alone. Training thread only, unless Membership says
+// otherwise.
 #pragma once
 
 #include <atomic>
@@ -28,16 +29,16 @@ class WaitReporter;
 
 class JobMembership final : public Membership {
  public:
-  /// Of nothing yet. With a CUDA `device` its groups sum that device's tensors too, with `devices` what those
-  /// take. Its workers listen on the ports that MTRUN_PORT_RANGE names.
+  /// Makes a membership that has not joined. If `device` is a GPU, its groups sum that device's tensors too;
+  /// with `devices`, the tensors that those take. Its workers listen on ports of MTRUN_PORT_RANGE.
   static absl::StatusOr<std::unique_ptr<JobMembership>> Make(const EnvironmentMap& environment,
                                                              at::Device device,
                                                              collectives::Protection protection,
                                                              collectives::DeviceMaker devices = nullptr);
-  /// On the CPU and without encryption: Make, then Join.
+  /// Makes and joins a membership on the CPU, without encryption.
   static absl::StatusOr<std::unique_ptr<JobMembership>> Joined(const EnvironmentMap& environment);
-  /// Once: says that this worker is ready, connects to the agent and to the other workers and waits for all
-  /// of them. Until then `assignment` is what the environment says. `agent`: connected already, or null.
+  /// Reports that this worker is ready, connects to the agent and to the other workers, and waits for all of
+  /// them. Call it once. Before, `assignment` is the environment's. `agent`: an open connection, or null.
   absl::Status Join(const EnvironmentMap& environment, std::unique_ptr<AgentConnection> agent = nullptr);
   ~JobMembership() override;
 
@@ -47,12 +48,12 @@ class JobMembership final : public Membership {
   TimePoint assigned_at() const override { return assigned_at_; }
   TimePoint connected_at() const override { return connected_at_; }
 
-  /// True under mtrun.
+  /// Returns true under mtrun.
   bool elastic() const override { return elastic_; }
   absl::Status Regroup(const absl::Status& why) override;
   bool wants_regroup() const override;
   bool generation_is_over() const override;
-  /// Never without a lease (MTRUN_LEASE).
+  /// Returns false if there is no lease (MTRUN_LEASE).
   bool lease_is_over() const override;
   bool lease_lapsed() const override { return lease_lapsed_; }
   bool outside_lease_is_over() const override;
@@ -63,7 +64,7 @@ class JobMembership final : public Membership {
   bool others_continue() const override;
   bool next_is_here() const override;
 
-  /// Tell the agent. A lost agent is not these calls' business. No-ops without mtrun.
+  /// Report to the agent and ignore its loss. No-ops without mtrun.
   void ReportProgress(int64_t epoch, int64_t step, int64_t samples) override;
   void ReportTimes(const channel::StepTimes& times) override;
   void ReportLeaving(std::string_view why) override;
@@ -72,7 +73,7 @@ class JobMembership final : public Membership {
  private:
   JobMembership(Assignment assignment, at::Device device, collectives::DeviceMaker devices,
                 const collectives::Wire& wire, bool elastic);
-  /// While it lives, nothing waits for long in the bootstrap.
+  /// Returns a watch that ends the bootstrap's waits soon after a drain request.
   DrainWatch GiveUpWhenDrained() const;
   absl::StatusOr<collectives::ProcessGroup> ConnectGroup(const collectives::GroupMember& member) const;
   absl::Status ConnectAgent(const WorkerEnv& worker);
@@ -88,18 +89,18 @@ class JobMembership final : public Membership {
   Assignment assignment_;
   uint64_t generation_ = 1;
   channel::Generation entered_;
-  std::atomic<uint64_t> leased_ = 0;  // its id
-  bool lease_lapsed_ = false;         // of the last one that had connected
-  bool connected_ = false;            // the entered one has
+  std::atomic<uint64_t> leased_ = 0;  // id of entered_
+  bool lease_lapsed_ = false;         // of the last generation that had connected
+  bool connected_ = false;            // the entered generation has connected
   TimePoint assigned_at_, connected_at_;
   std::unique_ptr<AgentConnection> connection_;
-  std::shared_ptr<AgentLink> agent_link_;  // of the connection, null without one; so is the next
+  std::shared_ptr<AgentLink> agent_link_;  // the connection's, null if there is none; so is agent_
   WorkerClient* agent_ = nullptr;
   std::shared_ptr<collectives::Bootstrap> bootstrap_;
   collectives::ProcessGroup group_;
   std::optional<TimePoint> told_progress_;
   StepTimesMean times_;
-  std::unique_ptr<WaitReporter> waits_;  // reads the group and the lease: it goes first
+  std::unique_ptr<WaitReporter> waits_;  // reads the group and the lease: destroyed first
 };
 
 }  // namespace mtrun::trainers

@@ -1,6 +1,6 @@
-// What a worker does where it would commit something (a step, an evaluation, a checkpoint): while the lease
-// of its node is over another generation may have formed without it, so it keeps all that it has and commits
-// nothing. A value; the time is an argument.
+// Decides if a worker may commit a step, an evaluation or a checkpoint. While its node's lease is over,
+// another generation may have formed without it: it keeps everything and commits nothing. A value; time is an
+// argument.
 #pragma once
 
 #include <optional>
@@ -12,34 +12,34 @@
 
 namespace mtrun::trainers {
 
-/// Why something is not committed, for people.
+/// The reason for not committing, for messages.
 inline constexpr std::string_view kNoServiceAnswers =
     "no rendezvous service has answered within fence_timeout";
 
 class LeaseHold {
  public:
-  /// What a worker finds when it looks.
+  /// The state that a worker finds when it checks.
   struct Look {
-    bool over = false;             // the lease of its node
-    absl::Status membership = {};  // OK while it lasts, else what aborts its step
-    bool leaves = false;           // it is told to go
+    bool over = false;             // its node's lease is over
+    absl::Status membership = {};  // OK while it lasts, otherwise the error that aborts its step
+    bool leaves = false;           // the worker is drained
   };
   enum class Action {
     kCommit,
-    kHold,    // keeps everything and looks again
-    kGiveUp,  // what would be committed is aborted
+    kHold,    // keep everything and check again
+    kGiveUp,  // abort instead of committing
   };
   struct Decision {
     Action action = Action::kCommit;
-    absl::Status why = {};  // of kGiveUp
-    std::string news = {};  // for the log; "" where there are none
+    absl::Status why = {};  // reason of kGiveUp
+    std::string news = {};  // message for the log; "" if there is none
     bool operator==(const Decision&) const = default;
   };
 
-  /// One that is told to go holds for `patience` from then on.
-  explicit LeaseHold(Duration patience) : patience_(patience) {}
+  /// A drained worker holds for at most `timeout` after the request.
+  explicit LeaseHold(Duration timeout) : patience_(timeout) {}
 
-  /// Before each commit, and again while it holds. `what` would be committed: "step 7".
+  /// Returns the decision before a commit, named `what` ("step 7"); call it again while the worker holds.
   Decision Next(std::string_view what, const Look& look, TimePoint now);
   bool holds() const { return since_.has_value(); }
 
@@ -47,7 +47,7 @@ class LeaseHold {
   Decision GiveUp(const absl::Status& why);
 
   const Duration patience_;
-  std::optional<TimePoint> since_;  // while it holds
+  std::optional<TimePoint> since_;  // start of the hold
   std::optional<TimePoint> told_to_go_;
 };
 

@@ -11,7 +11,7 @@ std::atomic<bool> numeric{false};
 
 }  // namespace
 
-// The program's own definition comes before the C library's, for LibTorch too.
+// The program's own definition overrides the C library's, for LibTorch too.
 extern "C" __attribute__((visibility("default"))) int getnameinfo(const sockaddr* address, socklen_t length,
                                                                   char* host, socklen_t host_size,
                                                                   char* service, socklen_t service_size,

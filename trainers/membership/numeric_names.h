@@ -1,10 +1,10 @@
-// LibTorch's TCPStore asks the name service for the name of each peer's address, for its log alone. Nobody
-// named that name server, and where it does not answer each question costs seconds.
+// Prevents name lookups by LibTorch's TCPStore, which looks up the name of each peer's address only for its
+// log. If the name server does not answer, each lookup costs seconds.
 #pragma once
 
 namespace mtrun::trainers {
 
-/// From now on addresses keep their numbers in this process: getnameinfo() asks nobody. Thread-safe.
+/// Makes getnameinfo() return numeric addresses in this process from now on, without a lookup. Thread-safe.
 void KeepAddressesNumeric();
 
 }  // namespace mtrun::trainers

@@ -39,12 +39,12 @@ std::string FirstHost(std::string_view node_list) {
 void AddSlurm(EnvironmentMap& environment) {
   const bool started = IsLaunched(environment) || !Value(environment, "MTRUN_SOCKET").empty();
   const int64_t tasks = Number(environment, "SLURM_STEP_NUM_TASKS");
-  // A batch script has SLURM_PROCID too, but no step: it is one process and waits for nobody.
+  // A batch script has SLURM_PROCID too but no step: it is one process without peers.
   if (started || tasks < 2 || Value(environment, "SLURM_STEP_ID").empty()) return;
   environment["RANK"] = Value(environment, "SLURM_PROCID");
   environment["WORLD_SIZE"] = absl::StrCat(tasks);
   environment["LOCAL_RANK"] = Value(environment, "SLURM_LOCALID");
-  // "4(x2),3": the first number is near enough for sharing out cores.
+  // "4(x2),3": the first number is close enough for dividing the cores.
   const std::string per_node = Value(environment, "SLURM_STEP_TASKS_PER_NODE");
   if (!per_node.empty()) {
     environment["LOCAL_WORLD_SIZE"] = per_node.substr(0, per_node.find_first_of("(,"));

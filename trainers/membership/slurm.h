@@ -1,4 +1,4 @@
-// Workers that Slurm's srun started: its variables as those of a launcher. Pure functions.
+// Translates the variables of Slurm's srun into a launcher's. Pure functions.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace mtrun::trainers {
 
-/// The first host of a Slurm list: "node[07-09,12],login" -> "node07". "" for an empty list.
+/// Returns the first host of a Slurm list: "node[07-09,12],login" -> "node07"; "" if the list is empty.
 std::string FirstHost(std::string_view node_list);
 
-/// Within a step of several tasks (SLURM_STEP_ID, SLURM_STEP_NUM_TASKS, SLURM_PROCID) that no launcher
-/// started otherwise: adds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_WORLD_SIZE, and where they
-/// are missing MASTER_ADDR (the first host of SLURM_STEP_NODELIST) and MASTER_PORT (a function of
-/// SLURM_JOB_ID and the step). Else changes nothing.
+/// Changes the environment only if this is a step of several tasks (SLURM_STEP_ID, SLURM_STEP_NUM_TASKS,
+/// SLURM_PROCID) that no other launcher started. Adds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE and
+/// GROUP_WORLD_SIZE. If they are missing, adds MASTER_ADDR (the first host of SLURM_STEP_NODELIST) and
+/// MASTER_PORT (a function of SLURM_JOB_ID and the step).
 void AddSlurm(EnvironmentMap& environment);
 
 }  // namespace mtrun::trainers

@@ -12,7 +12,7 @@ std::optional<channel::StepTimes> StepTimesMean::Add(const channel::StepTimes& s
   sum_.step = step.step;
   sum_.data_seconds += step.data_seconds;
   sum_.exchange_seconds += step.exchange_seconds;
-  if (step.loss) sum_.loss = sum_.loss.value_or(0) + *step.loss;  // every step has one, or none
+  if (step.loss) sum_.loss = sum_.loss.value_or(0) + *step.loss;  // all steps have one, or none has
   sum_.learning_rate = step.learning_rate;
   if (told_ && now - *told_ < kEvery) return std::nullopt;
   channel::StepTimes mean = sum_;

@@ -1,5 +1,4 @@
-// Where the time of a worker's steps goes and what comes of them, for people who watch. A value; time is an
-// argument.
+// The mean times and losses of a worker's steps, for users who watch. A value; time is an argument.
 #pragma once
 
 #include <optional>
@@ -11,9 +10,9 @@ namespace mtrun::trainers {
 
 class StepTimesMean {
  public:
-  static constexpr Duration kEvery = std::chrono::seconds(2);  // told at most so often
+  static constexpr Duration kEvery = std::chrono::seconds(2);  // shortest interval of reports
 
-  /// One more step. While somebody watches: what to tell now, the mean of the steps since that was done last.
+  /// Adds a step. If a report is due and a user watches, returns the mean of the steps since the last report.
   std::optional<channel::StepTimes> Add(const channel::StepTimes& step, bool watched, TimePoint now);
 
  private:

@@ -47,7 +47,7 @@ void WaitReporter::Run() {
         counted.Count(waited_ ? waited_() : Duration::zero(), lease_over_ && lease_over_(), now);
     if (waited < kEvery) continue;
     const channel::Waiting news{generation_, ToSeconds(waited)};
-    mutex_.Unlock();  // an agent that hangs itself must not hold up the training thread
+    mutex_.Unlock();  // an agent that hangs must not block the training thread
     send_(news);
     mutex_.Lock();
   }

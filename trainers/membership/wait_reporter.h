@@ -1,4 +1,4 @@
-// Tells the agent, once a second, that this worker waits for others, so that it can tell who hangs.
+// Reports to the agent once a second that this worker waits for others, so that a hanging one is found.
 #pragma once
 
 #include <functional>
@@ -11,29 +11,29 @@
 
 namespace mtrun::trainers {
 
-/// How long a worker says that it waits. While the lease of its node is over all workers wait for a service,
-/// whatever they do: nobody hangs and no group has broken, so it is a second, and what passed meanwhile does
-/// not count later. A value.
+/// Computes the wait that a worker reports. While its node's lease is over, all workers wait for a service:
+/// none hangs and no group has broken. The wait is then one second, and that time is not counted later. A
+/// value.
 class CountedWait {
  public:
   Duration Count(Duration waited, bool lease_over, TimePoint now);
 
  private:
-  std::optional<TimePoint> over_at_;  // the last time that the lease was
+  std::optional<TimePoint> over_at_;  // when the lease was last seen to be over
 };
 
 class WaitReporter {
  public:
-  /// How long the training thread has waited for others so far; zero when it does not.
+  /// Returns how long the training thread has been waiting for others; zero if it is not.
   using Waited = std::function<Duration()>;
 
-  /// `send` and `lease_over` (null: there is no lease) are called on a thread of its own.
+  /// Calls `send` and `lease_over` on a thread of its own. `lease_over` may be null: no lease.
   explicit WaitReporter(std::function<void(const channel::Waiting&)> send,
                         std::function<bool()> lease_over = nullptr);
   ~WaitReporter();
 
-  /// From here on `waited` speaks for `generation`. When this returns the previous one is not running and
-  /// never will. Null: there is nothing to wait for.
+  /// Uses `waited` for `generation` from now on; null: there is nothing to wait for. After this returns, the
+  /// previous function is not running and is never called again.
   void Watch(const channel::Generation& generation, Waited waited);
 
  private:

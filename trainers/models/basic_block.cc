@@ -22,7 +22,7 @@ BasicBlock::BasicBlock(int64_t in, int64_t out, int64_t stride, const std::strin
 at::Tensor BasicBlock::forward(const at::Tensor& x) {
   at::Tensor y = bn1_->forward(conv1_->forward(x)).relu_();
   y = bn2_->forward(conv2_->forward(y));
-  // In place: batch normalisation's backward pass needs its input, not its output.
+  // In place, because batch normalisation's backward pass needs its input, not its output.
   return y.add_(shortcut_bn_ ? shortcut_bn_->forward(shortcut_conv_->forward(x)) : x).relu_();
 }
 

@@ -1,4 +1,4 @@
-// The residual block that ResNet-18 is made of (He et al. 2016), for small and large images alike.
+// Residual block of ResNet-18 (He et al. 2016), for small and large images.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 
 namespace mtrun::models {
 
-/// A 3x3 (padding 1) or 1x1 convolution without bias, as ResNets use them.
+/// Returns a 3x3 (padding 1) or 1x1 convolution without bias, as in ResNets.
 torch::nn::Conv2d ConvWithoutBias(int64_t in, int64_t out, int64_t kernel, int64_t stride);
 
 /// relu(bn2(conv2(relu(bn1(conv1(x))))) + shortcut(x)). [n, in, H, W] -> [n, out, H/stride, W/stride].
 class BasicBlock : public torch::nn::Module {
  public:
-  /// `shortcut_name`: "shortcut" or torchvision's "downsample"; its entries are .0 (1x1 convolution) and .1
-  /// (batch norm) and exist only where the shape changes.
+  /// `shortcut_name`: "shortcut" or torchvision's "downsample". Its entries .0 (1x1 convolution) and .1
+  /// (batch norm) exist only if the shape changes.
   BasicBlock(int64_t in, int64_t out, int64_t stride, const std::string& shortcut_name);
 
   at::Tensor forward(const at::Tensor& x);
-  /// Without gradients.
+  /// Must be called without gradients.
   void ZeroLastNorm() { bn2_->named_parameters()["weight"].zero_(); }
 
  private:

@@ -8,14 +8,13 @@
 namespace mtrun::models {
 namespace {
 
-/// PyTorch refuses such a batch; here the last one of an epoch may be as small as it likes.
+/// PyTorch refuses such a batch. Here the last batch of an epoch can have any size.
 void WarnOfOneValue() {
   static const bool once = [] {
     log::Warning(
-        "a micro-batch has one value a channel: batch normalisation makes it the bias, learns nothing from "
-        "it and "
-        "leaves it out of the running statistics. A larger batch_size or --sync_bn helps where it is every "
-        "one");
+        "a micro-batch has only one value per channel: batch normalisation turns it into the bias, learns "
+        "nothing from it and leaves it out of the running statistics. If all micro-batches are like that, "
+        "use a larger batch_size or --sync_bn");
     return true;
   }();
   (void)once;
@@ -34,8 +33,8 @@ BatchNorm::BatchNorm(int64_t channels)
       num_batches_tracked_(register_buffer("num_batches_tracked", at::zeros({}, at::kLong))) {}
 
 Normalised BatchNorm::NormaliseAlone(const at::Tensor& x) const {
-  // With momentum 1, PyTorch's kernels leave the mean and the unbiased variance of the pass in the buffers
-  // they are given. Fresh ones each pass, because the backward pass keeps them.
+  // With momentum 1, PyTorch's kernels write the pass's mean and unbiased variance to the given buffers. Each
+  // pass gets new ones, because the backward pass keeps them.
   const at::Tensor statistics = at::zeros({2, running_mean_.numel()}, running_mean_.options());
   at::Tensor output =
       at::batch_norm(x, weight_, bias_, statistics.select(0, 0), statistics.select(0, 1), /*training=*/true,
@@ -73,7 +72,7 @@ RunningStatistics::RunningStatistics(const torch::nn::Module& model) : layers_(B
   for (size_t i = 0; i < layers_.size(); ++i) {
     BatchNorm& layer = *layers_[i];
     running.insert(running.end(), {layer.running_mean_, layer.running_var_});
-    // Module::to(dtype) converts this buffer too, unlike Python's.
+    // Unlike Python's, Module::to(dtype) converts this buffer too.
     tracked.push_back(layer.num_batches_tracked_.to(at::kLong));
     owners.push_back(
         at::full({2 * layer.running_mean_.numel()}, static_cast<int64_t>(i), tracked.back().options()));
@@ -108,8 +107,7 @@ void RunningStatistics::Move(const at::Tensor& skip) {
   const int64_t values = running_.numel();
   const at::Tensor counts = sums_.narrow(0, values, sums_.numel() - values).index_select(0, layer_of_);
   const at::Tensor mean = (sums_.narrow(0, 0, values) / counts).to(running_.scalar_type());
-  // Buffers of layers that saw no sample stay, and so does everything in a skipped step, whatever is in
-  // `mean` then.
+  // Buffers stay if their layer saw no sample, or if the step is skipped, whatever `mean` contains then.
   at::Tensor moves = counts > 0;
   at::Tensor tracked_step = sums_.narrow(0, values, sums_.numel() - values) > 0;
   if (skip.defined()) {

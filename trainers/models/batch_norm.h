@@ -1,7 +1,7 @@
-// Batch normalisation whose running statistics do not depend on how a step's samples are split over workers.
-// PyTorch moves them once a forward pass; here each pass only adds its count-weighted mean and variance to a
-// sum, and once a step RunningStatistics moves the buffers by the mean over all micro-batches of all workers.
-// Not thread-safe.
+// Batch normalisation whose running statistics do not depend on how a step's samples are divided among
+// workers. PyTorch moves them in every forward pass. Here each pass only adds its count-weighted mean and
+// variance to a sum, and RunningStatistics moves the buffers once a step by the mean over all micro-batches
+// of all workers. Not thread-safe.
 //
 // A step is: BeginStep; forward of every own micro-batch; the sum of sums() over the workers; Move.
 #pragma once
@@ -15,17 +15,17 @@
 
 namespace mtrun::models {
 
-/// Of [n, C, H, W].
+/// `x`: [n, C, H, W].
 int64_t ValuesPerChannel(const at::Tensor& x);
 
-/// What one forward pass of a layer comes to.
+/// Result of one forward pass of a layer.
 struct Normalised {
   at::Tensor output;
   at::Tensor statistics;  // [2, C]: mean and unbiased variance, without gradient
-  bool known = true;      // false: of one value a channel, which has no variance; the output is the bias
+  bool known = true;      // false: one value a channel has no variance; the output is the bias
 };
 
-/// Another way to normalise in training mode than by the pass's own samples (trainers::SyncBatchNorm).
+/// Replaces normalisation by the pass's own samples in training mode (trainers::SyncBatchNorm).
 class BatchNormScope {
  public:
   virtual ~BatchNormScope() = default;
@@ -33,8 +33,8 @@ class BatchNormScope {
                                double eps) = 0;
 };
 
-/// [n, C, H, W] -> the same shape. Names and defaults are torch.nn.BatchNorm2d's (weight 1, bias 0, eps 1e-5,
-/// momentum 0.1).
+/// Maps [n, C, H, W] to the same shape, with torch.nn.BatchNorm2d's names and defaults (weight 1, bias 0, eps
+/// 1e-5, momentum 0.1).
 class BatchNorm : public torch::nn::Module {
  public:
   static constexpr double kEps = 1e-5;
@@ -42,10 +42,11 @@ class BatchNorm : public torch::nn::Module {
 
   explicit BatchNorm(int64_t channels);
 
-  /// Training mode: by the mean and variance of `x` alone, or of the scope. Evaluation: by the running
+  /// Normalises by the mean and variance of `x` or of the scope. In evaluation mode it uses the running
   /// statistics.
   at::Tensor forward(const at::Tensor& x);
-  /// Null: each pass by itself, as when nobody else holds the scope any more: it ends with its generation.
+  /// Null: each pass is normalised alone. The same holds after the scope's owner has released it, because a
+  /// scope ends with its generation.
   void SetScope(const std::shared_ptr<BatchNormScope>& scope) { scope_ = scope; }
 
  private:
@@ -54,26 +55,26 @@ class BatchNorm : public torch::nn::Module {
 
   at::Tensor weight_, bias_, running_mean_, running_var_, num_batches_tracked_;
   std::weak_ptr<BatchNormScope> scope_;
-  at::Tensor sum_;    // float64 [2, C], of statistics times samples; undefined: nobody collects
+  at::Tensor sum_;    // float64 [2, C], statistics times samples; undefined: not collected
   at::Tensor count_;  // float64 [1], samples
 };
 
-/// Every BatchNorm of a module tree, in the order of named_modules().
+/// Returns every BatchNorm of a module tree, in the order of named_modules().
 std::vector<std::shared_ptr<BatchNorm>> BatchNormsOf(const torch::nn::Module& model);
 
 class RunningStatistics {
  public:
-  /// `model` is already on its device and in its dtype: its running statistics become views of one flat
-  /// tensor that stay. Whoever keeps aliases of the buffers (a state dict) takes them after this.
+  /// `model` is already on its device and in its dtype. Its running statistics become permanent views of one
+  /// flat tensor, so take aliases of the buffers (a state dict) after this.
   explicit RunningStatistics(const torch::nn::Module& model);
 
-  /// A model without batch normalisation: the other calls do nothing and sums() is empty.
+  /// Returns true if the model has no batch normalisation: the other calls do nothing and sums() is empty.
   bool empty() const { return layers_.empty(); }
   void BeginStep();
-  /// float64 [n], what the own micro-batches came to; plain addition over workers is right.
+  /// Returns the own micro-batches' sums, float64 [n], which can be added over workers.
   const at::Tensor& sums() const { return sums_; }
-  /// running += momentum * (mean over the samples in sums() - running), once a step. `skip`: where given and
-  /// not zero (a step that fp16 skips), the buffers stay; read on the device.
+  /// Computes running += momentum * (mean over the samples in sums() - running), once a step. If `skip` is
+  /// given and not zero (a step that fp16 skips), the buffers stay. `skip` is read on the device.
   void Move(const at::Tensor& skip = {});
 
  private:

@@ -1,4 +1,4 @@
-// CNN-A: two convolutions and two linear layers for 32x32 images; with 10 classes 9,986 parameters.
+// CNN-A: two convolutions and two linear layers for 32x32 images; 9,986 parameters with 10 classes.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace mtrun::models {
 
-/// [n, 3, 32, 32] -> logits [n, classes]. Parameter names as in PyTorch: conv1, conv2, fc1, fc2 with .weight
-/// and .bias.
+/// Maps [n, 3, 32, 32] to logits [n, classes]. Parameters have PyTorch's names: conv1, conv2, fc1, fc2 with
+/// .weight and .bias.
 class CnnA : public torch::nn::Module {
  public:
   static constexpr int kImageSize = 32;
 
-  /// PyTorch's default initialisation, as a pure function of `seed`.
+  /// Applies PyTorch's default initialisation, as a pure function of `seed`.
   explicit CnnA(uint64_t seed, int64_t classes = 10);
 
   at::Tensor forward(const at::Tensor& images);

@@ -14,9 +14,9 @@ bool ConvKernelsRunHere() {
 
 }  // namespace mtrun::models
 
-// What follows is compiled for AVX2 whatever the rest is compiled for; ConvKernelsRunHere() guards the calls.
-// No header may be included below, or its inline functions would be compiled for AVX2 in the whole program.
-// Elsewhere the compiler's vector types become what the processor has.
+// Code below is always compiled for AVX2, and ConvKernelsRunHere() guards the calls. No header may be
+// included below, or its inline functions would be compiled for AVX2 in the whole program. On other
+// processors, the compiler maps its vector types to what they have.
 #if defined(__x86_64__) && defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
 #elif defined(__x86_64__)
@@ -57,12 +57,12 @@ inline void Store(const Vec<Real>& from, Real* to) {
 
 constexpr int RoundUp(int n, int to) { return (n + to - 1) / to * to; }
 
-/// Row length of the spread gradient: room for the border on both sides and for whole vectors.
+/// Row length of the spread gradient, with space for the border on both sides and for whole vectors.
 int ScratchStride(const ConvShape& s) { return RoundUp(s.width, 8) + 8 + kBorder; }
 int ScratchRows(const ConvShape& s) { return s.height + kBorder; }
 int64_t ScratchPlane(const ConvShape& s) { return int64_t{ScratchRows(s)} * ScratchStride(s); }
 
-/// Two rows of the convolution below `input`, for four filters and one vector of columns.
+/// Computes two rows of the convolution from `input` on, for four filters and one vector of columns.
 template <typename Real>
 inline void ConvolveRowPair(const ConvShape& s, const Real* input, const Real* packed, const Real* bias,
                             Vec<Real> (&rows)[2][kGroup]) {
@@ -83,13 +83,13 @@ inline void ConvolveRowPair(const ConvShape& s, const Real* input, const Real* p
   }
 }
 
-/// True when `b`, which comes later, takes the place of `a`.
+/// Returns true if `b`, which comes later, replaces `a`.
 template <typename Real>
 inline bool Beats(Real b, Real a) {
   return b > a || b != b;
 }
 
-/// ReLU and the maximum of 2x2 over `pairs` pairs of columns.
+/// Computes ReLU and the maximum of 2x2 over `pairs` pairs of columns.
 template <typename Real>
 inline void PoolRowPair(const Real* upper, const Real* lower, int pairs, Real* output, uint8_t* winner) {
   for (int i = 0; i < pairs; ++i) {
@@ -116,7 +116,7 @@ inline Real SumOfLanes(const Vec<Real>& v) {
   return sum;
 }
 
-/// Gradients of four filters for one channel and one row of taps, over the whole image.
+/// Adds the gradients of four filters for one channel and one row of taps, over the whole image.
 template <typename Real>
 inline void AddTapRow(const ConvShape& s, const Real* input, const Real* scratch, int64_t plane,
                       Vec<Real> (&sums)[kGroup][3]) {

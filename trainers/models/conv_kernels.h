@@ -1,14 +1,14 @@
-// CPU kernels for one image: 3x3 convolution, ReLU and 2x2 max-pooling in one pass, forward and backward, for
-// networks so small that calling three general operations costs more than the arithmetic. Free of LibTorch.
-// Pure functions over memory; Real is float or double.
+// CPU kernels for one image: 3x3 convolution, ReLU and 2x2 max-pooling in one pass, forward and backward.
+// They are for networks so small that three general operations cost more than the arithmetic. Independent of
+// LibTorch. Pure functions over memory; Real is float or double.
 #pragma once
 
 #include <cstdint>
 
 namespace mtrun::models {
 
-/// Input [channels, height, width], weight [filters, channels, 3, 3], no padding, stride 1; then pooled by 2,
-/// a last odd row and column of the convolution left out. filters is a multiple of 4.
+/// Input [channels, height, width], weight [filters, channels, 3, 3], no padding, stride 1, then pooled by 2.
+/// If the convolution has an odd number of rows or columns, the last is left out. filters is a multiple of 4.
 struct ConvShape {
   int channels = 0, height = 0, width = 0, filters = 0;
   int pooled_height() const { return (height - 2) / 2; }
@@ -20,23 +20,23 @@ struct ConvShape {
 
 /// Elements after an input image that the kernels may read (and multiply by zero).
 inline constexpr int64_t kConvSlack = 16;
-/// Winner of a pooled element that is not above zero: no gradient passes.
+/// Winner of a pooled element that is not above zero, so that no gradient passes.
 inline constexpr uint8_t kNoWinner = 4;
 
-/// False on processors without the instructions that the kernels are compiled for.
+/// Returns false if the processor lacks the instructions that the kernels are compiled for.
 bool ConvKernelsRunHere();
 
-/// weight as [filters/4][channels*9][4]: four filters side by side.
+/// Packs weight as [filters/4][channels*9][4]: four filters side by side.
 template <typename Real>
 void PackWeight(const ConvShape& shape, const Real* weight, Real* packed);
 
-/// `output` [filters, pooled_height, pooled_width]; `winner` (same shape) says which of the four the maximum
-/// was, row-major, the first one of equals, as PyTorch's. NaN passes through.
+/// Computes `output` [filters, pooled_height, pooled_width]. `winner` (same shape) is the row-major index of
+/// the maximum among the four, the first if several are equal, as in PyTorch. NaN passes through.
 template <typename Real>
 void ConvReluPoolForward(const ConvShape& shape, const Real* input, const Real* packed, const Real* bias,
                          Real* output, uint8_t* winner);
 
-/// Elements of the scratch memory that the backward kernels share.
+/// Returns the elements of the scratch memory that the backward kernels share.
 int64_t ConvScratchNumel(const ConvShape& shape);
 /// Spreads `grad_output` to where the maxima were: fills `scratch`, adds to `grad_bias` [filters].
 template <typename Real>

@@ -14,8 +14,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Beyond this PyTorch's blocked convolutions win.
-constexpr int64_t kMostChannels = 16;
+// With more channels, PyTorch's blocked convolutions are faster.
+constexpr int64_t kMaxChannels = 16;
 
 ConvShape ShapeOf(const at::Tensor& input, const at::Tensor& weight) {
   return {.channels = static_cast<int>(input.size(1)),
@@ -24,8 +24,7 @@ ConvShape ShapeOf(const at::Tensor& input, const at::Tensor& weight) {
           .filters = static_cast<int>(weight.size(0))};
 }
 
-/// The images of a batch; a copy of the last one, which has nothing of its own after it that the kernels may
-/// read.
+/// Images of a batch. The last one is copied, because the kernels may read beyond its end.
 template <typename Real>
 class Images {
  public:
@@ -59,7 +58,7 @@ void Forward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor
 }
 
 struct Gradients {
-  at::Tensor input, weight, bias;  // input undefined when nobody needs it
+  at::Tensor input, weight, bias;  // input is undefined if it is not needed
 };
 
 template <typename Real>
@@ -122,8 +121,8 @@ bool KernelsFit(const at::Tensor& input, const at::Tensor& weight, const at::Ten
                      weight.is_contiguous();
   const bool sizes = input.dim() == 4 && weight.size(2) == 3 && weight.size(3) == 3 &&
                      weight.size(1) == input.size(1) && weight.size(0) % 4 == 0 &&
-                     weight.size(0) <= kMostChannels && input.size(1) <= kMostChannels &&
-                     input.size(2) >= 4 && input.size(3) >= 4;
+                     weight.size(0) <= kMaxChannels && input.size(1) <= kMaxChannels && input.size(2) >= 4 &&
+                     input.size(3) >= 4;
   const bool input_gradient = input.requires_grad() && input.size(1) % 4 != 0;
   return plain && sizes && !input_gradient && ConvKernelsRunHere();
 }

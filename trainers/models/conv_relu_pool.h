@@ -5,9 +5,9 @@
 
 namespace mtrun::models {
 
-/// max_pool2d(relu(conv2d(input, weight, bias)), 2) and its gradient. On the CPU in float32 and float64 with
-/// few channels by the kernels of conv_kernels.h (one thread), else by PyTorch's operations. input [n, C, H,
-/// W], weight [F, C, 3, 3].
+/// Returns max_pool2d(relu(conv2d(input, weight, bias)), 2), which is differentiable. With few channels, the
+/// CPU uses the kernels of conv_kernels.h (one thread) for float32 and float64. Otherwise PyTorch's
+/// operations are used. input [n, C, H, W], weight [F, C, 3, 3].
 at::Tensor ConvReluPool(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias);
 
 }  // namespace mtrun::models

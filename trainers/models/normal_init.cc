@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 14;
 
-/// The first number of draws i, i + numel, i + 2 numel, ... that lies within the bounds: a function of i
-/// alone, so that threads can share the work.
+/// Returns the first of draws i, i + numel, i + 2 numel, ... within the bounds. It depends only on i, so that
+/// threads can share the work.
 double Draw(const NamedStream& stream, int64_t i, int64_t numel, double std, double bound) {
   for (uint64_t index = i;; index += numel) {
     const double value = std * stream.Normal(index);

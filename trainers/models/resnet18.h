@@ -14,7 +14,7 @@
 
 namespace mtrun::models {
 
-/// Where the two differ: what stands before the stages, and what a block's shortcut is called.
+/// Differences between the two: the layers before the stages, and the name of a block's shortcut.
 struct ResNetStem {
   int image_size;          // S, for which it was designed; any S >= 32 works
   int64_t kernel, stride;  // of the first convolution
@@ -25,23 +25,23 @@ struct ResNetStem {
 inline constexpr ResNetStem kStem32{32, 3, 1, false, "shortcut"};
 inline constexpr ResNetStem kStem224{224, 7, 2, true, "downsample"};
 
-/// [n, 3, S, S] -> logits [n, classes]. Names: conv1, bn1,
+/// Maps [n, 3, S, S] to logits [n, classes]. Names: conv1, bn1,
 /// layer1..4.{0,1}.{conv1,bn1,conv2,bn2,<shortcut>.{0,1}}, fc.
 class ResNet18 : public torch::nn::Module {
  public:
-  /// Convolutions Kaiming normal (fan_out), batch norm 1 and 0, the last layer PyTorch's default, as
-  /// torchvision does; a pure function of `seed`.
+  /// Initialises as torchvision does: convolutions Kaiming normal (fan_out), batch norm 1 and 0, the last
+  /// layer by PyTorch's default. A pure function of `seed`.
   ResNet18(uint64_t seed, const ResNetStem& stem, int64_t classes = 10);
 
   at::Tensor forward(const at::Tensor& images);
 
-  /// Blocks begin as their shortcuts: the weights of each one's last norm become 0 (Goyal et al. 2017).
+  /// Makes blocks begin as their shortcuts: the weights of each one's last norm become 0 (Goyal et al. 2017).
   void ZeroLastNorms();
 
-  /// Everything but the last layer stops learning and stays in evaluation mode, so that its running
-  /// statistics do not change either.
+  /// Freezes all but the last layer. Frozen layers stay in evaluation mode, so their statistics do not
+  /// change.
   void FreezeBackbone();
-  /// Training mode of what is not frozen.
+  /// Sets the training mode of the layers that are not frozen.
   void train(bool on = true) override;
 
  private:

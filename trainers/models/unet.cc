@@ -39,7 +39,7 @@ at::Tensor TimeEmbedding(const at::Tensor& t, int64_t dim) {
   return at::cat({angle.sin(), angle.cos()}, 1);
 }
 
-/// skip(x) + conv2(silu(norm2(conv1(silu(norm1(x))) + temb(silu(t))))), a 1x1 convolution on the skip where
+/// skip(x) + conv2(silu(norm2(conv1(silu(norm1(x))) + temb(silu(t))))). The skip is a 1x1 convolution if
 /// channels change.
 class UnetResBlock : public torch::nn::Module {
  public:
@@ -70,7 +70,7 @@ class UnetResBlock : public torch::nn::Module {
   torch::nn::Conv2d skip_{nullptr};
 };
 
-/// One head over positions; qkv and proj are 1x1 convolutions.
+/// Attention with one head over positions; qkv and proj are 1x1 convolutions.
 class UnetAttention : public torch::nn::Module {
  public:
   UnetAttention(int64_t channels, int64_t groups)
@@ -189,7 +189,7 @@ at::Tensor Unet::Attend(const std::string& name, const at::Tensor& x) {
 
 at::Tensor Unet::Embed(const at::Tensor& t, const at::Tensor& labels, at::ScalarType dtype) {
   MT_CHECK(labels.defined() == static_cast<bool>(class_embedding_))
-      << "labels go with a class-conditional network";
+      << "labels need a class-conditional network";
   at::Tensor embedding = TimeEmbedding(t, options_.channels).to(dtype);
   embedding = time2_->forward(at::silu(time1_->forward(embedding)));
   if (class_embedding_) embedding = embedding + class_embedding_->forward(labels);

@@ -1,5 +1,4 @@
-// The U-Net of denoising diffusion (Ho et al. 2020): predicts noise or velocity for noisy images and their
-// time steps.
+// The U-Net of denoising diffusion (Ho et al. 2020): predicts noise or velocity for noisy images and times.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +19,8 @@ namespace mtrun::models {
 struct UnetOptions {
   int64_t channels = 64;
   std::vector<int64_t> mults = {1, 2, 2, 2};  // channels of each level, in units of `channels`
-  int64_t blocks = 2;                         // a level, downwards; one more upwards
-  std::vector<int64_t> attention = {16};      // levels of these sizes attend
+  int64_t blocks = 2;                         // per level downwards; one more upwards
+  std::vector<int64_t> attention = {16};      // sizes of the levels with attention
   int64_t image_size = 32;                    // divisible by 2^(levels - 1)
   int64_t groups = 32;                        // of group normalisation, at most `channels`
   int64_t classes = 0;                        // > 0: class-conditional
@@ -30,18 +29,18 @@ struct UnetOptions {
 class UnetResBlock;
 class UnetAttention;
 
-/// (noisy images [n, 3, S, S], int64 times [n]) -> [n, 3, S, S]. Names as in the Python network that parity
-/// tests use: time1, time2, conv_in, down.<level>.<k>, up.<level>.<k>, attn.{down,up}_<level>_<k>,
-/// downsample.<level>, upsample.<level>, middle1, middle2, middle_attn, norm_out, conv_out, and with classes
-/// class_embedding.
+/// Maps (noisy images [n, 3, S, S], int64 times [n]) to [n, 3, S, S]. Names as in the Python network of the
+/// parity tests: time1, time2, conv_in, down.<level>.<k>, up.<level>.<k>, attn.{down,up}_<level>_<k>,
+/// downsample.<level>, upsample.<level>, middle1, middle2, middle_attn, norm_out, conv_out, and
+/// class_embedding if there are classes.
 class Unet : public torch::nn::Module {
  public:
-  /// PyTorch's default initialisation; the last convolution of each residual branch and of the network 0, as
-  /// in the paper's code. A pure function of `seed`.
+  /// Applies PyTorch's default initialisation. As in the paper's code, the last convolution of each residual
+  /// branch and of the network is 0. A pure function of `seed`.
   explicit Unet(uint64_t seed, const UnetOptions& options = {});
 
-  /// `labels`: int64 [n] in [0, classes], where `classes` itself stands for "no class" (classifier-free
-  /// guidance); undefined exactly when the network has no classes.
+  /// `labels`: int64 [n] in [0, classes], where `classes` itself means "no class" (classifier-free guidance).
+  /// Undefined if and only if the network has no classes.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& t, const at::Tensor& labels = {});
 
   const UnetOptions& options() const { return options_; }
@@ -70,7 +69,7 @@ class Unet : public torch::nn::Module {
   torch::nn::Embedding class_embedding_{nullptr};
 };
 
-/// int64 [n] -> [n, dim] in float64: sin, then cos, of t * 10000^(-i / (dim/2 - 1)), i < dim/2.
+/// Maps int64 [n] to [n, dim] in float64: sin, then cos, of t * 10000^(-i / (dim/2 - 1)), i < dim/2.
 at::Tensor TimeEmbedding(const at::Tensor& t, int64_t dim);
 
 }  // namespace mtrun::models

@@ -16,7 +16,7 @@ torch::nn::LayerNorm LayerNorm(int64_t dim) {
 
 }  // namespace
 
-/// What a block needs of the options beside its layers.
+/// Dropout options of a block, and their source.
 struct VitDrop {
   double dropout, drop_path;
   std::shared_ptr<DropoutSource> source;
@@ -29,8 +29,8 @@ struct VitDrop {
   }
 };
 
-/// Patches in row-major order, each flattened as (channel, row, column); class token in front; norm after the
-/// positions.
+/// Patches in row-major order after the class token, each flattened as (channel, row, column). The norm comes
+/// after the positions.
 class VitEmbedding : public torch::nn::Module {
  public:
   VitEmbedding(const VitOptions& options, VitDrop drop)
@@ -123,7 +123,7 @@ VisionTransformer::VisionTransformer(uint64_t seed, const VitOptions& options)
 at::Tensor VisionTransformer::forward(const at::Tensor& images) {
   at::Tensor x = embedding_->forward(images);
   for (const auto& block : blocks_) x = block->forward(x);
-  // The norm works on each token by itself and only the class token is read.
+  // The norm works on each token separately, and only the class token is read.
   return classifier_->forward(norm_->forward(x.select(1, 0)));
 }
 

@@ -1,4 +1,4 @@
-// Gradient clipping without a wait for the device.
+// Clips gradients without waiting for the device.
 #pragma once
 
 #include <vector>

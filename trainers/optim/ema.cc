@@ -35,7 +35,7 @@ std::vector<std::pair<std::string, at::Tensor>> Ema::State(const std::vector<std
 
 void Ema::Swap() {
   torch::NoGradGuard no_grad;
-  // Pointers change hands, no byte is copied: the optimizer's and our aliases keep the memory that they know.
+  // Swaps pointers and copies nothing: the optimizer's aliases and ours keep their memory.
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const bool averaged = parameters_[i].is_alias_of(average_[i]);
     parameters_[i].set_data(averaged ? values_[i] : average_[i]);

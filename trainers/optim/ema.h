@@ -1,5 +1,4 @@
-// An exponential moving average of a model's parameters, the weights that diffusion samples with. Not
-// thread-safe.
+// The exponential moving average of parameters, the weights that diffusion samples with. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -12,22 +11,22 @@ namespace mtrun::trainers {
 
 class Ema {
  public:
-  /// Starts as a copy of `parameters` (PyTorch's order: module.parameters()), which stay the same tensors. 0
-  /// <= decay < 1.
+  /// Starts as a copy of `parameters` (PyTorch's order: module.parameters()), which must stay the same
+  /// tensors. REQUIRES: 0 <= decay < 1.
   Ema(std::vector<at::Tensor> parameters, double decay);
 
-  /// average += (1 - decay) * (parameters - average): once after each optimizer step.
+  /// Sets average += (1 - decay) * (parameters - average). Call it once after each optimizer step.
   void Update();
 
-  /// average := parameters.
+  /// Sets average := parameters.
   void Restart();
 
   /// average()[i] belongs to parameter i.
   const std::vector<at::Tensor>& average() const { return average_; }
-  /// For checkpoints: names[i] and average()[i]; aliases, so copying into them sets the average.
+  /// Returns names[i] and average()[i] for checkpoints; aliases, so copying into them sets the average.
   std::vector<std::pair<std::string, at::Tensor>> State(const std::vector<std::string>& names) const;
 
-  /// While it lives, the model computes with the average. No optimizer step and no Update in the meantime.
+  /// Makes the model compute with the average while it lives. No optimizer step and no Update in that time.
   class Scope {
    public:
     explicit Scope(Ema& ema) : ema_(ema) { ema_.Swap(); }

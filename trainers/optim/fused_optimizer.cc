@@ -16,7 +16,7 @@ Tensors ZerosLike(const Tensors& tensors) {
   return zeros;
 }
 
-/// One group, or two where vectors (biases, norms) are spared the weight decay.
+/// Returns one group, or two if vectors (biases, norms) are exempt from the weight decay.
 std::vector<FusedOptimizer::Group> FusedOptimizer::MakeGroups(const OptimizerOptions& options,
                                                               const Tensors& parameters) {
   Group decayed{options.weight_decay, {}, {}, {}}, spared;
@@ -24,8 +24,7 @@ std::vector<FusedOptimizer::Group> FusedOptimizer::MakeGroups(const OptimizerOpt
     const bool spare = !options.decay_vectors && options.weight_decay > 0 && parameters[i].dim() <= 1;
     Group& group = spare ? spared : decayed;
     group.indices.push_back(i);
-    // The fused kernels may see parameters as leaves that require gradients; detached aliases keep autograd
-    // out.
+    // Detached aliases keep autograd out, because parameters can be leaves that require gradients.
     group.parameters.push_back(parameters[i].detach());
   }
   std::vector<Group> groups;

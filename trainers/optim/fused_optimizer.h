@@ -1,5 +1,5 @@
-// What all optimizers over fused kernels share: groups, names, and the learning rate as a 0-dimensional
-// tensor. Not thread-safe.
+// The common part of all optimizers over fused kernels: groups, names, and the learning rate as a
+// 0-dimensional tensor. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace mtrun::trainers {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// The same shapes and strides, all zero.
+/// Returns zeros of the same shapes and strides.
 Tensors ZerosLike(const Tensors& tensors);
 
-/// A new optimizer derives from it, implements Update and State, and has its line in optimizer_kinds.h.
+/// Base of all optimizers. A new one implements Update and State and adds a line to optimizer_kinds.h.
 class FusedOptimizer : public Optimizer {
  public:
   void BindGradients(const Tensors& gradients) override;
@@ -32,7 +32,7 @@ class FusedOptimizer : public Optimizer {
 
   FusedOptimizer(const OptimizerOptions& options, const Tensors& parameters, std::vector<std::string> names);
   const at::Tensor& rate() const { return rate_; }
-  /// kinds[k].second[g][j] is a state of parameter groups_[g].indices[j].
+  /// Returns named states by parameter. kinds[k].second[g][j] is that of parameter groups_[g].indices[j].
   NamedState Named(const std::vector<std::pair<std::string, const std::vector<Tensors>*>>& kinds) const;
 
   const OptimizerOptions options_;

@@ -25,23 +25,22 @@ class GradScaler {
   explicit GradScaler(at::Device device) : GradScaler(device, Options{}) {}
   GradScaler(at::Device device, const Options& options);
 
-  /// What backward starts from instead of 1: `weight` (a micro-batch's n/N) first, then the scale.
-  /// 0-dimensional, like `loss`.
+  /// Returns the value that backward starts from instead of 1: `weight` (a micro-batch's n/N) first, then the
+  /// scale. 0-dimensional, like `loss`.
   at::Tensor RootGradient(const at::Tensor& loss, double weight) const;
-  /// Divides reduced gradients by the scale in place and finds whether any is infinite or NaN. Once a step;
-  /// the tensors may be the flat buckets.
+  /// Divides reduced gradients by the scale in place and checks if any is infinite or NaN. Call it once a
+  /// step; the tensors may be the flat buckets.
   void Unscale(const std::vector<at::Tensor>& gradients);
-  /// After Unscale: the step counts as one with an infinity, whatever its gradients are.
+  /// Marks the step as one with an infinity, whatever its gradients are. Call it after Unscale.
   void MarkInfinite() { found_inf_.fill_(1); }
-  /// float32 [1]: 1 after an Unscale that found an infinity or NaN, else 0. The fused optimizers' found_inf
-  /// input.
+  /// float32 [1]: 1 if Unscale found an infinity or NaN, otherwise 0. The fused optimizers' found_inf input.
   const at::Tensor& found_inf() const { return found_inf_; }
-  /// After the optimizer: halves the scale where found_inf, grows it after growth_interval good steps.
+  /// Halves the scale if found_inf, grows it after growth_interval good steps. Call it after the optimizer.
   void Update();
 
   /// float32 [1]; reading the value waits for the device.
   const at::Tensor& scale() const { return scale_; }
-  /// For checkpoints: aliases, so copying into them sets the scaler.
+  /// Returns the state for checkpoints; aliases, so copying into them sets the scaler.
   std::vector<std::pair<std::string, at::Tensor>> State() const;
 
  private:

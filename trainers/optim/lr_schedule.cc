@@ -3,13 +3,20 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace mtrun::trainers {
 namespace {
 
-/// Half a cosine wave from `from` (fraction 0) to `to` (fraction 1).
+constexpr std::pair<LrSchedule::Kind, std::string_view> kNames[] = {
+    {LrSchedule::Kind::kConstant, "constant"},
+    {LrSchedule::Kind::kCosine, "cosine"},
+    {LrSchedule::Kind::kOneCycle, "one_cycle"},
+    {LrSchedule::Kind::kLinear, "linear"}};
+
+/// Returns a value of half a cosine wave from `from` (fraction 0) to `to` (fraction 1).
 double CosineBetween(double from, double to, double fraction) {
   return to + (from - to) / 2.0 * (1.0 + std::cos(std::numbers::pi * fraction));
 }
@@ -38,12 +45,16 @@ double LearningRate(const LrSchedule& s, int64_t step) {
 }
 
 absl::StatusOr<LrSchedule::Kind> ParseLrScheduleKind(std::string_view text) {
-  if (text == "constant") return LrSchedule::Kind::kConstant;
-  if (text == "cosine") return LrSchedule::Kind::kCosine;
-  if (text == "one_cycle") return LrSchedule::Kind::kOneCycle;
-  if (text == "linear") return LrSchedule::Kind::kLinear;
+  for (const auto& [kind, name] : kNames)
+    if (text == name) return kind;
   return absl::InvalidArgumentError(
       absl::StrCat("unknown schedule \"", std::string(text), "\": constant, cosine, one_cycle or linear"));
+}
+
+std::string_view LrScheduleKindName(LrSchedule::Kind kind) {
+  for (const auto& [each, name] : kNames)
+    if (each == kind) return name;
+  return "";
 }
 
 }  // namespace mtrun::trainers

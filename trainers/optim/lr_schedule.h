@@ -22,12 +22,14 @@ struct LrSchedule {
   bool operator==(const LrSchedule&) const = default;
 };
 
-/// Rate used in `step` (0-based). Equal to PyTorch's LinearLR, CosineAnnealingLR(T_max = steps - warmup) and
-/// OneCycleLR(total_steps = steps + 1, anneal "cos"); linear falls to 0 at the end. Steps past the end keep
-/// the last value.
+/// Returns the rate of `step` (0-based), equal to PyTorch's LinearLR, CosineAnnealingLR(T_max = steps -
+/// warmup) and OneCycleLR(total_steps = steps + 1, anneal "cos"); linear falls to 0 at the end. Steps past
+/// the end keep the last value.
 double LearningRate(const LrSchedule& schedule, int64_t step);
 
-/// "constant" "cosine" "one_cycle" "linear".
+/// Parses "constant", "cosine", "one_cycle" or "linear".
 absl::StatusOr<LrSchedule::Kind> ParseLrScheduleKind(std::string_view text);
+/// Returns the name that ParseLrScheduleKind takes.
+std::string_view LrScheduleKindName(LrSchedule::Kind kind);
 
 }  // namespace mtrun::trainers

@@ -19,28 +19,27 @@ class Optimizer {
   using NamedState = std::vector<std::pair<std::string, at::Tensor>>;
   virtual ~Optimizer() = default;
 
-  /// gradients[i] (same shape, strides, device and dtype) belongs to parameter i and stays that tensor.
-  /// Before the first Step, and again when gradients live elsewhere.
+  /// Sets the gradients. gradients[i] (same shape, strides, device and dtype) belongs to parameter i and must
+  /// stay that tensor. Call it before the first Step, and again if the gradients move.
   virtual void BindGradients(const std::vector<at::Tensor>& gradients) = 0;
-  /// Updates the parameters in place from their gradients, which stay as they are.
+  /// Updates the parameters in place from their gradients, which do not change.
   void Step(double learning_rate) {
     SetRate(learning_rate);
     Update();
   }
-  /// Step in two halves: the second one is the same device operations each time, once the rate lies on the
-  /// device.
+  /// The two halves of Step. Update is the same device operations each time if the rate is on the device.
   virtual void SetRate(double learning_rate) = 0;
   virtual void Update() = 0;
-  /// From here on, so that a captured Update follows a schedule. In float32 on a GPU, as its kernels want it.
+  /// Keeps the rate on the device from here on, so that a captured Update follows a schedule. It is float32
+  /// on a GPU, because its kernels want that.
   virtual void KeepRateOnDevice() = 0;
-  /// Everything that a checkpoint has to hold, parameter by parameter, with torch's names after the
-  /// parameter's: "conv1.weight.exp_avg", ".exp_avg_sq", ".step"; ".momentum_buffer". Aliases, so copying
-  /// into them sets the optimizer.
+  /// Returns a checkpoint's state, parameter by parameter, with torch's names after the parameter's:
+  /// "conv1.weight.exp_avg", ".exp_avg_sq", ".step"; ".momentum_buffer". Copying into these aliases sets it.
   virtual NamedState State() const = 0;
 };
 
-/// `parameters` stay the same tensors; names[i] is the name of parameters[i], its index where `names` is
-/// empty.
+/// Makes an optimizer. `parameters` must stay the same tensors. names[i] is the name of parameters[i]; if
+/// `names` is empty, it is the index.
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerOptions& options,
                                          const std::vector<at::Tensor>& parameters,
                                          std::vector<std::string> names = {});

@@ -1,6 +1,6 @@
 // The optimizers, one line each: enumerator, name on the command line, function that makes it. To add one,
-// write its file (sgd.cc is an example) and its line here. Checkpoints know an optimizer by its place in this
-// list: add at the end.
+// write its file (sgd.cc is an example) and its line here. Checkpoints identify an optimizer by its position
+// in this list: add at the end.
 #pragma once
 
 #define MT_OPTIMIZERS(X)     \

@@ -17,7 +17,7 @@ absl::StatusOr<OptimizerOptions::Kind> ParseOptimizerKind(std::string_view text)
     if (names[i] == text) return static_cast<OptimizerOptions::Kind>(i);
   }
   return absl::InvalidArgumentError(absl::StrCat("unknown optimizer \"", std::string(text),
-                                                 "\": it is one of ", absl::StrJoin(names, ", ")));
+                                                 "\": give one of ", absl::StrJoin(names, ", ")));
 }
 
 }  // namespace mtrun::trainers

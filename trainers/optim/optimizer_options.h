@@ -1,4 +1,4 @@
-// What an optimizer does, as settings say it. Free of LibTorch.
+// The settings of an optimizer. Independent of LibTorch.
 #pragma once
 
 #include <string>
@@ -18,13 +18,13 @@ struct OptimizerOptions {
   double momentum = 0;                            // SGD
   bool nesterov = false;                          // SGD; needs momentum
   double weight_decay = 0;                        // L2 term for SGD and Adam, decoupled for AdamW
-  bool decay_vectors = true;                      // false: biases and norms (dim <= 1) are spared it
+  bool decay_vectors = true;                      // false: biases and norms (dim <= 1) are exempt
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;  // Adam, AdamW
 };
 
-/// Names on the command line: "sgd" "adam" "adamw".
+/// Returns the names on the command line: "sgd" "adam" "adamw".
 std::vector<std::string> OptimizerNames();
-/// One of OptimizerNames.
+/// Parses one of OptimizerNames.
 absl::StatusOr<OptimizerOptions::Kind> ParseOptimizerKind(std::string_view text);
 
 }  // namespace mtrun::trainers

@@ -16,7 +16,7 @@ class Sgd : public FusedOptimizer {
   }
   void Update() override {
     torch::NoGradGuard no_grad;
-    // Never the first step: without dampening, a momentum of zeros gives what torch starts with.
+    // is_first_step is always false: without dampening, a momentum of zeros gives the same result.
     for (size_t g = 0; g < groups_.size(); ++g) {
       at::_fused_sgd_(groups_[g].parameters, groups_[g].gradients, momentum_[g], groups_[g].weight_decay,
                       options_.momentum, rate(), /*dampening=*/0.0, options_.nesterov,

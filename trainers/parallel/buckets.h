@@ -1,5 +1,5 @@
-// How gradients are laid out in flat buckets. A pure function of the parameter list, so that every member of
-// a job, whenever it joined, reduces the same memory in the same order.
+// Lays out gradients in flat buckets. A pure function of the parameter list, so that all members of a job
+// reduce the same memory in the same order, whenever they joined.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct Bucket {
 /// Gradients start at multiples of this many elements: 64 bytes in float32.
 inline constexpr int64_t kBucketAlignment = 16;
 
-/// Walks the parameters backwards (gradients appear in that order) and closes a bucket as soon as it holds
-/// `bucket_numel` elements or more. Every parameter is in exactly one bucket. No parameters: no buckets.
+/// Plans buckets from the last parameter to the first, the order in which gradients appear. A bucket is
+/// closed as soon as it holds `bucket_numel` elements or more. Every parameter is in exactly one bucket.
 std::vector<Bucket> PlanBuckets(const std::vector<int64_t>& parameter_numels, int64_t bucket_numel);
 
 }  // namespace mtrun::trainers

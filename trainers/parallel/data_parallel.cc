@@ -28,7 +28,7 @@ at::Tensor MakeFlat(const collectives::ProcessGroup& group, int64_t numel, const
 
 }  // namespace
 
-/// Keeps a parameter's gradient accumulator alive and takes our hook off it again.
+/// Keeps a parameter's gradient accumulator alive and removes the hook from it at the end.
 struct DataParallel::Hook {
   Hook(const at::Tensor& parameter, std::function<void()> on_gradient)
       : accumulator(torch::autograd::impl::grad_accumulator(parameter)) {
@@ -40,7 +40,7 @@ struct DataParallel::Hook {
   }
   ~Hook() { accumulator->del_post_hook(key); }
 
-  // A shared_ptr to PyTorch 2.11, later an intrusive_ptr.
+  // A shared_ptr up to PyTorch 2.11, an intrusive_ptr since.
   decltype(torch::autograd::impl::grad_accumulator(at::Tensor())) accumulator;
   uintptr_t key = 0;
 };
@@ -103,7 +103,7 @@ void DataParallel::BeginStep() {
 at::Tensor DataParallel::Sums() const {
   torch::NoGradGuard no_grad;
   const std::vector<at::Tensor>& all = gradients_stay() ? flat_ : gradients_;
-  // Many tensors are a launch each on a device, unless one of foreach's takes them all.
+  // On a device each tensor would be a launch, but foreach takes them all in one.
   if (!all.front().is_cpu()) return at::stack(at::_foreach_norm(all, 1)).to(at::kDouble);
   std::vector<at::Tensor> sums;
   for (const at::Tensor& tensor : all) sums.push_back(tensor.sum());
@@ -119,7 +119,7 @@ bool DataParallel::GradientsAreFinite(const at::Tensor& sums) const {
   return true;
 }
 
-void DataParallel::SumAlso(const at::Tensor& tensor) {
+void DataParallel::AddReducedTensor(const at::Tensor& tensor) {
   if (tensor.numel() > 0) also_.push_back(tensor);
 }
 
@@ -135,7 +135,7 @@ void DataParallel::StartAlso() {
   }
 }
 
-/// A worker alone keeps what autograd has made; in dimensions of one element that may have other strides.
+/// Keeps autograd's tensors for a worker alone. If dimensions have one element, their strides can differ.
 void DataParallel::TakeGradients() {
   torch::NoGradGuard no_grad;
   for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -149,7 +149,7 @@ void DataParallel::TakeGradients() {
   }
 }
 
-/// From here on autograd adds to what is there.
+/// Copies a gradient into its bucket. From then on autograd adds to it there.
 void DataParallel::TakeIntoBucket(size_t parameter) {
   torch::NoGradGuard no_grad;
   at::Tensor& found = parameters_[parameter].mutable_grad();
@@ -162,7 +162,7 @@ void DataParallel::TakeIntoBucket(size_t parameter) {
   taken_[parameter] = true;
 }
 
-/// Where no backward pass came by.
+/// Completes gradients that no backward pass has reached.
 void DataParallel::FillBuckets() {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (!taken_[i]) TakeIntoBucket(i);
@@ -177,13 +177,12 @@ void DataParallel::OnGradient(size_t parameter) {
 }
 
 void DataParallel::StartReadyBuckets() {
-  // In the order of the buckets, whatever the order of completion: all members must make the same sequence of
-  // calls.
+  // In the order of the buckets, not of completion: all members must make the same sequence of calls.
   while (started_ < buckets_.size() && missing_[started_] == 0) StartBucket(started_++);
 }
 
 void DataParallel::StartBucket(size_t bucket) {
-  if (bucket + 1 < buckets_.size() || !notes_ride()) {
+  if (bucket + 1 < buckets_.size() || !piggybacks_record()) {
     works_[bucket] = collectives::StartAllReduce(group_, flat_[bucket]);
   } else {
     notes_->own = std::move(note_);

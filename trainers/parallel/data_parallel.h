@@ -5,10 +5,10 @@
 //
 // A step is: BeginStep; backward of every own micro-batch but the last; SetNote and LastRound; backward of
 // the last; FinishStep. An idle member calls BeginStep, SetNote and FinishStep only. After an error the
-// gradients are in an unknown state: the step is aborted.
+// gradients are undefined and the step is aborted.
 //
-// Nothing is added to zeros: what the first backward pass of a step finds is taken as it is, by a worker
-// alone for good, by others into the bucket.
+// Unless they are kFixed, gradients are not added to zeros: a worker alone keeps the result of the step's
+// first backward pass, and a member of a group copies it into the bucket.
 #pragma once
 
 #include <cstdint>
@@ -33,43 +33,43 @@ class DataParallel {
 
   enum class Gradients {
     kFree,
-    kFixed,  // the same tensors in each step, for captures of its work: buckets also for a worker alone
+    kFixed,  // the same tensors in each step, for captures of its work; a worker alone has buckets too
   };
 
-  /// `parameters`: those that are trained, of one dtype and device; their .grad is this object's.
-  /// `group`: null for a worker alone, which then has no hook and no cost.
+  /// `parameters`: the trained ones, of one dtype and device; their .grad belongs to this object. `group`:
+  /// null for a worker alone, which then has no hook and no cost.
   DataParallel(std::vector<at::Tensor> parameters, collectives::ProcessGroup group,
                int64_t bucket_bytes = kDefaultBucketBytes, Gradients kind = Gradients::kFree);
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;
 
-  /// A tensor that every step sums as well, of the same shape on all members; its values are complete when
-  /// the last forward pass of the step is done. An empty one is passed over.
-  void SumAlso(const at::Tensor& tensor);
+  /// Adds a tensor that every step sums as well, of the same shape on all members. Its values must be
+  /// complete after the step's last forward pass. An empty tensor is ignored.
+  void AddReducedTensor(const at::Tensor& tensor);
 
-  /// There are no gradients yet; the note is empty.
+  /// Starts a step with no gradients and an empty note.
   void BeginStep();
-  /// What this worker tells the others with the last bucket, as many bytes on all; before the last backward.
-  /// Only where notes_ride(): the sums of a device say nothing of the worker that takes part in them.
+  /// Sets the note that goes to the others with the last bucket, of the same length on all members. Call it
+  /// before the last backward, and only if piggybacks_record(): a device's sums carry no notes.
   void SetNote(std::string note) { note_ = std::move(note); }
-  bool notes_ride() const { return device_ == nullptr && parameters_.back().is_cpu(); }
-  /// The next backward is this worker's last one of the step: each bucket is reduced as soon as it is
-  /// complete, and the tensors of SumAlso at once.
+  bool piggybacks_record() const { return device_ == nullptr && parameters_.back().is_cpu(); }
+  /// Marks the next backward as this worker's last one of the step: each bucket is reduced as soon as it is
+  /// complete, and the tensors of AddReducedTensor at once.
   void LastRound();
-  /// Starts what has not been started, waits for everything. Then gradients are sums over all workers.
+  /// Starts the sums that have not been started and waits for all. Gradients are then sums over all workers.
   absl::Status FinishStep();
-  /// Everybody's, by rank, after FinishStep; where they ride.
+  /// Returns the notes of all members by rank, after FinishStep, if piggybacks_record().
   const std::vector<std::string>& notes() const { return notes_->all; }
-  /// A sum over each bucket, or each gradient where there are none, float64, on the device: where all of
-  /// these are finite, so are the gradients. After FinishStep.
+  /// Returns a sum of each bucket, or of each gradient if there are no buckets, float64, on the device. If
+  /// all sums are finite, so are the gradients. Call it after FinishStep.
   at::Tensor Sums() const;
-  /// By their values: of `sums` read from the device, or where one has overflowed of the gradients
-  /// themselves.
+  /// Returns true if all gradients are finite. Reads `sums`, copied from the device, and if one has
+  /// overflowed the gradients themselves.
   bool GradientsAreFinite(const at::Tensor& sums) const;
 
   const collectives::ProcessGroup& group() const { return group_; }
-  /// gradients()[i] belongs to parameter i and has its strides. Unless gradients_stay() other tensors after
-  /// each FinishStep.
+  /// gradients()[i] belongs to parameter i and has its strides; new tensors after each FinishStep, unless
+  /// gradients_stay().
   const std::vector<at::Tensor>& gradients() const { return gradients_; }
   bool gradients_stay() const { return !flat_.empty(); }
 
@@ -88,7 +88,7 @@ class DataParallel {
   // Constant after construction.
   std::vector<at::Tensor> parameters_;
   collectives::ProcessGroup group_;
-  collectives::DeviceGroup* device_ = nullptr;  // of the group, where it sums the gradients
+  collectives::DeviceGroup* device_ = nullptr;  // the group's, if it sums the gradients
   const bool fixed_;
   std::vector<Bucket> buckets_;    // none for a worker alone, unless fixed_
   std::vector<at::Tensor> flat_;   // one per bucket
@@ -97,15 +97,15 @@ class DataParallel {
   std::vector<std::unique_ptr<Hook>> hooks_;
 
   // State of the running step.
-  std::vector<at::Tensor> gradients_;  // with buckets views of flat_, which stay
-  std::vector<bool> taken_;            // by parameter: its gradient has come into the bucket
+  std::vector<at::Tensor> gradients_;  // permanent views of flat_ if there are buckets
+  std::vector<bool> taken_;            // by parameter: its gradient is in the bucket
   bool last_round_ = false;
   std::string note_;
   std::shared_ptr<collectives::Notes> notes_;
-  size_t started_ = 0;           // buckets whose reduction has been started: always the first ones
-  std::vector<size_t> missing_;  // gradients that each bucket still waits for
-  std::vector<c10::intrusive_ptr<c10d::Work>> works_;       // by bucket
-  std::vector<c10::intrusive_ptr<c10d::Work>> also_works_;  // as also_; empty until they have been started
+  size_t started_ = 0;                                 // number of started buckets, always the first ones
+  std::vector<size_t> missing_;                        // gradients that each bucket still waits for
+  std::vector<c10::intrusive_ptr<c10d::Work>> works_;  // by bucket
+  std::vector<c10::intrusive_ptr<c10d::Work>> also_works_;  // in the order of also_; empty until started
 };
 
 }  // namespace mtrun::trainers

@@ -1,5 +1,4 @@
-// Which micro-batches of a step each worker computes. Pure functions: the world size is only ever an
-// argument.
+// Assigns the micro-batches of a step to workers. Pure functions: the world size is only ever an argument.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +13,13 @@ struct MicroBatchRange {
   bool operator==(const MicroBatchRange&) const = default;
 };
 
-/// Contiguous ranges in the order of ranks, sizes differing by at most one, the larger ones first; with more
-/// workers than micro-batches the last workers get none. REQUIRES: micro_batches >= 0, 0 <= rank <
-/// world_size.
+/// Returns a worker's micro-batches: contiguous ranges in the order of ranks, sizes differing by at most one,
+/// the larger ones first. If there are more workers than micro-batches, the last workers get none. REQUIRES:
+/// micro_batches >= 0, 0 <= rank < world_size.
 MicroBatchRange MicroBatchesOf(int64_t micro_batches, int rank, int world_size);
 
-/// What a micro-batch's mean loss is multiplied by so that the sum over all micro-batches is the mean over
-/// the step: n_micro_batch / N.
+/// Returns n_micro_batch / N: with these weights the sum of all micro-batches' mean losses is the step's
+/// mean.
 double MicroBatchWeight(int64_t samples_in_micro_batch, int64_t samples_in_step);
 
 }  // namespace mtrun::trainers

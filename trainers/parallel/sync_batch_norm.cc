@@ -11,15 +11,15 @@
 
 namespace mtrun::trainers {
 
-/// What the passes of one round share; the backward pass keeps it.
+/// State that the passes of one round share; the backward pass keeps it.
 struct SyncBatchNorm::Round : torch::CustomClassHolder {
   collectives::ProcessGroup group;
   int rank = 0, world_size = 1;
   std::vector<int64_t> members;
-  mutable at::Tensor index;  // `members` where the rows lie, from the first exchange on
+  mutable at::Tensor index;  // `members` on the rows' device, from the first exchange on
 
-  /// Rows of the members, in the order of ranks. One all-reduce of a table in which each worker fills its own
-  /// row is an all-gather, and groups of the same round do not disturb each other.
+  /// Returns the rows of the members, in the order of ranks. One all-reduce of a table in which each worker
+  /// fills its own row is an all-gather, and groups of the same round do not disturb each other.
   at::Tensor Exchange(const at::Tensor& row) const {
     at::Tensor rows = row.unsqueeze(0);
     if (group) {
@@ -44,24 +44,24 @@ at::Tensor PerChannel(const at::Tensor& values, at::ScalarType dtype) {
   return values.to(dtype).view({1, -1, 1, 1});
 }
 
-/// The CPU kernels want weights of the input's own dtype.
+/// Widens half precision, because the CPU kernels want weights of the input's own dtype.
 at::Tensor Wide(const at::Tensor& x) {
   return x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf ? x.to(at::kFloat) : x;
 }
 
-/// What a GPU's kernels take such values' statistics and sums in: all members exchange these.
+/// Returns the dtype in which a GPU's kernels compute statistics and sums of `x`: all members exchange these.
 at::ScalarType WideType(const at::Tensor& x) {
   return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-/// What normalising needs of the group.
+/// The group's moments that normalising needs.
 struct Moments {
   at::Tensor mean, second;  // [C]; second: the biased variance on the CPU, 1/sqrt(variance + eps) on CUDA
-  at::Tensor counts;        // values per channel, one row a member
+  at::Tensor counts;        // values per channel, one row per member
   at::Tensor statistics;    // [2, C]: mean and unbiased variance
 };
 
-/// Chan, Golub and LeVeque 1983: counts, means and sums of squared deviations of parts -> those of the whole.
+/// Combines the parts' counts, means and sums of squared deviations (Chan, Golub and LeVeque 1983).
 Moments CombineOnCpu(const at::Tensor& rows, int64_t channels, at::ScalarType dtype) {
   const at::Tensor counts = rows.narrow(1, 0, 1);
   const at::Tensor means = rows.narrow(1, 1, channels), squares = rows.narrow(1, 1 + channels, channels);
@@ -85,7 +85,7 @@ Moments MomentsOnCpu(const Round& round, const at::Tensor& x) {
   return CombineOnCpu(round.Exchange(row), channels, x.scalar_type());
 }
 
-/// As torch.nn.SyncBatchNorm, but without its wait for the device: the plan says which rows have samples.
+/// Like torch.nn.SyncBatchNorm, but does not wait for the device: the plan says which rows have samples.
 Moments MomentsOnCuda(const Round& round, const at::Tensor& x, double eps) {
   const int64_t channels = x.size(1);
   const at::TensorOptions wide = x.options().dtype(WideType(x));
@@ -103,10 +103,9 @@ Moments MomentsOnCuda(const Round& round, const at::Tensor& x, double eps) {
   return {mean, inverse, counts, statistics};
 }
 
-/// The sums over the own samples that the gradient of the input needs of the whole group, and the gradients
-/// of weight and bias.
+/// This worker's part of the sums that the input's gradient needs, and the gradients of weight and bias.
 struct Sums {
-  at::Tensor gradient, gradient_x;  // of dy, and of dy * (x - mean) [* invstd on the CPU]
+  at::Tensor gradient, gradient_x;  // sums of dy and of dy * (x - mean) [* invstd on the CPU]
   at::Tensor weight, bias;
 };
 
@@ -121,8 +120,8 @@ Sums SumsOnCpu(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weig
   return {dbias, dweight, dweight, dbias};
 }
 
-/// dx = w s (dy - sum(dy)/N - xhat sum(dy xhat)/N) with xhat = (x - mean) s, s = 1/sqrt(variance + eps):
-/// Ioffe and Szegedy 2015.
+/// Returns dx = w s (dy - sum(dy)/N - xhat sum(dy xhat)/N) with xhat = (x - mean) s, s = 1/sqrt(variance +
+/// eps) (Ioffe and Szegedy 2015).
 at::Tensor InputGradientOnCpu(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
                               const Moments& moments, const at::Tensor& sums, double eps) {
   const double total = std::max(moments.counts.sum().item<double>(), 1.0);

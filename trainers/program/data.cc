@@ -20,25 +20,25 @@ absl::StatusOr<PackedSplit> OpenWhole(const std::string& folder, const std::stri
   return PackedSplit::Open(folder, name);
 }
 
-/// Nothing where the set has no such split.
+/// Returns nullopt if the set does not have this split.
 absl::StatusOr<std::optional<PackedSplit>> OpenIfThere(const std::string& folder, const char* name,
                                                        OpenSplit open = OpenWhole) {
   absl::StatusOr<PackedSplit> split = open(folder, name);
   if (absl::IsNotFound(split.status())) return std::optional<PackedSplit>();
   MT_RETURN_IF_ERROR(split.status());
   if (split->size() == 0)
-    return absl::InvalidArgumentError(absl::StrCat(folder, ": the ", name, " split holds no images"));
+    return absl::InvalidArgumentError(absl::StrCat(folder, ": the ", name, " split contains no images"));
   return std::optional<PackedSplit>(*std::move(split));
 }
 
 absl::StatusOr<PackedSplit> OpenTrain(const std::string& folder, OpenSplit open = OpenWhole) {
   MT_ASSIGN_OR_RETURN(PackedSplit train, open(folder, "train"));
   if (train.size() == 0)
-    return absl::InvalidArgumentError(absl::StrCat(folder, ": the train split holds no images"));
+    return absl::InvalidArgumentError(absl::StrCat(folder, ": the train split contains no images"));
   return train;
 }
 
-/// What is trained on and what for evaluations; without any the training images once more.
+/// Combines the splits. Without val and test, the training images are opened again for evaluations.
 absl::StatusOr<RunData> Together(const std::string& folder, bool needs_test, OpenSplit open,
                                  PackedSplit train, std::optional<PackedSplit> val) {
   MT_ASSIGN_OR_RETURN(std::optional<PackedSplit> test, OpenIfThere(folder, "test", open));
@@ -74,7 +74,7 @@ std::vector<PackedSplit*> RunData::splits() {
 Shares KeepBack(const PackedSplit& split, double share) {
   std::map<int64_t, int64_t> seen, all;
   for (int64_t i = 0; i < split.size(); ++i) ++all[split.label(i)];
-  // Of n images round(n share), one after every 1/share of them.
+  // Returns how many of a class's first `first` images are kept back: evenly, and round(n share) of all n.
   const auto taken = [&](int64_t label, int64_t first) {
     const int64_t n = all[label];
     int64_t wanted = std::llround(static_cast<double>(n) * share);
@@ -95,7 +95,7 @@ absl::StatusOr<PackedSplit> OpenTest(const std::string& folder) {
     MT_ASSIGN_OR_RETURN(std::optional<PackedSplit> split, OpenIfThere(folder, name));
     if (split) return *std::move(split);
   }
-  return PackedSplit::Open(folder, "test").status();  // says what is there
+  return PackedSplit::Open(folder, "test").status();  // the error lists the splits that exist
 }
 
 absl::StatusOr<RunData> OpenData(const std::string& folder, bool needs_test, double validation_share) {
@@ -123,11 +123,11 @@ absl::StatusOr<RunData> OpenArrivingData(const std::string& folder, bool needs_t
 }
 
 absl::Status CheckOrder(datasets::Shuffle shuffle, const PackedSplit& train) {
-  constexpr size_t kMostShards = 8192;  // 12 digits and a comma each fit a line of the ledger
+  constexpr size_t kMaxShards = 8192;  // 12 digits and a comma for each fit on a line of the ledger
   const size_t shards = train.shard_counts().size();
-  if (!IsStreamed(shuffle) || shards <= kMostShards) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--shuffle streams: the training images lie in ", shards,
-                                                 " shards, at most ", kMostShards,
+  if (!IsStreamed(shuffle) || shards <= kMaxShards) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--shuffle streams: the training images are in ", shards,
+                                                 " shards, but at most ", kMaxShards,
                                                  " can be streamed; import them with a larger --shard_mib"));
 }
 

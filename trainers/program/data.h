@@ -1,4 +1,4 @@
-// The images that a run trains on and is evaluated with.
+// Images that a run trains on and is evaluated with.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "datasets/packed.h"
-#include "datasets/sampler.h"
+#include "datasets/order/sampler.h"
+#include "datasets/packed/packed.h"
 
 namespace mtrun::trainers {
 
-/// Of images: the height and width of the largest ones, whether they differ in size, and whether they are
-/// kept as pixels, not as files.
+/// Height and width of the largest images, whether sizes differ, and whether they are pixels and not files.
 struct ImageShape {
   int height = 0, width = 0;
   bool varies = false, pixels = false;
@@ -21,36 +20,36 @@ struct ImageShape {
 ImageShape ShapeOf(const datasets::PackedSplit& split);
 
 struct RunData {
-  datasets::PackedSplit train, test;                               // `test`: evaluated after each epoch
-  std::optional<datasets::PackedSplit> final_test = std::nullopt;  // tested once, when all is trained
-  bool arrives = false;                                            // shards are still to come
-  bool stays = true;  // the cache has room for all of it at a time
+  datasets::PackedSplit train, test;                               // `test` is evaluated after each epoch
+  std::optional<datasets::PackedSplit> final_test = std::nullopt;  // tested once, after training
+  bool arrives = false;                                            // shards are still arriving
+  bool stays = true;  // the cache has room for the whole set at once
 
-  /// Of the largest images.
+  /// Returns the shape of the largest images of all splits.
   ImageShape shape() const;
-  /// Those there are, train first.
+  /// Returns the splits that exist, train first.
   std::vector<datasets::PackedSplit*> splits();
 };
 
-/// The images to train on and to evaluate with, of the packed set in `folder`. After each epoch its val split
-/// is evaluated, or the `validation_share` of its training images that is kept back, and its test split is
-/// for the end; without either its test split, or without one the training images, unless the program
-/// `needs_test`. kInvalidArgument for a split without images.
+/// Opens the packed set in `folder`. The val split is evaluated after each epoch and the test split after
+/// training. If `validation_share` > 0, that share of the training images is kept back as the val split. If
+/// only one of the two splits exists, it is evaluated after each epoch. If neither does, the training images
+/// are, unless the program `needs_test`. Returns kInvalidArgument if a split has no images.
 absl::StatusOr<RunData> OpenData(const std::string& folder, bool needs_test, double validation_share = 0);
-/// The same where shards are still to come: splits opened by their index, none kept back.
+/// Does the same if shards are still arriving: opens splits by their index and keeps no images back.
 absl::StatusOr<RunData> OpenArrivingData(const std::string& folder, bool needs_test);
 
-/// Images to evaluate a trained network with: the test split, or without one val.
+/// Opens the test split, or val if there is none, to evaluate a trained network.
 absl::StatusOr<datasets::PackedSplit> OpenTest(const std::string& folder);
 
-/// Of each class `share` of the images, spread over the split: those kept back, and the others. A pure
-/// function of the labels. At least one of a class of two or more.
+/// Indices of a split's images: `share` of each class is kept back, spread evenly over the split. At least
+/// one image of a class of two or more is kept back. A pure function of the labels.
 struct Shares {
   std::vector<int64_t> kept_back, others;
 };
 Shares KeepBack(const datasets::PackedSplit& split, double share);
 
-/// kInvalidArgument where the order needs counts of more shards than a ledger's first line holds.
+/// Returns kInvalidArgument if the order needs counts of more shards than fit on a ledger's first line.
 absl::Status CheckOrder(datasets::Shuffle shuffle, const datasets::PackedSplit& train);
 
 }  // namespace mtrun::trainers

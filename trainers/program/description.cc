@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMostClassBytes = 16 << 20;
+constexpr size_t kMaxClassBytes = 16 << 20;
 constexpr int kLargestSide = 1 << 16;
 constexpr char kPixels[] = "pixels", kPart[] = "part", kSettings[] = "settings";
 
@@ -20,10 +20,10 @@ absl::Status Malformed(const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("metadata \"", name, "\" is malformed"));
 }
 
-/// {"classes": [...]}: a list alone is no object.
+/// Reads a list of names. It is wrapped in {"classes": [...]} because ParseJsonObject only takes objects.
 absl::Status ReadClasses(const std::string& text, std::vector<std::string>& classes) {
   const absl::StatusOr<json> object =
-      ParseJsonObject(absl::StrCat("{\"classes\":", text, "}"), kMostClassBytes);
+      ParseJsonObject(absl::StrCat("{\"classes\":", text, "}"), kMaxClassBytes);
   if (!object.ok() || !(*object)["classes"].is_array()) return Malformed("classes");
   for (const json& name : (*object)["classes"]) {
     if (!name.is_string()) return Malformed("classes");
@@ -32,9 +32,9 @@ absl::Status ReadClasses(const std::string& text, std::vector<std::string>& clas
   return absl::OkStatus();
 }
 
-/// {"normalize": "imagenet"}.
+/// Reads settings such as {"normalize": "imagenet"}.
 absl::Status ReadSettings(const std::string& text, std::map<std::string, std::string>& settings) {
-  const absl::StatusOr<json> object = ParseJsonObject(text, kMostClassBytes);
+  const absl::StatusOr<json> object = ParseJsonObject(text, kMaxClassBytes);
   if (!object.ok()) return Malformed(kSettings);
   for (const auto& [name, value] : object->items()) {
     if (!value.is_string()) return Malformed(kSettings);
@@ -43,7 +43,7 @@ absl::Status ReadSettings(const std::string& text, std::map<std::string, std::st
   return absl::OkStatus();
 }
 
-/// What files of earlier releases do not say.
+/// Reads the fields that files of earlier releases do not have.
 absl::Status ReadLater(const std::map<std::string, std::string>& metadata, Description& d) {
   if (const auto part = metadata.find(kPart); part != metadata.end()) {
     if (!absl::SimpleAtod(part->second, &d.part) || !(d.part > 0 && d.part <= 1)) return Malformed(kPart);

@@ -1,5 +1,5 @@
-// What a file with weights says of itself (docs/formats.md): enough to make the network again and to give it
-// images as it was given in training. Pure values, free of LibTorch.
+// Description of a network in the metadata of its weights file (docs/formats.md): enough to rebuild the
+// network and to give it images as in training. Pure values, independent of LibTorch.
 #pragma once
 
 #include <map>
@@ -14,34 +14,34 @@ namespace mtrun::trainers {
 struct Description {
   std::string program = {};
   std::vector<std::string> classes = {};
-  int image_size = 0;                   // pixels a side that the network computes with
-  int input_size = 0;                   // and that it is given: it may enlarge them itself
-  int data_height = 0, data_width = 0;  // of the training images, of the largest ones where they differ
-  bool data_varies = false;             // in size
-  bool data_pixels = false;             // they are kept as pixels, and larger ones resized whole
-  double part = 1;                      // of the shorter side of test images, that is shown
-  std::map<std::string, std::string> settings = {};  // the program's own, which network and images depend on
+  int image_size = 0;                   // side in pixels that the network computes with
+  int input_size = 0;                   // side of its input images, which it can enlarge itself
+  int data_height = 0, data_width = 0;  // of the training images, or of the largest if they differ
+  bool data_varies = false;             // training images differ in size
+  bool data_pixels = false;             // stored as pixels, and larger images are resized whole
+  double part = 1;                      // shown part of the shorter side of test images
+  std::map<std::string, std::string> settings = {};  // of the program, if the network or its images need them
   bool operator==(const Description&) const = default;
 
-  /// Whether images are taken as they are; else they are resized.
+  /// Returns whether images are used as they are instead of being resized.
   bool whole() const { return !data_varies && data_height <= input_size && data_width <= input_size; }
-  /// Whether a square is cut out of each; else it is shown in the training images' shape.
+  /// Returns whether a square is cut out of each image. If not, the training images' shape is.
   bool cut() const { return !whole() && !data_pixels; }
-  /// The part of an image of any size that is shown: of test images what an evaluation shows of them.
+  /// Returns the part of an image of any size that is shown. For test images, evaluation shows the same part.
   datasets::ImageBox Shown(const datasets::ImageSize& image) const;
-  /// Whose proportions that has, where it is not a `part`.
+  /// Returns a size with the proportions of that part, if it is not a square of side `part`.
   datasets::ImageSize shape() const;
-  /// What an image of any size is resized to before it is centred on black: the size of the training images,
-  /// or that of the input where they were larger or differed.
+  /// Returns the size that images are resized to before they are centred on black. It is the size of the
+  /// training images, or the input size if those were larger or differed.
   datasets::ImageSize target() const;
 };
 
-/// How bytes become the network's numbers.
+/// Conversion of bytes to the network's numbers.
 inline constexpr char kPixelRule[] = "(x / 255 - 0.5) / 0.5, RGB";
 
 std::map<std::string, std::string> ToMetadata(const Description& description);
-/// kNotFound: the file says nothing of the kind, as those of earlier releases; kInvalidArgument: it is
-/// malformed.
+/// Returns kNotFound if the metadata has no description, as in files of earlier releases, and
+/// kInvalidArgument if it is malformed.
 absl::StatusOr<Description> DescriptionOf(const std::map<std::string, std::string>& metadata);
 
 }  // namespace mtrun::trainers

@@ -21,7 +21,7 @@
 namespace mtrun::trainers {
 namespace {
 
-/// This process's, as a shell would be given it but for quotes.
+/// Returns this process's command line without shell quotes.
 std::string CommandLine() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string line, argument;

@@ -1,4 +1,4 @@
-// environment.json of a run folder: where and how a run was computed, for the page about it.
+// environment.json of a run folder records where and how the run was computed, for its report page.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace mtrun::trainers {
 
-/// "LibTorch 2.11.0", " with CUDA" behind it in a build that has it.
+/// Returns for example "LibTorch 2.11.0", followed by " with CUDA" if the build includes it.
 std::string LibTorchName();
 
-/// An object of texts and numbers: version, command, host, system, processor, device, LibTorch, when. Nothing
-/// of the environment's variables, which may hold secrets.
+/// Returns an object of strings and numbers: version, command, host, system, processor, device, LibTorch,
+/// start time. It contains no environment variables, because they can hold secrets.
 std::string EnvironmentJson(const std::string& program, const at::Device& device);
 
 }  // namespace mtrun::trainers

@@ -17,8 +17,8 @@
 #include "trainers/membership/job_membership.h"
 #include "trainers/program/modes.h"
 #include "trainers/program/trained_network.h"
-#include "trainers/run/progress.h"
-#include "trainers/run/summary.h"
+#include "trainers/run/records/progress.h"
+#include "trainers/run/records/summary.h"
 #include "trainers/step/evaluate.h"
 
 namespace mtrun::trainers {
@@ -35,7 +35,7 @@ absl::Status CheckClasses(const WeightsSource& source, const PackedSplit& data, 
   for (size_t i = 0; i < std::max(theirs.size(), ours.size()); ++i) {
     const std::string was = i < theirs.size() ? theirs[i] : "none", is = i < ours.size() ? ours[i] : "none";
     if (was == is) continue;
-    return absl::InvalidArgumentError(absl::StrCat("class ", i, " of ", folder, " is \"", is, "\", and ",
+    return absl::InvalidArgumentError(absl::StrCat("class ", i, " of ", folder, " is \"", is, "\", but ",
                                                    source.what, " was trained with \"", was, "\""));
   }
   return absl::OkStatus();
@@ -73,10 +73,10 @@ absl::Status Tell(const Run& run, const TrainedNetwork& network, const Evaluatio
   report.test_top5 = evaluation.top5;
   const std::string accuracy = report.class_names.empty()
                                    ? ""
-                                   : absl::StrFormat(", accuracy %.2f %% (%d right)",
+                                   : absl::StrFormat(", accuracy %.2f %% (%d correct)",
                                                      100 * report.matrix.Accuracy(), report.matrix.correct());
   const std::string top5 =
-      report.test_top5 ? absl::StrFormat(", among five %.2f %%", 100 * *report.test_top5) : "";
+      report.test_top5 ? absl::StrFormat(", top-5 %.2f %%", 100 * *report.test_top5) : "";
   const ProgressLine line(/*quiet=*/false, ScreenOf(run.environment, isatty(STDOUT_FILENO) == 1));
   MT_RETURN_IF_ERROR(PrintOut(absl::StrFormat(
       "%s: %s\n%d images of %s: loss %.6f%s%s\n%s", run.program.name, network.source.what, images,
@@ -86,8 +86,8 @@ absl::Status Tell(const Run& run, const TrainedNetwork& network, const Evaluatio
                      : WriteFileAtomically(out, EvaluationJson(run, network, report, images).dump(1) + "\n");
 }
 
-/// With whoever takes part; the evaluation is done over where one of them is lost. Rank 0 tells what it came
-/// to, once, before anybody is done.
+/// Evaluates with all members of the job, and starts over if one of them is lost. Rank 0 prints the result
+/// once, before any member reports that it is done.
 absl::Status EvaluateTogether(const Run& run, const TrainedNetwork& network, const PackedSplit& data,
                               Membership& membership) {
   const auto batches = MakeImageBatches(data, network.batch);

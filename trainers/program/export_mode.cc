@@ -9,7 +9,7 @@
 #include "trainers/program/modes.h"
 #include "trainers/program/python_model.h"
 #include "trainers/program/trained_network.h"
-#include "trainers/run/best_weights.h"
+#include "trainers/run/loop/best_weights.h"
 
 namespace mtrun::trainers {
 namespace {

@@ -39,7 +39,7 @@ absl::StatusOr<at::Device> UseMachine(const ResolvedRun& run, const TrainOptions
   const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(run.device.index));
   MT_RETURN_IF_ERROR(TorchStatus(absl::StrCat("use ", device.str()), [&] {
     c10::impl::getDeviceGuardImpl(at::kCUDA)->setDevice(device);
-    // All micro-batches of a run but an epoch's last one have the same shape: trying cuDNN's algorithms pays.
+    // Trying cuDNN's algorithms pays, because all micro-batches except an epoch's last have the same shape.
     at::globalContext().setBenchmarkCuDNN(true);
     at::globalContext().setAllowTF32CuBLAS(options.tf32);
     at::globalContext().setAllowTF32CuDNN(options.tf32);
@@ -55,16 +55,15 @@ absl::StatusOr<Residency> ResolveResidency(const TrainOptions& options, const Ru
     if (options.resident != "on")
       return Residency{false, reading.changes() ? "training images change each time" : "--decode fast"};
     return absl::InvalidArgumentError(
-        "--resident on: images on the device are decoded exactly, once; it goes neither with --decode fast "
-        "nor "
-        "with training images that are another part, size or colour each time");
+        "--resident on decodes images exactly and only once, so it excludes --decode fast and settings that "
+        "change the part, size or colour of training images each time");
   }
   ResidencyNeeds needs{.cuda = device.is_cuda(), .stay = data.stays, .share = options.resident_share};
   needs.images =
       BytesOfAll(data.train, run.batch_image_size) + BytesOfAll(data.test, run.eval_batch_image_size);
   if (data.final_test) needs.images += BytesOfAll(*data.final_test, run.eval_batch_image_size);
   if (needs.cuda) {
-    MT_RETURN_IF_ERROR(TorchStatus("ask for the GPU's free memory", [&] {
+    MT_RETURN_IF_ERROR(TorchStatus("read the GPU's free memory", [&] {
       needs.free = static_cast<int64_t>(at::accelerator::getMemoryInfo(device.index()).first);
     }));
   }

@@ -1,4 +1,4 @@
-// What LibTorch finds on this machine, and setting it up for a run.
+// Detects what LibTorch finds on this machine, and sets it up for a run.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,20 @@
 #include "trainers/membership/assignment.h"
 #include "trainers/program/data.h"
 #include "trainers/program/resolve_run.h"
-#include "trainers/run/options.h"
+#include "trainers/run/rules/options.h"
 
 namespace mtrun::trainers {
 
-/// A step frees what the next one needs again: freed memory is kept instead of handed back and faulted in
-/// again.
+/// Makes malloc keep freed memory, because the next step needs it again: returning it would cost page faults.
 void KeepFreedMemory();
 
 MachineFacts FindMachine(const TrainOptions& options, const EnvironmentMap& environment,
                          const Assignment& assignment, const ImageShape& images);
 
-/// Threads, and the current device with the fast paths of its libraries.
+/// Sets the number of threads, and for a GPU the current device and the fast paths of its libraries.
 absl::StatusOr<at::Device> UseMachine(const ResolvedRun& run, const TrainOptions& options);
 
-/// Whether all images, of the sizes in which `run` reads them, go to the device.
+/// Decides whether all images, at the sizes in which `run` reads them, are kept on the device.
 absl::StatusOr<Residency> ResolveResidency(const TrainOptions& options, const RunData& data,
                                            const ResolvedRun& run, at::Device device);
 

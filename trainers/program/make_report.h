@@ -1,18 +1,23 @@
-// The page about a run that has just ended, made by the program mtreport, which links what the trainers do
-// not.
+// Starts mtreport to make the page about an ended run. It links libraries that the trainers do not.
 #pragma once
 
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "base/clock.h"
 
 namespace mtrun::trainers {
 
-/// Starts the mtreport that lies where this program's own installation has it, and waits for it, `patience`
-/// at most. What goes wrong is logged: the run is complete without a page.
-void MakeReport(const std::string& model_folder, Duration patience);
+/// Runs the mtreport of this program's own installation and waits for it, at most `timeout`. Errors are only
+/// logged, because the run is complete without a page.
+void MakeReport(const std::string& model_folder, Duration timeout);
 
-/// "" where there is none.
+/// Runs `program --quiet model_folder` and returns its exit status. Kills it if it is not over after
+/// `timeout`, or if its end cannot be watched.
+absl::StatusOr<int> RunReporter(const std::string& program, const std::string& model_folder,
+                                Duration timeout);
+
+/// Returns the path of mtreport, or "" if there is none.
 std::string FindMtreport(const std::string& executable_folder);
 
 }  // namespace mtrun::trainers

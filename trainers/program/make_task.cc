@@ -4,7 +4,7 @@
 #include "base/status_macros.h"
 #include "trainers/device/torch_status.h"
 #include "trainers/models/batch_norm.h"
-#include "trainers/weights/safetensors.h"
+#include "trainers/weights/init_from.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -22,9 +22,9 @@ void MoveNetwork(torch::nn::Module& module, const BatchOptions& batch) {
 absl::StatusOr<std::unique_ptr<Task>> MakeTask(const Program& program, const TaskInputs& inputs,
                                                const BatchOptions& batch) {
   absl::StatusOr<std::unique_ptr<Task>> task = absl::InternalError("no task");
-  MT_RETURN_IF_ERROR(TorchStatus("make the network", [&] { task = program.make_task(inputs); }));
+  MT_RETURN_IF_ERROR(TorchStatus("create the network", [&] { task = program.make_task(inputs); }));
   MT_RETURN_IF_ERROR(task.status());
-  // All read them: whichever worker is rank 0 when training begins is the source for the others.
+  // All workers read them, because any can become rank 0, which is the source for the others.
   if (!inputs.options.init_from.empty()) {
     MT_RETURN_IF_ERROR(InitFrom(inputs.options.init_from, (*task)->module()));
   }

@@ -1,4 +1,4 @@
-// The network of a run: made, given its first weights and moved to where it computes.
+// Makes the network of a run, gives it its first weights and moves it to its device.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,7 @@
 
 namespace mtrun::trainers {
 
-/// kInvalidArgument for weights that do not fit, and for --sync_bn in a network that does not normalise over
-/// batches.
+/// Returns kInvalidArgument if weights do not fit, or for --sync_bn without batch normalisation.
 absl::StatusOr<std::unique_ptr<Task>> MakeTask(const Program& program, const TaskInputs& inputs,
                                                const BatchOptions& batch);
 

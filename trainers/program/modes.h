@@ -1,4 +1,4 @@
-// What a training program does with a trained network instead of training.
+// Uses of a trained network other than training: --evaluate, --predict, --export.
 #pragma once
 
 #include <optional>
@@ -8,16 +8,15 @@
 
 namespace mtrun::trainers {
 
-/// Exit status of --evaluate, --predict or --export; nothing where none is asked for. The settings have been
-/// read, membership and options have not.
+/// Returns the exit status of --evaluate, --predict or --export, or nullopt if none was given. Called after
+/// the settings have been read, and before membership and options are.
 std::optional<absl::StatusOr<int>> RunMode(Run& run);
 
-/// --evaluate: alone or with the other workers of a job; the figures are the same to the last digits of
-/// float64.
+/// Runs --evaluate alone or with the other workers of a job. The figures agree to the last digits of float64.
 absl::StatusOr<int> EvaluateMode(Run& run);
-/// --predict: one worker.
+/// Runs --predict in one worker.
 absl::StatusOr<int> PredictMode(Run& run);
-/// --export: one worker.
+/// Runs --export in one worker.
 absl::StatusOr<int> ExportMode(Run& run);
 
 }  // namespace mtrun::trainers

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "trainers/program/description.h"
-#include "trainers/weights/pth_reader.h"
+#include "trainers/weights/init_from.h"
 #include "trainers/weights/safetensors.h"
 
 namespace mtrun::trainers {
@@ -22,7 +22,7 @@ absl::StatusOr<TrainedPixels> PixelsOf(const std::string& weights, const std::st
     const bool says = about.ok() && about->settings.count(kNormalize) > 0;
     if (says) return TrainedPixels{about->settings.at(kNormalize), true, "the file says so"};
   }
-  MT_ASSIGN_OR_RETURN(const NamedTensors tensors, LoadWeights(weights));
+  MT_ASSIGN_OR_RETURN(const NamedTensors tensors, LoadWeights(weights, {last_layer}));
   for (const auto& [name, tensor] : tensors) {
     if (name != last_layer || tensor.dim() == 0) continue;
     if (tensor.size(0) == kImageNetClasses)
@@ -44,11 +44,13 @@ absl::Status ResolveNormalize(const checkpoints::Identity& continued, bool first
     if (asked == kAuto) settings.Derive(kNormalize, kHalf, "auto, without --weights");
     return absl::OkStatus();
   }
-  MT_ASSIGN_OR_RETURN(const TrainedPixels trained, PixelsOf(weights, "fc.weight"));
+  const absl::StatusOr<TrainedPixels> read = PixelsOf(weights, "fc.weight");
+  if (!read.ok()) return Annotate(read.status(), "--weights");
+  const TrainedPixels& trained = *read;
   if (asked == kAuto) {
-    settings.Derive(kNormalize, trained.normalize, "auto, by --weights");
+    settings.Derive(kNormalize, trained.normalize, "auto, from --weights");
     if (first)
-      log::Info("images are normalised by --normalize ", trained.normalize, ", for ", weights, ": ",
+      log::Info("images are normalised with --normalize ", trained.normalize, " for ", weights, ": ",
                 trained.why);
   } else if (first && trained.known && asked != trained.normalize) {
     log::Warning("--normalize ", asked, ": ", weights, " was trained with ", trained.normalize, " (",

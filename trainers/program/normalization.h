@@ -1,5 +1,4 @@
-// How images are normalised where --normalize says auto: as those were that the weights were trained with
-// which the run starts from.
+// Resolves --normalize auto: images are normalised as in the training of the run's first weights.
 #pragma once
 
 #include <string>
@@ -13,16 +12,16 @@ namespace mtrun::trainers {
 
 struct TrainedPixels {
   std::string normalize = "half";  // or "imagenet"
-  bool known = false;              // else nobody knows, and it is "half"
-  std::string why;                 // "its last layer has ImageNet's 1000 classes"
+  bool known = false;              // false: unknown, so `normalize` is "half"
+  std::string why;                 // such as "its last layer has ImageNet's 1000 classes"
 };
 
-/// What a file of weights tells of itself, or its last layer does ("fc.weight"). Errors name the file.
+/// Returns what a weights file records, or what its last layer ("fc.weight") implies. Errors name the file.
 absl::StatusOr<TrainedPixels> PixelsOf(const std::string& weights, const std::string& last_layer);
 
-/// Puts "half" or "imagenet" into the table where `normalize` is auto: what `continued`, the checkpoint that
-/// the run goes on from, has; else what fits --weights; without them "half". Says which where there are
-/// weights, and warns of a choice that does not fit them, when `first`.
+/// Replaces an auto `normalize` in the table by "half" or "imagenet". It takes the value of `continued` (the
+/// checkpoint that the run continues from), else the value that fits --weights, else "half". If `first`, logs
+/// the choice for --weights, or warns if a given value does not fit them.
 absl::Status ResolveNormalize(const checkpoints::Identity& continued, bool first, Settings& settings);
 
 }  // namespace mtrun::trainers

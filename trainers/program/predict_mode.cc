@@ -1,4 +1,4 @@
-// --predict: image files of any size to the most probable classes.
+// --predict: the most probable classes of image files of any size.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -35,7 +35,7 @@ bool HasImageName(const fs::path& path) {
   return end == ".jpg" || end == ".jpeg" || end == ".png";
 }
 
-/// Files as they are named; of folders the images in and below them, by their names.
+/// Returns the files as named. A folder is replaced by the images in and below it, sorted by name.
 absl::StatusOr<std::vector<std::string>> ListFiles(const std::vector<std::string>& named) {
   std::vector<std::string> files;
   for (const std::string& name : named) {
@@ -52,12 +52,12 @@ absl::StatusOr<std::vector<std::string>> ListFiles(const std::vector<std::string
     if (error) return absl::InternalError(absl::StrCat("list ", name, ": ", error.message()));
     std::sort(files.begin() + static_cast<std::ptrdiff_t>(first), files.end());
     if (files.size() == first)
-      return absl::NotFoundError(absl::StrCat(name, " holds no .jpg, .jpeg or .png files"));
+      return absl::NotFoundError(absl::StrCat(name, " contains no .jpg, .jpeg or .png files"));
   }
   return files;
 }
 
-/// Upright, its middle as test images are cut, at the size that the network is given.
+/// Reads an image upright, cuts its middle as for test images, and resizes it to the network's input size.
 absl::StatusOr<datasets::RgbImage> ReadImage(const std::string& file, const TrainedNetwork& network) {
   const datasets::ImageSize target = network.description.target();
   MT_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(file));
@@ -67,7 +67,7 @@ absl::StatusOr<datasets::RgbImage> ReadImage(const std::string& file, const Trai
   return datasets::ResizeBilinear(image, datasets::InEighths(box), target);
 }
 
-/// [n, 3, S, S] of images of one size.
+/// Makes [n, 3, S, S] from images of one size.
 at::Tensor ToInput(const std::vector<datasets::RgbImage>& images, const TrainedNetwork& network) {
   const datasets::ImageSize size = images.front().size;
   at::Tensor bytes = at::empty({static_cast<int64_t>(images.size()), size.height, size.width, 3}, at::kByte);
@@ -84,7 +84,7 @@ at::Tensor ToInput(const std::vector<datasets::RgbImage>& images, const TrainedN
       .contiguous(batch.format);
 }
 
-/// Predictions of files [first, first + kAtOnce). A file that cannot be read is one with an error.
+/// Predicts files [first, first + kAtOnce). If a file cannot be read, its prediction has an error.
 std::vector<Prediction> PredictSome(const TrainedNetwork& network, const std::vector<std::string>& files,
                                     size_t first, size_t k) {
   std::vector<Prediction> predictions;
@@ -131,7 +131,8 @@ absl::StatusOr<int> PredictMode(Run& run) {
   MT_ASSIGN_OR_RETURN(const std::vector<std::string> files, ListFiles(named));
   MT_ASSIGN_OR_RETURN(const TrainedNetwork network, OpenTrained(run, SourcePath(run)));
   if (network.task->classes() == 0)
-    return absl::InvalidArgumentError(absl::StrCat("--predict: ", run.program.name, " knows no classes"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--predict: ", run.program.name, " does not predict classes"));
   if (Asked(run.settings, "check")) return 0;
   if (run.assignment.rank != 0) return 0;
   const size_t k =
@@ -145,18 +146,18 @@ absl::StatusOr<int> PredictMode(Run& run) {
       text += ToLine(prediction, format, k);
       if (prediction.error.empty()) continue;
       ++failed;
-      log::Warning(prediction.file, " is passed over: ", prediction.error);
+      log::Warning(prediction.file, " is skipped: ", prediction.error);
     }
   }
   if (out.empty()) {
     if (const absl::Status told = PrintOut(text); !told.ok()) {
       log::Error(std::string(told.message()));
-      return 1;  // unlike what is wrong with the question
+      return 1;  // not 2, which means wrong arguments
     }
   } else {
     MT_RETURN_IF_ERROR(WriteFileAtomically(out, text));
-    log::Info(files.size() - failed, " of ", files.size(), " images are classified in ", out, " by ",
-              network.source.what);
+    log::Info(files.size() - failed, " of ", files.size(), " images classified; wrote ", out,
+              " with the weights of ", network.source.what);
   }
   return failed == files.size() ? 1 : 0;
 }

@@ -29,7 +29,7 @@ std::string JsonLine(const Prediction& prediction) {
     for (const auto& [name, probability] : prediction.best)
       line["top"].push_back({{"class", name}, {"probability", probability}});
   }
-  // A file's name need not be UTF-8.
+  // File names are not always UTF-8.
   return line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

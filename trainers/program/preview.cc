@@ -14,7 +14,7 @@
 namespace mtrun::trainers {
 namespace {
 
-/// [count, 3, S, S], in the order of the run.
+/// Returns [count, 3, S, S], in the order of the run.
 at::Tensor FirstImages(MicroBatchSource& source, int64_t count) {
   std::vector<at::Tensor> images;
   int64_t left = count;
@@ -51,7 +51,7 @@ absl::Status WritePreview(const TrainOptions& options, const datasets::PackedSpl
 
 absl::StatusOr<std::string> DrawPreview(const TrainOptions& options, const datasets::PackedSplit& train,
                                         BatchOptions batch) {
-  constexpr int64_t kSmall = 64, kMany = 64, kFew = 12;  // of large images fewer
+  constexpr int64_t kSmall = 64, kMany = 64, kFew = 12;  // fewer if images are large
   batch.resident = false;
   const std::string path = options.model_folder + "/preview.png";
   MT_RETURN_IF_ERROR(WriteFirst(path, options.image_size <= kSmall ? kMany : kFew, options, train, batch));

@@ -5,9 +5,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "datasets/packed.h"
+#include "datasets/packed/packed.h"
 #include "trainers/input/batch.h"
-#include "trainers/run/options.h"
+#include "trainers/run/rules/options.h"
 
 namespace mtrun::trainers {
 
@@ -15,7 +15,7 @@ namespace mtrun::trainers {
 absl::Status WritePreview(const TrainOptions& options, const datasets::PackedSplit& train,
                           const BatchOptions& batch);
 
-/// A few of them as preview.png of every run; its path.
+/// Writes a few of them to preview.png, for every run. Returns its path.
 absl::StatusOr<std::string> DrawPreview(const TrainOptions& options, const datasets::PackedSplit& train,
                                         BatchOptions batch);
 

@@ -33,12 +33,12 @@ absl::StatusOr<std::string> PythonModel(std::string_view program, const std::vec
   all.push_back("tail");
   if (classifies) all.push_back("classify");
   std::string text = absl::StrCat("\"\"\"The network of mtrun's ", View(program),
-                                  " in plain PyTorch: load() gives it with its weights.", "\"\"\"\n\n");
+                                  " in plain PyTorch: load() returns it with its weights.", "\"\"\"\n\n");
   for (const std::string& name : all) {
     const absl::StatusOr<std::string> part = TextOf(name);
     if (!part.ok()) {
       return Annotate(part.status(), absl::StrCat("--export needs the network of ", View(program),
-                                                  " in Python, which its author adds"));
+                                                  " in Python; its author has to add it"));
     }
     text += *part;
   }

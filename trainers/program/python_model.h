@@ -1,4 +1,4 @@
-// The networks in Python: model.py of an exported folder, which needs PyTorch alone.
+// The networks in Python: model.py of an exported folder, which needs only PyTorch.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace mtrun::trainers {
 
-/// The text for a program, of these files of trainers/program/python, in order; {}: of the one with its name.
-/// `classifies`: with functions that read and classify image files. kNotFound: there is no such file.
+/// Returns model.py for a program, from these files of trainers/program/python in order. {}: the file with
+/// its name. `classifies`: adds functions to read and classify image files. kNotFound: a file is missing.
 absl::StatusOr<std::string> PythonModel(std::string_view program, const std::vector<std::string>& files,
                                         bool classifies);
 

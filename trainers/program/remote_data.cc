@@ -14,7 +14,7 @@ namespace {
 
 using datasets::SetClient;
 
-constexpr size_t kOtherFiles = 256;  // that a worker has open besides
+constexpr size_t kOtherFiles = 256;  // other files that a worker has open
 
 }  // namespace
 

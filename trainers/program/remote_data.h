@@ -1,5 +1,5 @@
-// A run's data where --data names a server: this node's cache has it before the other workers are met, or, in
-// the streamed order, what the first steps need of it. Free of LibTorch. Not thread-safe.
+// A run's data if --data names a server. This node's cache has all of it before the worker joins the others
+// or, in the streamed order, the part that the first steps need. Independent of LibTorch. Not thread-safe.
 #pragma once
 
 #include <functional>
@@ -13,33 +13,33 @@
 #include "base/clock.h"
 #include "base/worker_env.h"
 #include "datasets/cache/set_client.h"
-#include "datasets/packed.h"
-#include "trainers/run/data_arrival.h"
-#include "trainers/run/data_news.h"
-#include "trainers/run/data_window.h"
-#include "trainers/run/options.h"
+#include "datasets/packed/packed.h"
+#include "trainers/run/arrival/data_arrival.h"
+#include "trainers/run/arrival/data_news.h"
+#include "trainers/run/arrival/data_window.h"
+#include "trainers/run/rules/options.h"
 
 namespace mtrun::trainers {
 
 class RemoteData {
  public:
-  /// Waits for the index. Says once what it waits for, and when that is over. kInvalidArgument,
-  /// kFailedPrecondition: no time mends it.
-  /// `workers`: of this node, which share what it fetches ahead and keeps. `still_here` is called again and
-  /// again while Open and AwaitAll wait: who waits is not hung.
+  /// Waits for the index, and logs once what it waits for and when the wait is over. kInvalidArgument and
+  /// kFailedPrecondition are permanent. `workers`: workers of this node, which share the budgets for fetching
+  /// ahead and for the cache. `still_here` is called repeatedly during waits, to show that this worker is not
+  /// hung.
   static absl::StatusOr<std::unique_ptr<RemoteData>> Open(const TrainOptions& options,
                                                           const EnvironmentMap& environment, int workers,
                                                           std::function<void()> still_here);
 
-  /// What PackedSplit takes. Shards that were waited for are held, and stay, as long as this object lives.
+  /// Returns the folder for PackedSplit. Shards that were waited for stay in it while this object exists.
   const std::string& folder() const { return client_.folder(); }
-  /// The cache has room for all of the set at a time.
+  /// Returns whether the cache has room for the whole set at once.
   bool keeps_all() const { return bounds_.keeps_all(); }
-  /// Waits for every shard: of a permutation over the whole set each is needed from the first steps on.
+  /// Waits for every shard, because a permutation of the whole set needs each of them from the start.
   absl::Status AwaitAll();
-  /// The shards of these splits come while the run trains. The splits must outlive this object's use.
+  /// Fetches the shards of these splits during training. The splits must outlive their use here.
   DataArrival& Begin(const std::vector<datasets::PackedSplit*>& splits, const TrainOptions& options);
-  /// How long Open and AwaitAll have waited.
+  /// Returns how long Open and AwaitAll have waited.
   Duration waited() const { return waited_; }
 
  private:
@@ -57,7 +57,7 @@ class RemoteData {
   Duration waited_{};
 };
 
-/// Whether the order of samples and the settings let a run begin before all of its data is here.
+/// Returns whether order and settings let a run begin before all of its data has arrived.
 bool TrainsWhileDataComes(const TrainOptions& options);
 
 }  // namespace mtrun::trainers

@@ -14,7 +14,7 @@ std::string DeviceText(const DeviceChoice& device) {
   return device.cuda ? absl::StrCat("cuda:", device.index) : "cpu";
 }
 
-/// Images of further sizes than the one that the network `takes`.
+/// Checks the settings for other image sizes than the one that the network `takes`.
 absl::Status CheckOtherSizes(const ProgramRules& program, const TrainOptions& options, int takes) {
   const int from = options.reading.growth.from;
   if (!program.images.any_size && (from > 0 || options.eval_image_size > 0)) {
@@ -23,8 +23,8 @@ absl::Status CheckOtherSizes(const ProgramRules& program, const TrainOptions& op
                                                    program.name, " takes images of one size only"));
   }
   if (from <= takes) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--image_size_from ", from, ": images grow to --image_size ", takes, ", which is less"));
+  return absl::InvalidArgumentError(absl::StrCat("--image_size_from ", from, ": images grow to --image_size ",
+                                                 takes, ", which is smaller"));
 }
 
 /// Checks the images against what the network takes; the settings table says what happens to them.
@@ -45,14 +45,14 @@ absl::Status FitImages(const ProgramRules& program, const TrainOptions& options,
         absl::StrCat(options.data, ": the images differ in size: give --image_size"));
   const bool larger = height > takes || width > takes;
   if (larger && given == 0 && !rule.enlarges) {
-    return absl::InvalidArgumentError(absl::StrCat(options.data, ": the images are ", has, " and ",
+    return absl::InvalidArgumentError(absl::StrCat(options.data, ": the images are ", has, ", but ",
                                                    program.name, " takes ", Square(takes),
-                                                   ": give --image_size ", takes, " to have them resized"));
+                                                   ": give --image_size ", takes, " to resize them"));
   }
   MT_RETURN_IF_ERROR(CheckOtherSizes(program, options, takes));
   const Reading reading = options.ReadingNow();
   const bool enlarged = rule.enlarges && !larger && !machine.images_vary;
-  const bool cut = reading.crop || reading.growth.from > 0;  // training images, whatever their size
+  const bool cut = reading.crop || reading.growth.from > 0;  // applies to training images of any size
   const bool equal = height == takes && width == takes;
   run.image_size = takes;
   run.batch_image_size = enlarged && !cut ? std::max(height, width) : takes;
@@ -62,14 +62,14 @@ absl::Status FitImages(const ProgramRules& program, const TrainOptions& options,
   run.derived.push_back({"image_size", absl::StrCat(takes),
                          reading.crop          ? absl::StrCat("random parts of images up to ", has)
                          : machine.images_vary ? absl::StrCat("the middle of images up to ", has, ", resized")
-                         : equal               ? "as the data"
+                         : equal               ? "as in the data"
                                                : absl::StrCat(has, larger     ? " resized"
                                                                    : enlarged ? " enlarged on the device"
                                                                               : " padded with black")});
   return absl::OkStatus();
 }
 
-/// Cores are shared by the workers of a node; a launcher's OMP_NUM_THREADS is taken as it is.
+/// Divides the cores among a node's workers, unless a launcher's OMP_NUM_THREADS sets the threads.
 void FindThreads(const TrainOptions& options, const MachineFacts& machine, ResolvedRun& run) {
   run.threads = options.threads;
   if (run.threads != 0) return;
@@ -90,7 +90,7 @@ absl::Status ResolveDevice(const TrainOptions& options, const MachineFacts& mach
       run.device, ChooseDevice(options.device, machine.gpus, machine.local_rank, machine.local_world_size));
   if (options.device == "auto") run.derived.push_back({"device", run.device.cuda ? "cuda" : "cpu", "auto"});
   if (!options.graph || run.device.cuda) return absl::OkStatus();
-  return absl::InvalidArgumentError("--graph: CUDA graphs need a GPU, and this worker computes on the CPU");
+  return absl::InvalidArgumentError("--graph: CUDA graphs need a GPU, but this worker computes on the CPU");
 }
 
 absl::Status ResolvePrecision(const TrainOptions& options, ResolvedRun& run) {
@@ -102,11 +102,11 @@ absl::Status ResolvePrecision(const TrainOptions& options, ResolvedRun& run) {
   run.precision = amp == "off" ? "fp32" : amp;
   if (run.precision != "fp16" || run.device.cuda) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "--amp fp16 needs a GPU, and this worker computes on the CPU: --amp bf16 or off");
+      "--amp fp16 needs a GPU, but this worker computes on the CPU: give --amp bf16 or off");
 }
 
-/// With PyTorch 2.11 on one thread of a CPU a step with channels last takes 0.90 of the time for a frozen
-/// ResNet at 224, 1.04 for cnnB, 1.57 for the U-Net. Tensor cores want it.
+/// Chooses channels last for tensor cores, which need it. On one CPU thread with PyTorch 2.11, a step with
+/// channels last takes 0.90 of the time for a frozen ResNet at 224, 1.04 for cnnB and 1.57 for the U-Net.
 void ResolveFormat(const ProgramRules& program, const TrainOptions& options, ResolvedRun& run) {
   run.channels_last = options.channels_last == "on";
   if (options.channels_last != "auto") return;

@@ -1,7 +1,7 @@
 #include "trainers/program/results.h"
 
 #include "base/status_macros.h"
-#include "trainers/run/best_weights.h"
+#include "trainers/run/loop/best_weights.h"
 #include "trainers/weights/safetensors.h"
 
 namespace mtrun::trainers {

@@ -8,11 +8,11 @@
 namespace mtrun::trainers {
 namespace {
 
-/// A replacement of a worker that died of a fault would die of it again.
+/// Returns whether this process started with the job. A replacement must not repeat a fault.
 bool BeganWithTheJob(const EnvironmentMap& environment) {
   const auto generation = environment.find("MTRUN_GENERATION");
   if (generation == environment.end()) return true;
-  // 0: the first workers start before the job has a generation.
+  // 0 is for the first workers, which start before the job has a generation.
   return absl::StartsWith(generation->second, "0.") || absl::StartsWith(generation->second, "1.");
 }
 
@@ -22,7 +22,7 @@ absl::StatusOr<std::vector<Fault>> PlannedFaults(const EnvironmentMap& environme
   return ParseFaults(text->second);
 }
 
-/// Zero where the variable `name` is not set.
+/// Returns zero if the variable `name` is not set.
 absl::StatusOr<Duration> SecondsOf(const EnvironmentMap& environment, const char* name) {
   constexpr double kMost = 1e6;
   const auto text = environment.find(name);
@@ -31,7 +31,7 @@ absl::StatusOr<Duration> SecondsOf(const EnvironmentMap& environment, const char
   if (absl::SimpleAtod(text->second, &seconds) && seconds >= 0 && seconds <= kMost)
     return FromSeconds(seconds);
   return absl::InvalidArgumentError(
-      absl::StrCat(name, ": \"", text->second, "\" is not a number of seconds, 0 to ", kMost));
+      absl::StrCat(name, ": \"", text->second, "\" is not a number of seconds from 0 to ", kMost));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What a launcher, or a test, tells a training program by environment variables beside its membership. Pure
-// functions, free of LibTorch.
+// Environment variables other than membership that a launcher, or a test, sets for a training program. Pure
+// functions, independent of LibTorch.
 #pragma once
 
 #include <vector>
@@ -13,11 +13,11 @@ namespace mtrun::trainers {
 
 struct RunEnvironment {
   std::vector<Fault> faults;  // MTRUN_FAULTS, for the processes that a job begins with
-  Duration pace = {};         // MTRUN_PACE, seconds (TrainInputs has what that means); zero: none
+  Duration pace = {};         // MTRUN_PACE in seconds (see TrainInputs); zero: none
   Duration grace = {};        // MTRUN_SHUTDOWN_TIMEOUT, seconds from SIGTERM to SIGKILL; zero: unknown
 };
 
-/// kInvalidArgument names the variable that is malformed.
+/// Returns kInvalidArgument if a variable is malformed, and names it.
 absl::StatusOr<RunEnvironment> ReadRunEnvironment(const EnvironmentMap& environment);
 
 }  // namespace mtrun::trainers

@@ -8,8 +8,8 @@
 #include "trainers/membership/slurm.h"
 #include "trainers/program/machine.h"
 #include "trainers/program/make_task.h"
-#include "trainers/run/fresh_start.h"
-#include "trainers/run/run_replica.h"
+#include "trainers/run/files/fresh_start.h"
+#include "trainers/run/loop/run_replica.h"
 
 namespace mtrun::trainers {
 
@@ -34,7 +34,7 @@ absl::Status ReadRun(Run& run) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<BatchOptions> Resolve(Run& run, const ImageShape& images) {
+absl::Status ResolveSettings(Run& run, const ImageShape& images) {
   MT_ASSIGN_OR_RETURN(run.resolved,
                       ResolveRun(RulesOf(run.program), run.options,
                                  FindMachine(run.options, run.environment, run.assignment, images)));
@@ -43,6 +43,12 @@ absl::StatusOr<BatchOptions> Resolve(Run& run, const ImageShape& images) {
     run.settings.Derive(setting.name, setting.value, setting.source);
   run.options.image_size = resolved.image_size;
   run.options.amp = resolved.precision == "fp32" ? "off" : resolved.precision;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BatchOptions> Resolve(Run& run, const ImageShape& images) {
+  MT_RETURN_IF_ERROR(ResolveSettings(run, images));
+  const ResolvedRun& resolved = run.resolved;
   MT_ASSIGN_OR_RETURN(const at::Device device, UseMachine(resolved, run.options));
   MT_ASSIGN_OR_RETURN(run.precision, ParsePrecision(resolved.precision, device.type()));
   if (run.options.graph) {

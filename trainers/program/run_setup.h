@@ -1,4 +1,4 @@
-// What a training program finds out before it computes: settings, workers, data, machine, network.
+// Prepares a training program before it computes: settings, workers, data, machine, network.
 #pragma once
 
 #include <memory>
@@ -20,46 +20,50 @@
 #include "trainers/program/description.h"
 #include "trainers/program/program.h"
 #include "trainers/program/resolve_run.h"
-#include "trainers/run/data_arrival.h"
+#include "trainers/run/arrival/data_arrival.h"
 
 namespace mtrun::trainers {
 
-/// A run before it trains: what was asked for and what was found.
+/// State of a run before it trains.
 struct Run {
   const Program& program;
   EnvironmentMap environment;
   const TimePoint start;
   Settings settings;
-  std::vector<std::string> files;  // --predict's further ones
+  std::vector<std::string> files;  // further files of --predict
   TrainOptions options;
   Assignment assignment;
   Precision precision = Precision::kFp32;
   GraphFactory graphs = nullptr;  // --graph
   ResolvedRun resolved = {};
-  Duration data_wait = {};                           // for a server's data
-  DataArrival* arrival = nullptr;                    // of data that come while it trains
-  std::unique_ptr<AgentConnection> agent = nullptr;  // where this worker waits before it is ready
+  Duration data_wait = {};                           // time spent waiting for a server's data
+  DataArrival* arrival = nullptr;                    // of data that comes during training
+  std::unique_ptr<AgentConnection> agent = nullptr;  // receives reports while this worker waits to be ready
   bool continues = true;                             // from a checkpoint in the model_folder, if there is one
-  bool joined = false;                               // what fails from now on may not fail again at a restart
+  bool joined = false;  // from here on, a failure might not recur after a restart
 };
 
 ProgramRules RulesOf(const Program& program);
 
-/// Whether a setting without a default was given as true.
+/// Returns whether a setting without a default was set to true.
 bool Asked(const Settings& settings, const char* name);
 
-/// Membership and options; the settings have been read.
+/// Reads membership and options. The settings have been read before.
 absl::Status ReadRun(Run& run);
 
-/// What the settings leave open, decided and put into their table.
+/// Decides what the settings leave open and enters it into their table. Uses no device.
+absl::Status ResolveSettings(Run& run, const ImageShape& images);
+/// Does the same, and readies the device.
 absl::StatusOr<BatchOptions> Resolve(Run& run, const ImageShape& images);
-/// The same of the program's own settings. `continues`: a run, whose newest checkpoint says how it began.
+/// Does the same for the program's own settings. If `continues`, the newest checkpoint says how the run
+/// began.
 absl::Status ResolveOwn(Run& run, bool continues);
 
-/// Of test images, after Resolve: of another size, perhaps, and always of the same one.
+/// Returns the options for test images, after Resolve. Their size is constant and can differ from that of
+/// training images.
 BatchOptions TestBatch(const Run& run, BatchOptions batch);
 
-/// Of the network that this run trains or uses, after Resolve: what its weights say of themselves.
+/// Returns the description that this run's weights record of their network, after Resolve.
 Description Describe(const Run& run, const ImageShape& images, const std::vector<std::string>& classes,
                      const BatchOptions& test_batch);
 

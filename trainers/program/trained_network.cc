@@ -15,13 +15,12 @@ bool Has(const Program& program, const std::string& setting) {
   return false;
 }
 
-/// Of weights that do not say what they were trained with.
+/// Describes weights that do not record what they were trained with.
 absl::StatusOr<Description> FromData(const Run& run, const WeightsSource& source) {
   const absl::StatusOr<datasets::PackedSplit> data = OpenTest(run.options.data);
   if (!data.ok())
     return absl::InvalidArgumentError(absl::StrCat(
-        source.file,
-        " does not say which classes it knows: give the data set that it was trained with (--data): ",
+        source.file, " does not name its classes: give the data set that it was trained with (--data): ",
         data.status().message()));
   const ImageShape shape = ShapeOf(*data);
   return Description{.program = run.program.name,
@@ -39,7 +38,7 @@ absl::StatusOr<WeightsSource> OpenSource(Run& run, const std::string& path) {
   MT_RETURN_IF_ERROR(CheckProgram(source, run.program.name));
   MT_RETURN_IF_ERROR(AdoptRunSettings(source, run.program, run.settings));
   if (run.settings.Text("data").empty()) run.settings.Derive("data", "none", "not needed");
-  // What it began with is no matter any more, and may be gone.
+  // The weights that training began with no longer matter, and may not exist any more.
   run.settings.Derive("init_from", "", source.what);
   if (Has(run.program, "weights")) run.settings.Derive("weights", "", source.what);
   MT_RETURN_IF_ERROR(ReadRun(run));
@@ -63,7 +62,7 @@ absl::StatusOr<TrainedNetwork> OpenTrained(Run& run, const std::string& path) {
   absl::StatusOr<Description> known = DescriptionOf(source.metadata);
   if (absl::IsNotFound(known.status())) known = FromData(run, source);
   if (!known.ok()) return Annotate(known.status(), source.file);
-  // Weights without their run's settings still know the size.
+  // Weights record the size even without their run's settings.
   if (known->image_size > 0 && run.options.image_size == 0 && run.program.images.adjustable)
     run.options.image_size = known->image_size;
   return MakeTrained(run, source,

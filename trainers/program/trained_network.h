@@ -1,4 +1,4 @@
-// A network with the weights that somebody names, ready to compute.
+// A network with weights from a given path, ready to compute.
 #pragma once
 
 #include <memory>
@@ -21,13 +21,12 @@ struct TrainedNetwork {
 /// Finds the weights at `path` and reads the settings that go with them into `run`.
 absl::StatusOr<WeightsSource> OpenSource(Run& run, const std::string& path);
 
-/// Makes the network that `source` is of, for images of `shape` and so many classes.
+/// Makes the network of `source` for images of `shape` and these classes.
 absl::StatusOr<TrainedNetwork> MakeTrained(Run& run, const WeightsSource& source, const ImageShape& shape,
                                            const std::vector<std::string>& classes);
 
-/// Both, for images like those it was trained with: as its file says, or, where an earlier release wrote it,
-/// as
-/// --data has them.
+/// Does both for images like the training images. The weights file describes these; if an earlier release
+/// wrote it, --data does.
 absl::StatusOr<TrainedNetwork> OpenTrained(Run& run, const std::string& path);
 
 }  // namespace mtrun::trainers

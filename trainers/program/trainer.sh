@@ -1,12 +1,12 @@
 #!/bin/sh
-# Starts this training program with the LibTorch that is here: that of MT_TORCH_DIR, the one that was installed with it, that of
-# the Python environment that it is in, or python3's.
+# Starts this training program with the first LibTorch found: of MT_TORCH_DIR, installed with the program, of its Python
+# environment, or of python3.
 name=${0##*/}
 here=$(dirname "$(readlink -f "$0")")  # <...>/libexec/mtrun/trainers
 asked=$1
 
 complain() {
-  # An mtrun among several asks for the settings alone, which may be right: its worker then says this, and the others hear of it.
+  # One of several mtruns checks only the settings, which can be right. Its worker reports this later, to all nodes.
   [ "$asked" != --check_settings ] || exit 127
   echo "$name: $*" >&2
   exit 2
@@ -45,7 +45,7 @@ fi
 
 program=$here/../trainer
 libraries=$torch/torch/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-# The one with CUDA where all that it links is there, which the system's loader says in milliseconds without starting it.
+# Uses the program with CUDA if all its libraries exist. The system's loader checks that quickly, without starting it.
 if [ -x "$program-cuda" ]; then
   with_cuda=$libraries
   for folder in "$torch"/nvidia/*/lib; do

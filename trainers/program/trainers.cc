@@ -13,10 +13,10 @@ absl::StatusOr<Trainer> FindTrainer(absl::Span<const Trainer> trainers, std::str
   const auto add_name = [](std::string* text, const Trainer& trainer) {
     absl::StrAppend(text, std::string(trainer.name));
   };
-  return absl::NotFoundError(
-      absl::StrCat("there is no trainer \"", std::string(name),
-                   "\": this program is started by a link, or with a first argument, named ",
-                   absl::StrJoin(trainers, ", ", add_name)));
+  return absl::NotFoundError(absl::StrCat(
+      "unknown trainer \"", std::string(name),
+      "\": start this program through a link that is named after a trainer, or give one as first argument: ",
+      absl::StrJoin(trainers, ", ", add_name)));
 }
 
 }  // namespace mtrun::trainers

@@ -1,11 +1,9 @@
 #include "trainers/program/weights_source.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/json_text.h"
 #include "base/posix.h"
@@ -15,15 +13,15 @@
 #include "trainers/checkpoints/manifest.h"
 #include "trainers/checkpoints/run_state.h"
 #include "trainers/program/description.h"
-#include "trainers/run/best_weights.h"
-#include "trainers/weights/pth_reader.h"
+#include "trainers/run/loop/best_weights.h"
+#include "trainers/weights/init_from.h"
 
 namespace mtrun::trainers {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostReport = 64 << 20;
+constexpr size_t kMaxReport = 64 << 20;
 
 bool Exists(const std::string& path) {
   std::error_code ignored;
@@ -35,7 +33,7 @@ std::string ConfigIn(const std::string& folder) {
   return Exists(config) ? config : "";
 }
 
-/// Of the run that a file lies in: beside it, or where it is a checkpoint's above that.
+/// Returns the config.yaml of a file's run: beside the file, or one folder up if the file is a checkpoint's.
 std::string ConfigOf(const std::string& file) {
   const fs::path parent = fs::path(file).parent_path();
   std::error_code unreadable;
@@ -46,12 +44,12 @@ std::string ConfigOf(const std::string& file) {
   return step ? ConfigIn(folder.parent_path().string()) : "";
 }
 
-/// Exports of earlier releases tell model.json alone what images and network depend on.
+/// Reads model.json, the only place where earlier releases' exports record what images and network depend on.
 void ReadExported(WeightsSource& source) {
   const absl::StatusOr<std::string> text =
       ReadFile((fs::path(source.file).parent_path() / "model.json").string());
   if (!text.ok()) return;
-  const auto object = ParseJsonObject(*text, kMostReport);
+  const auto object = ParseJsonObject(*text, kMaxReport);
   if (!object.ok()) return;
   nlohmann::json settings = nlohmann::json::object();
   for (const auto& [name, value] : object->items()) {
@@ -61,7 +59,7 @@ void ReadExported(WeightsSource& source) {
   source.metadata["settings"] = settings.dump();
 }
 
-/// Only safetensors files have metadata.
+/// Reads the metadata, which only safetensors files have.
 void ReadAbout(WeightsSource& source) {
   if (absl::StatusOr<std::map<std::string, std::string>> metadata = ReadMetadata(source.file); metadata.ok())
     source.metadata = *std::move(metadata);
@@ -91,19 +89,19 @@ absl::StatusOr<WeightsSource> FromCheckpoint(const checkpoints::Checkpoint& chec
   return source;
 }
 
-/// `folder` may be a link, such as best.
+/// `folder` can be a link, such as best.
 absl::StatusOr<WeightsSource> FromStep(const std::string& folder) {
   std::error_code unreadable;
   const fs::path real = fs::canonical(folder, unreadable);
   const auto step = checkpoints::ParseStepFolder(real.filename().string());
   if (unreadable || !step)
-    return absl::InvalidArgumentError(absl::StrCat(folder, " has another name than a checkpoint, step_N"));
+    return absl::InvalidArgumentError(absl::StrCat(folder, " is not named like a checkpoint (step_N)"));
   MT_ASSIGN_OR_RETURN(const checkpoints::Checkpoint checkpoint,
                       checkpoints::ReadCheckpoint(checkpoints::RealFiles(), real.string(), *step));
   return FromCheckpoint(checkpoint, real.parent_path().string());
 }
 
-/// "" where there are none.
+/// Returns "" if there are none.
 std::string FinalFile(const std::string& folder) {
   for (const char* name : {"/model_ema.safetensors", "/model.safetensors"}) {
     if (Exists(folder + name)) return folder + name;
@@ -111,7 +109,7 @@ std::string FinalFile(const std::string& folder) {
   return "";
 }
 
-/// The best weights may be those of an epoch that was taken back, or another node's.
+/// Returns whether `file` is of `epoch`. The best weights can be of an undone epoch, or another node's.
 bool IsOfEpoch(const std::string& file, int64_t epoch) {
   const auto metadata = ReadMetadata(file);
   if (!metadata.ok()) return false;
@@ -119,7 +117,7 @@ bool IsOfEpoch(const std::string& file, int64_t epoch) {
   return found != metadata->end() && found->second == absl::StrCat(epoch);
 }
 
-/// The checkpoint after `epoch`, "" where there is none.
+/// Returns the checkpoint after `epoch`, or "" if there is none.
 std::string CheckpointOf(const std::string& folder, const nlohmann::json& report, int64_t epoch) {
   for (const auto& line : report.value("history", nlohmann::json::array())) {
     if (!line.is_object() || line.value("eval", nlohmann::json()) != epoch) continue;
@@ -136,17 +134,18 @@ absl::StatusOr<WeightsSource> FromTestedEpoch(const std::string& folder, const n
   const std::string best = absl::StrCat(folder, "/", kBestFile);
   if (IsOfEpoch(best, epoch)) return FromFile(best);
   if (const std::string step = CheckpointOf(folder, report, epoch); !step.empty()) return FromStep(step);
-  return absl::NotFoundError(absl::StrCat(
-      folder, ": the report is of the weights of epoch ", epoch, ", which neither ", kBestFile,
-      " nor a checkpoint there holds: name other weights, such as ", folder, "/model.safetensors"));
+  return absl::NotFoundError(
+      absl::StrCat(folder, ": the report describes the weights of epoch ", epoch, ", but neither ", kBestFile,
+                   " nor a checkpoint in the folder has them: name other weights, such as ", folder,
+                   "/model.safetensors"));
 }
 
-/// What the report's figures of the test images are of; nothing without a report and its weights.
+/// Returns the weights that the report's test figures describe, or nullopt without a report and its weights.
 absl::StatusOr<std::optional<WeightsSource>> FromReport(const std::string& folder) {
   const std::string path = folder + "/report.json";
   if (!Exists(path)) return std::nullopt;
   MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  const auto report = ParseJsonObject(text, kMostReport);
+  const auto report = ParseJsonObject(text, kMaxReport);
   if (!report.ok()) return Annotate(report.status(), path);
   if (const auto tested = WholeNumber<int64_t>(report->value("tested_epoch", nlohmann::json())))
     return FromTestedEpoch(folder, *report, *tested);
@@ -163,14 +162,14 @@ absl::StatusOr<WeightsSource> FromRun(const std::string& folder) {
   if (search.newest) return FromCheckpoint(*search.newest, folder);
   if (const std::string file = FinalFile(folder); !file.empty()) return FromFile(file);
   return absl::NotFoundError(absl::StrCat(
-      folder, " holds no weights: it is neither a run's folder nor a checkpoint (step_N) in one"));
+      folder, " contains no weights: it is neither a run's folder nor a checkpoint (step_N) in one"));
 }
 
-/// What weights say of the settings that they need, where no config.yaml does; another release's may be
-/// unknown here.
+/// Returns the settings that the weights record as flags, for weights without a config.yaml. Settings of
+/// another release may be unknown here.
 std::vector<std::string> FlagsOf(const WeightsSource& source, const Program& program) {
   const absl::StatusOr<Description> known = DescriptionOf(source.metadata);
-  if (!known.ok()) return {};  // whoever needs it says why
+  if (!known.ok()) return {};  // the caller that needs it reports the error
   std::vector<std::string> flags;
   if (const auto part = source.metadata.find("part"); part != source.metadata.end())
     flags.push_back(absl::StrCat("--eval_part=", part->second));
@@ -183,15 +182,14 @@ std::vector<std::string> FlagsOf(const WeightsSource& source, const Program& pro
   return flags;
 }
 
-/// Whether the run's own is left out for what was asked for: --amp and --precision float64 exclude each
-/// other.
+/// Returns whether a given setting excludes the run's: --amp and --precision float64 exclude each other.
 bool IsExcluded(const Settings& settings, const std::string& name) {
   const auto asked = [&](const char* other) { return settings.SourceOf(other) != SettingSource::kDefault; };
   if (name == "amp") return asked("precision") && settings.Text("precision") == "float64";
   return name == "precision" && asked("amp") && settings.Text("amp") != "off";
 }
 
-/// fp16 needs a GPU: without one the figures are those of float32.
+/// Replaces fp16 by auto because fp16 needs a GPU. Without one, the figures are those of float32.
 std::string AdoptedText(const Settings& run, const std::string& name) {
   const std::string text = run.Text(name);
   return name == "amp" && text == "fp16" ? "auto" : text;
@@ -210,7 +208,7 @@ absl::StatusOr<WeightsSource> FindWeights(const std::string& path) {
 absl::Status CheckProgram(const WeightsSource& source, const std::string& program) {
   if (source.program.empty() || source.program == program) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(source.what, " was trained by ", source.program, ", not by ",
-                                                 program, ": start ", source.program, " with it"));
+                                                 program, ": run ", source.program, " with it"));
 }
 
 absl::Status AdoptRunSettings(const WeightsSource& source, const Program& program, Settings& settings) {
@@ -225,7 +223,7 @@ absl::Status AdoptRunSettings(const WeightsSource& source, const Program& progra
   }
   for (const Option& option : AllOptions(program.name, program.settings)) {
     const std::string& name = option.spec.name;
-    // Evaluations compute in the precision of the steps.
+    // Evaluations compute in the precision of training steps.
     const bool wanted = option.scope == Scope::kRun || name == "data" || name == "amp";
     if (!wanted || settings.SourceOf(name) != SettingSource::kDefault) continue;
     if (IsExcluded(settings, name)) continue;
@@ -235,20 +233,12 @@ absl::Status AdoptRunSettings(const WeightsSource& source, const Program& progra
 }
 
 absl::Status LoadInto(const WeightsSource& source, const torch::nn::Module& module) {
-  MT_ASSIGN_OR_RETURN(NamedTensors weights, LoadWeights(source.file));
+  MT_ASSIGN_OR_RETURN(NamedTensors weights, LoadWeights(source.file, NamesOf(module)));
   if (!source.average.empty()) {
     MT_ASSIGN_OR_RETURN(const NamedTensors rest, LoadTensors(source.average));
     weights = WithAverages(std::move(weights), rest);
   }
-  NamedTensors model = StateDict(module);
-  std::erase_if(model, [&](const auto& item) {  // files from before PyTorch 0.4.1 lack them
-    return absl::EndsWith(item.first, ".num_batches_tracked") &&
-           std::none_of(weights.begin(), weights.end(), [&](const auto& w) { return w.first == item.first; });
-  });
-  const absl::Status copied = CopyTensors(weights, model);
-  if (copied.ok()) return copied;
-  return absl::InvalidArgumentError(
-      absl::StrCat(source.file, " does not hold this network's weights: ", copied.message()));
+  return Annotate(CopyInto(weights, module), source.file);
 }
 
 }  // namespace mtrun::trainers

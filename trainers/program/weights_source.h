@@ -1,4 +1,4 @@
-// Trained weights that somebody names: a run's folder, a checkpoint or a file.
+// Trained weights at a given path: a run folder, a checkpoint or a file.
 #pragma once
 
 #include <map>
@@ -13,27 +13,27 @@
 namespace mtrun::trainers {
 
 struct WeightsSource {
-  std::string what;     // for people
-  std::string file;     // with the weights
-  std::string average;  // an optimizer file whose ema/ tensors count instead of the file's; "": none
-  std::string config;   // config.yaml of the run; "": there is none
+  std::string what;     // name for messages
+  std::string file;     // file with the weights
+  std::string average;  // optimizer file whose ema/ tensors replace the file's; "": none
+  std::string config;   // config.yaml of the run; "": none
   std::map<std::string, std::string> metadata = {};  // of the file; empty: it has none
-  std::string program = "";                          // that trained them; "": not known
+  std::string program = "";                          // program that trained them; "": not known
 };
 
-/// Of a run: the weights that its report is of (the best ones where a validation split chose them), or the
-/// newest intact checkpoint of a run that has not ended. Of a checkpoint: the average where it keeps one.
-/// kNotFound, kInvalidArgument: there are none at `path`.
+/// Finds the weights at `path`. A run yields the weights that its report describes (the best ones if a
+/// validation split chose them). If it has not ended, it yields its newest intact checkpoint. A checkpoint
+/// yields the average if it keeps one. Returns kNotFound or kInvalidArgument if there are none.
 absl::StatusOr<WeightsSource> FindWeights(const std::string& path);
 
-/// kInvalidArgument names both programs where the weights are another one's.
+/// Returns kInvalidArgument if the weights are another program's. The message names both programs.
 absl::Status CheckProgram(const WeightsSource& source, const std::string& program);
 
-/// What the run was trained with and no flag says otherwise: the network and its images depend on it. Of its
-/// config.yaml; weights that lie elsewhere say themselves what they need.
+/// Adopts the settings that the network and its images depend on, unless a flag sets them. They are in the
+/// run's config.yaml. Weights without one describe their own settings.
 absl::Status AdoptRunSettings(const WeightsSource& source, const Program& program, Settings& settings);
 
-/// Into the network; names and shapes must be exactly its own.
+/// Copies the weights into the network. Names and shapes must match exactly.
 absl::Status LoadInto(const WeightsSource& source, const torch::nn::Module& module);
 
 }  // namespace mtrun::trainers

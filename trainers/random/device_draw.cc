@@ -33,7 +33,7 @@ extern "C" __global__ void mtrun_draw(const mtrun::trainers::RandomStreamId* id,
     mtrun::trainers::DrawBlock(*id, plan, block, out);
 }
 )";
-constexpr int64_t kThreads = 256, kMostBlocks = 4096;  // of a launch
+constexpr int64_t kThreads = 256, kMaxBlocks = 4096;  // per launch
 
 absl::Status CheckCompiler(nvrtcResult result, const std::string& what) {
   if (result == NVRTC_SUCCESS) return absl::OkStatus();
@@ -41,7 +41,7 @@ absl::Status CheckCompiler(nvrtcResult result, const std::string& what) {
       absl::StrCat("the random numbers' kernel: ", what, ": ", nvrtcGetErrorString(result)));
 }
 
-/// One for each device that draws, for the rest of the process.
+/// Compiles and loads the kernel for one device, for the rest of the process.
 cudaKernel_t LoadKernel(int device) {
   cudaDeviceProp properties;
   C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
@@ -80,10 +80,10 @@ absl::StatusOr<std::string> CompileDrawKernel(const std::string& architecture) {
     nvrtcGetProgramLog(program, log.data());
   }
   status = CheckCompiler(compiled, log);
-  if (status.ok()) status = CheckCompiler(nvrtcGetCUBINSize(program, &size), "its code");
+  if (status.ok()) status = CheckCompiler(nvrtcGetCUBINSize(program, &size), "compiled code");
   if (status.ok()) {
     code.resize(size);
-    status = CheckCompiler(nvrtcGetCUBIN(program, code.data()), "its code");
+    status = CheckCompiler(nvrtcGetCUBIN(program, code.data()), "compiled code");
   }
   nvrtcDestroyProgram(&program);
   if (!status.ok()) return status;
@@ -97,7 +97,7 @@ void DrawOnDevice(const at::Tensor& stream, const DrawPlan& plan, const at::Tens
   DrawPlan own = plan;
   void* arguments[] = {&id, &own, &numbers};
   const int64_t threads = (plan.count + 3) / 4 + 1;
-  const auto blocks = static_cast<unsigned>(std::min(kMostBlocks, (threads + kThreads - 1) / kThreads));
+  const auto blocks = static_cast<unsigned>(std::min(kMaxBlocks, (threads + kThreads - 1) / kThreads));
   C10_CUDA_CHECK(cudaLaunchKernel(reinterpret_cast<const void*>(KernelOf(out.device().index())), dim3(blocks),
                                   dim3(kThreads), arguments, 0, c10::cuda::getCurrentCUDAStream()));
 }
@@ -108,7 +108,7 @@ absl::StatusOr<std::string> CompileDrawKernel(const std::string& architecture) {
 }
 
 void DrawOnDevice(const at::Tensor& stream, const DrawPlan&, const at::Tensor&) {
-  TORCH_CHECK(false, "this program was built without CUDA: it draws nothing on ", stream.device());
+  TORCH_CHECK(false, "this program was built without CUDA: it cannot draw on ", stream.device());
 }
 #endif
 

@@ -12,10 +12,10 @@
 namespace mtrun::trainers {
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;  // numbers that are worth a thread
-constexpr int64_t kGroup = 32;       // that a thread has whole: several blocks
+constexpr int64_t kGrain = 1 << 14;  // numbers worth a thread
+constexpr int64_t kGroup = 32;       // numbers that one thread draws together: several blocks
 
-/// The stream's name where the processor can read it.
+/// Returns the stream's name from a CPU tensor.
 RandomStreamId IdOf(const at::Tensor& stream) {
   const int64_t* words = stream.const_data_ptr<int64_t>();
   return {words[0], words[1], words[2]};
@@ -32,7 +32,7 @@ at::Tensor Drawn(at::IntArrayRef shape, const at::Tensor& stream, DrawPlan plan)
     return out;
   }
   const RandomStreamId id = IdOf(stream);
-  // Parts begin with a block of the stream where the whole does.
+  // If the whole begins with a block of the stream, so do all parts.
   const int64_t groups = (plan.count + kGroup - 1) / kGroup;
   at::parallel_for(0, groups, kGrain / kGroup, [&](int64_t begin, int64_t end) {
     DrawPlan part = plan;
@@ -48,7 +48,7 @@ at::Tensor Drawn(at::IntArrayRef shape, const at::Tensor& stream, DrawPlan plan)
 at::Tensor OnDevice(const RandomStream& stream, at::Device device) {
   const RandomStreamId& id = stream.id();
   const at::Tensor name = at::tensor({id.key, id.step, id.micro_batch}, at::TensorOptions(at::kLong));
-  // CUDA takes so few bytes at once: `name` may go, and nobody waits for the device.
+  // CUDA copies so few bytes at once: `name` may be freed, and the caller does not wait for the device.
   return name.to(device, at::kLong, /*non_blocking=*/true);
 }
 

@@ -1,6 +1,6 @@
 // Philox 4x32-10, the counter-based random numbers of Salmon, Moraes, Dror and Shaw ("Parallel Random
-// Numbers: As Easy as 1, 2, 3", SC 2011), and what a run makes of them. One source for the processor and for
-// a GPU, where it is compiled when a program starts: there it includes nothing. Pure functions.
+// Numbers: As Easy as 1, 2, 3", SC 2011), and the numbers that a run makes of them. One source for the CPU
+// and for a GPU, where it is compiled when a program starts and includes nothing. Pure functions.
 #pragma once
 
 #ifdef __CUDACC_RTC__
@@ -22,9 +22,9 @@ struct PhiloxBlock {
 
 constexpr int kPhiloxRounds = 10;
 constexpr uint64_t kPhiloxMultiplier0 = 0xD2511F53, kPhiloxMultiplier1 = 0xCD9E8D57;
-constexpr uint32_t kPhiloxWeyl0 = 0x9E3779B9, kPhiloxWeyl1 = 0xBB67AE85;  // what the key's halves grow by
+constexpr uint32_t kPhiloxWeyl0 = 0x9E3779B9, kPhiloxWeyl1 = 0xBB67AE85;  // increments of the key's halves
 
-/// 128 random bits of a counter and a key; the key's low half comes first.
+/// Returns 128 random bits of a counter and a key; the key's low half comes first.
 MT_HOST_DEVICE constexpr PhiloxBlock Philox4x32(PhiloxBlock counter, uint64_t key) {
   auto key0 = static_cast<uint32_t>(key), key1 = static_cast<uint32_t>(key >> 32);
   for (int round = 0; round < kPhiloxRounds; ++round) {
@@ -41,24 +41,24 @@ MT_HOST_DEVICE constexpr PhiloxBlock Philox4x32(PhiloxBlock counter, uint64_t ke
 
 /// Names a stream of numbers; three 64-bit words, so that a tensor can hold it.
 struct RandomStreamId {
-  int64_t key = 0;  // of the seed and the purpose
+  int64_t key = 0;  // from the seed and the purpose
   int64_t step = 0, micro_batch = 0;
 };
 
-/// Words 4 block .. 4 block + 3 of a stream. REQUIRES: block and id.micro_batch below 2^32.
+/// Returns words 4 block .. 4 block + 3 of a stream. REQUIRES: block and id.micro_batch below 2^32.
 MT_HOST_DEVICE constexpr PhiloxBlock RandomBlock(const RandomStreamId& id, uint64_t block) {
   return Philox4x32({{static_cast<uint32_t>(block), static_cast<uint32_t>(id.micro_batch),
                       static_cast<uint32_t>(id.step), static_cast<uint32_t>(id.step >> 32)}},
                     static_cast<uint64_t>(id.key));
 }
 
-/// In [0, 1), from the upper 24 bits: every value has its float.
+/// Returns a number in [0, 1) from the upper 24 bits; float represents each value exactly.
 MT_HOST_DEVICE constexpr float UniformOf(uint32_t word) {
   return static_cast<float>(word >> 8) * (1.0f / (1 << 24));
 }
 
-/// Two standard normal numbers (Box and Muller 1958). In double precision, rounded once: what a GPU's
-/// logarithm and sine differ by in the last place is gone in all but one of 10^8 numbers.
+/// Computes two standard normal numbers (Box and Muller 1958), in double precision and rounded once. If a
+/// GPU's logarithm and sine differ in the last place, all but one of 10^8 results are the same.
 MT_HOST_DEVICE inline void NormalsOf(uint32_t word0, uint32_t word1, float& first, float& second) {
   constexpr double kUnit = 1.0 / 4294967296.0, kTwoPi = 6.283185307179586;
   const double radius = ::sqrt(-2 * ::log((word0 + 1.0) * kUnit)), angle = kTwoPi * kUnit * word1;
@@ -66,28 +66,28 @@ MT_HOST_DEVICE inline void NormalsOf(uint32_t word0, uint32_t word1, float& firs
   second = static_cast<float>(radius * ::sin(angle));
 }
 
-/// What is made of a stream's words.
+/// The numbers that are made of a stream's words.
 enum class Draw : int {
-  kUniform,  // a number in [0, 1) of each word
-  kNormal,   // a standard normal number for each word, two of two words
-  kKept,     // `value` where the word's uniform number is at least `rate`, else 0
+  kUniform,  // a number in [0, 1) from each word
+  kNormal,   // a standard normal number for each word, two from two words
+  kKept,     // `value` if the word's uniform number is at least `rate`, otherwise 0
 };
 
 struct DrawPlan {
   Draw draw = Draw::kUniform;
   float rate = 0, value = 1;
-  uint64_t first = 0;  // of the stream's words
-  int64_t count = 0;   // of numbers, one a word
+  uint64_t first = 0;  // index in the stream's words
+  int64_t count = 0;   // numbers, one per word
 };
 
-/// What one word comes to, but for kNormal.
+/// Returns the number that one word makes. REQUIRES: not kNormal.
 MT_HOST_DEVICE constexpr float NumberOf(const DrawPlan& plan, uint32_t word) {
   const float uniform = UniformOf(word);
   return plan.draw == Draw::kUniform ? uniform : uniform >= plan.rate ? plan.value : 0.0f;
 }
 
-/// The numbers of one block, into those of out[0 .. count) that they are. Blocks first / 4 .. (first + count
-/// - 1) / 4 write all of them.
+/// Writes one block's numbers that belong to out[0 .. count). All are written by blocks first / 4 .. (first +
+/// count - 1) / 4.
 MT_HOST_DEVICE inline void DrawBlock(const RandomStreamId& id, const DrawPlan& plan, uint64_t block,
                                      float* out) {
   const PhiloxBlock bits = RandomBlock(id, block);

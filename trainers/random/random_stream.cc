@@ -3,7 +3,7 @@
 namespace mtrun::trainers {
 namespace {
 
-/// So many blocks side by side, a loop for each operation: what the compiler makes vectors of.
+/// Blocks that are computed side by side, in a loop for each operation that the compiler can vectorise.
 constexpr int kLanes = 8;
 
 struct Lanes {
@@ -21,7 +21,7 @@ void Round(Lanes& lanes, uint32_t key0, uint32_t key1) {
   }
 }
 
-/// RandomBlock of block .. block + kLanes - 1.
+/// Computes RandomBlock of block .. block + kLanes - 1.
 void ManyBlocks(const RandomStreamId& id, uint64_t block, Lanes& lanes) {
   for (int i = 0; i < kLanes; ++i) {
     lanes.words[0][i] = static_cast<uint32_t>(block + static_cast<uint64_t>(i));
@@ -34,7 +34,7 @@ void ManyBlocks(const RandomStreamId& id, uint64_t block, Lanes& lanes) {
     Round(lanes, key0, key1);
 }
 
-/// Uniform or kept numbers of kLanes whole blocks.
+/// Draws uniform or kept numbers of kLanes whole blocks.
 void DrawMany(const RandomStreamId& id, const DrawPlan& plan, uint64_t block, float* out) {
   Lanes lanes;
   ManyBlocks(id, block, lanes);
@@ -51,7 +51,7 @@ void DrawMany(const RandomStreamId& id, const DrawPlan& plan, uint64_t block, fl
 
 void DrawNumbers(const RandomStreamId& id, const DrawPlan& plan, float* out) {
   if (plan.count <= 0) return;
-  const uint64_t end = plan.first + static_cast<uint64_t>(plan.count);  // of the words
+  const uint64_t end = plan.first + static_cast<uint64_t>(plan.count);  // end of the words
   uint64_t block = plan.first / 4;
   const bool whole = plan.first % 4 == 0;
   while (4 * block < end) {

@@ -1,6 +1,6 @@
-// Random numbers of one micro-batch of one step (augmentation, dropout, noise): a function of (seed, step,
-// micro-batch, purpose), so that they do not depend on which worker computes the micro-batch, on which
-// device. docs/formats.md has the definition. Free of LibTorch.
+// Random numbers of one micro-batch of one step (augmentation, dropout, noise). They are a function of (seed,
+// step, micro-batch, purpose), whatever worker and device compute the micro-batch. docs/formats.md has the
+// definition. Independent of LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace mtrun::trainers {
 
-/// Of the definition. Runs of different versions do not continue one another unnoticed.
+/// Version of the definition. If it differs between runs, one cannot continue the other unnoticed.
 inline constexpr char kRandomStreamVersion[] = "2";
 
 /// A random-access stream. `step` counts over the whole run; `purpose` keeps "augment" and "dropout" apart.
@@ -22,9 +22,9 @@ class RandomStream {
 
   constexpr const RandomStreamId& id() const { return id_; }
   constexpr uint32_t Word(uint64_t i) const { return RandomBlock(id_, i / 4).words[i % 4]; }
-  /// [0, 1).
+  /// Returns a number in [0, 1).
   constexpr double Uniform(uint64_t i) const { return UniformOf(Word(i)); }
-  /// 0 .. n - 1. REQUIRES: n > 0.
+  /// Returns a whole number 0 .. n - 1. REQUIRES: n > 0.
   constexpr uint32_t Below(uint64_t i, uint32_t n) const {
     return static_cast<uint32_t>((uint64_t{Word(i)} * n) >> 32);
   }

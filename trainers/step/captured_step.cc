@@ -44,8 +44,8 @@ void CapturedStep::Capture(const std::vector<PassInputs>& inputs, const Work& wo
   const absl::Status captured = TorchStatus("", [&] { graph_->Capture([this, work] { work(inputs_); }); });
   if (captured.ok()) return;
   graph_.reset();
-  // LibTorch says what CUDA forbids there, and not what to do.
-  throw std::runtime_error("a step of this program cannot be captured as a CUDA graph, leave --graph out" +
+  // LibTorch's message says what CUDA forbids, but not what to do.
+  throw std::runtime_error("a step of this program cannot be captured as a CUDA graph; leave out --graph" +
                            std::string(captured.message()));
 }
 

@@ -1,6 +1,6 @@
-// A worker's part of a step, captured: its inputs are copied to where the capture reads them, then it is
-// replayed. What runs when is the plan's decision (capture_plan.h); what a capture is, the graph's (graph.h).
-// Training thread only; belongs to one generation, whose gradients it writes to.
+// Captures a worker's part of a step and replays it, after copying the step's inputs to where the capture
+// reads them. The plan decides what runs when (capture_plan.h), and the graph does the capturing (graph.h).
+// Training thread only. Belongs to one generation, because it writes to that generation's gradients.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace mtrun::trainers {
 
-/// What one forward pass begins with.
+/// Inputs of one forward pass.
 struct PassInputs {
   std::vector<at::Tensor> batch;  // MicroBatchSource::Inputs
   RandomInputs random;
@@ -25,13 +25,13 @@ class CapturedStep {
 
   explicit CapturedStep(GraphFactory make) : make_(std::move(make)) {}
 
-  /// Of the next step.
+  /// Returns the action for the next step.
   CapturePlan::Action Next(const WorkShape& shape) { return plan_.Next(shape); }
-  /// Whether there is something to replay.
+  /// Returns whether there is a capture to replay.
   bool captured() const { return graph_ != nullptr; }
-  /// After kCapture or kReplay. `inputs`: of the shape that was announced. `work` is captured if that is due
-  /// (and copied, with all that it refers to living as long as this): it computes from the inputs that it is
-  /// given and may read other tensors, but leaves results in tensors alone. Throws what it throws.
+  /// Runs a step after Next returned kCapture or kReplay. `inputs` have the announced shape. If a capture is
+  /// due, `work` is captured and copied, and all that it refers to must outlive this. It computes from the
+  /// given inputs and can read other tensors, but leaves results only in tensors. Throws what `work` throws.
   void Run(CapturePlan::Action action, const std::vector<PassInputs>& inputs, const Work& work);
 
  private:
@@ -40,8 +40,8 @@ class CapturedStep {
 
   const GraphFactory make_;
   CapturePlan plan_;
-  std::vector<PassInputs> inputs_;  // that the capture reads
-  std::unique_ptr<Graph> graph_;    // goes before what it reads does
+  std::vector<PassInputs> inputs_;  // read by the capture
+  std::unique_ptr<Graph> graph_;    // destroyed before the tensors that it reads
 };
 
 }  // namespace mtrun::trainers

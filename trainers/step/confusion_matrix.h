@@ -1,4 +1,4 @@
-// What a classifier's predictions come to: a confusion matrix and the figures read from it. Pure values.
+// Confusion matrix of a classifier's predictions, and the figures computed from it. Pure values.
 #pragma once
 
 #include <cstdint>
@@ -6,23 +6,21 @@
 
 namespace mtrun::trainers {
 
-/// Of so many classes nobody reads all: the first five guesses count too, and the screen names the worst
-/// ones.
+/// From this many classes on, the first five guesses count too, and only the worst classes are shown ...
 inline constexpr int kManyClasses = 21;
-/// ... so many of them, and as many confusions.
-inline constexpr int kMostNamed = 10;
+/// ... at most this many of them, and as many confusions.
+inline constexpr int kMaxNamed = 10;
 
-/// One class against the rest. A ratio whose denominator is 0 is 0.
+/// Figures of one class against the rest. A ratio whose denominator is 0 is 0.
 struct ClassFigures {
   double accuracy = 0, precision = 0, recall = 0, f1 = 0, specificity = 0;
 };
 
-/// Counts [actual][predicted]; rows are actual classes. Counts add up, so an evaluation split over workers is
-/// exact.
+/// Counts [actual][predicted]; rows are actual classes. Counts add up, so shared evaluations are exact.
 class ConfusionMatrix {
  public:
   explicit ConfusionMatrix(int classes);
-  /// From row-major counts; REQUIRES: counts.size() is a square number.
+  /// Takes row-major counts. REQUIRES: counts.size() is a square number.
   explicit ConfusionMatrix(std::vector<int64_t> counts);
 
   void Add(int64_t actual, int64_t predicted, int64_t times = 1);
@@ -32,7 +30,7 @@ class ConfusionMatrix {
   const std::vector<int64_t>& counts() const { return counts_; }
   int64_t total() const;
   int64_t correct() const;
-  /// Correct over total, 0 for an empty matrix.
+  /// Returns correct over total, or 0 for an empty matrix.
   double Accuracy() const;
   ClassFigures Figures(int c) const;
 
@@ -41,10 +39,10 @@ class ConfusionMatrix {
     int64_t count = 0;
     bool operator==(const Confusion&) const = default;
   };
-  /// Classes that have samples, the one of the lowest F1 first; of equal ones the first.
-  std::vector<int> WorstClasses(int most = kMostNamed) const;
-  /// Pairs of different classes, the most frequent one first; none that never happened.
-  std::vector<Confusion> Confusions(int most = kMostNamed) const;
+  /// Returns classes that have samples, lowest F1 first. If equal, the lower class is first.
+  std::vector<int> WorstClasses(int most = kMaxNamed) const;
+  /// Returns pairs of different classes that occurred, most frequent first.
+  std::vector<Confusion> Confusions(int most = kMaxNamed) const;
 
  private:
   int classes_;

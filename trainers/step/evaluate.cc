@@ -24,14 +24,15 @@ Task::Sums NoSums(const Task& task) {
           at::zeros({classes >= kManyClasses ? 1 : 0}, counts)};
 }
 
-/// Whole batches: what a network makes of an image may depend, in the last bit, on how many there are.
+/// Returns whole batches, because an image's result can depend on the batch size in the last bit.
 MicroBatchRange RangeOf(const EvaluationPart& part, int64_t at_once) {
   const int64_t batches = (part.size + at_once - 1) / at_once;
   const MicroBatchRange range = MicroBatchesOf(batches, part.rank, part.world_size);
   return {range.begin * at_once, std::min(range.end * at_once, part.size)};
 }
 
-/// The device has two batches at most before it: each one's images take memory until it has been computed.
+/// Evaluates this worker's samples. At most two batches are queued on the device, because the images of each
+/// take memory until it has been computed.
 absl::Status AddSamples(Task& task, const ImageBatches& batches, const EvaluationPart& part, Task::Sums& sums,
                         const std::function<absl::Status()>& each_batch) {
   const at::Device device = sums.loss.device();
@@ -52,12 +53,12 @@ absl::Status AddSamples(Task& task, const ImageBatches& batches, const Evaluatio
   return absl::OkStatus();
 }
 
-/// What the device has added up, read at once: the loss, then the counts, which float64 holds exactly.
+/// Reads the device's sums at once: the loss, then the counts, which float64 holds exactly.
 at::Tensor Read(const Task::Sums& sums) {
   return at::cat({sums.loss, sums.confusion.to(at::kDouble), sums.top5.to(at::kDouble)}).cpu();
 }
 
-/// Of all workers, in the order of ranks; as integers and through no device, as a step's record.
+/// Sums over all workers without a device: losses in the order of ranks, counts as integers.
 void SumOverWorkers(const collectives::ProcessGroup& group, double& loss, const at::Tensor& counts) {
   if (!group) return;
   std::string own(sizeof(loss), '\0');
@@ -84,7 +85,7 @@ absl::StatusOr<Evaluation> Evaluate(Task& task, const ImageBatches& batches, con
                                     const collectives::ProcessGroup& group,
                                     const std::function<absl::Status()>& each_batch) {
   double loss = 0;
-  at::Tensor counts;  // the confusion matrix, then the right ones among the first five guesses
+  at::Tensor counts;  // the confusion matrix, then the samples that are right among the first five guesses
   absl::Status computed;
   MT_RETURN_IF_ERROR(TorchStatus("evaluation", [&] {
     torch::NoGradGuard no_grad;

@@ -104,7 +104,7 @@ void FaultPlan::Fire(Fault::At at, int64_t step) {
       case Fault::Action::kExit:
         _exit(1);
       case Fault::Action::kThrow:
-        throw std::runtime_error("a fault that was ordered: the device has failed");
+        throw std::runtime_error("injected fault: the device has failed");
     }
     return;
   }

@@ -1,4 +1,4 @@
-// What is random in a micro-batch, for the task that computes it.
+// Random inputs of a micro-batch, for the task that computes it.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace mtrun::trainers {
 
-/// Of `samples` samples, on `device`.
+/// Draws the inputs of `samples` samples, on `device`.
 RandomInputs DrawInputs(const Task& task, const MicroBatchId& micro_batch, int64_t samples,
                         at::Device device);
 

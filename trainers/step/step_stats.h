@@ -1,5 +1,5 @@
-// What the passes of a worker's step add up to beside gradients: loss and right predictions. On the CPU in
-// double, at once; on another device, and for captures, by device operations that nobody waits for. Not
+// Sums of a worker's passes in a step other than gradients: loss and right predictions. The CPU sums them in
+// double, at once. For another device, or a capture, device operations do so without waiting. Not
 // thread-safe.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 #include <torch/types.h>
 
-#include "datasets/sample_sum.h"
+#include "datasets/order/sample_sum.h"
 #include "trainers/step/step_sums.h"
 #include "trainers/step/task.h"
 
@@ -17,22 +17,22 @@ namespace mtrun::trainers {
 
 class StepStats {
  public:
-  /// `passes`: at most so many a step. `on_device`: sums stay there.
+  /// `passes`: maximum in a step. `on_device`: sums stay there.
   StepStats(at::Device device, int64_t passes, bool on_device);
 
-  /// `last`: of the step before.
+  /// Starts a step. `last`: times of the previous step.
   void Begin(StepVotes votes, const StepTimes& last = {});
-  /// The result of pass number `pass`, of weight n_micro_batch / N. A capture can repeat it if on_device.
+  /// Adds the result of pass number `pass`, of weight n_micro_batch / N. Can be captured if on_device.
   void Add(size_t pass, const Task::Output& output, double weight);
-  /// The samples that this worker took for a pass.
+  /// Adds the samples that this worker took for a pass.
   void AddGathered(const datasets::SampleSum& samples) { record_.gathered += samples; }
-  /// Of the passes, float64 [kSums] on the device: what Own wants once it has been read.
+  /// Returns the sums of the passes, float64 [kSums] on the device. Own takes them after they have been read.
   static constexpr int64_t kSums = 2;
   const at::Tensor& sums() const { return sums_; }
-  /// After the last forward pass. `read`: sums() on the CPU, or longer.
+  /// Returns this worker's record after the last forward pass. `read`: sums() on the CPU, or longer.
   StepSums Own(const at::Tensor& read) const;
   StepSums Own() const { return Own(sums_); }
-  /// The passes since Begin whose loss was not finite. Waits for the device.
+  /// Returns the passes since Begin whose loss was not finite. Waits for the device.
   std::vector<size_t> NotFinite() const;
 
  private:

@@ -1,5 +1,5 @@
-// What a training program supplies: a network, the loss of a micro-batch, and what its evaluation counts.
-// Steps, workers, precision, data and files are not its business. Not thread-safe.
+// A training program's network, the loss of a micro-batch, and what its evaluation counts. Steps, workers,
+// precision, data and files are handled elsewhere. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +16,31 @@
 
 namespace mtrun::trainers {
 
-/// A micro-batch of the run: all that its random numbers (dropout, noise) may depend on.
+/// A micro-batch of the run. Its random numbers (dropout, noise) depend on nothing else.
 struct MicroBatchId {
   uint64_t seed = 0;
   int64_t step = 0, micro_batch = 0;
 };
 
-/// What is random in one micro-batch: tensors, so that the pass itself can be captured.
+/// Random inputs of one micro-batch. They are tensors, so that the pass itself can be captured.
 struct RandomInputs {
-  std::vector<at::Tensor> drawn;  // Task::Draw
-  at::Tensor stream;  // on the batch's device, for what is drawn during the pass; undefined: nothing is
+  std::vector<at::Tensor> drawn;  // from Task::Draw
+  at::Tensor stream;  // on the batch's device, for draws during the pass; undefined: there are none
 };
 
 class Task {
  public:
-  /// What a forward pass in training mode comes to.
+  /// Result of a forward pass in training mode.
   struct Output {
     at::Tensor loss;      // mean over the samples, 0-dimensional, float32 or float64, with gradient
-    int64_t correct = 0;  // right predictions, where the task has classes ...
-    at::Tensor counted;   // ... unless the device still counts them: then 0-dimensional
+    int64_t correct = 0;  // right predictions, if the task has classes ...
+    at::Tensor counted;   // ... unless the device still counts them: then a 0-dimensional tensor
   };
-  /// What evaluation adds up, on the network's device; sums of parts are the whole.
+  /// Sums of an evaluation, on the network's device. Sums of parts add up to the whole.
   struct Sums {
-    at::Tensor loss;       // float64 [1]: over the samples, not their mean
+    at::Tensor loss;       // float64 [1]: sum over the samples, not their mean
     at::Tensor confusion;  // int64 [classes x classes], rows actual
-    /// int64 [1]: of the samples those whose class is among the first five guesses; [0] below kManyClasses.
+    /// int64 [1]: samples whose class is among the first five guesses; [0] below kManyClasses.
     at::Tensor top5 = {};
   };
 
@@ -48,39 +48,39 @@ class Task {
   virtual ~Task() = default;
 
   torch::nn::Module& module() const { return *module_; }
-  /// Classes that evaluation tells apart; 0: the loss is all there is.
+  /// Returns the number of classes that evaluation distinguishes. 0: it only has a loss.
   virtual int classes() const { return 0; }
 
-  /// Random numbers for `n` samples, a function of `micro_batch` alone; on the network's device. Their shapes
-  /// depend on `n` alone.
+  /// Draws random numbers for `n` samples, as a function of `micro_batch`, on the network's device. Their
+  /// shapes depend only on `n`.
   virtual std::vector<at::Tensor> Draw(int64_t n, const MicroBatchId& micro_batch) const {
     static_cast<void>(n);
     static_cast<void>(micro_batch);
     return {};
   }
-  /// Whether Train draws from random.stream besides.
+  /// Returns whether Train also draws from random.stream.
   virtual bool draws_during_pass() const { return false; }
-  /// Whether training draws at all, before a pass or during it.
+  /// Returns whether training draws at all, before a pass or during it.
   virtual bool draws() const { return draws_during_pass(); }
-  /// Runs under the precision's autocast. On a GPU it does not wait for the device. With --sync_bn a batch
-  /// may hold several micro-batches, `random` being the first one's, so a network with batch normalisation
-  /// draws no random numbers; and it may be empty: then the loss is 0 and so are the gradients.
+  /// Computes a forward pass under the precision's autocast. On a GPU it does not wait for the device. With
+  /// --sync_bn a batch can hold several micro-batches and `random` is the first one's, so a network with
+  /// batch normalisation draws no random numbers. If the batch is empty, the loss and the gradients are 0.
   virtual Output Train(const Batch& batch, const RandomInputs& random) = 0;
-  /// Adds test samples first, first + 1, ... to `sums`. Random numbers may depend on the sample's number
-  /// alone. Runs without gradients, in evaluation mode, under the precision's autocast; on a GPU it does not
-  /// wait for the device.
+  /// Adds test samples first, first + 1, ... to `sums`. Random numbers may depend only on the sample's
+  /// number. Runs without gradients, in evaluation mode, under the precision's autocast. Does not wait for a
+  /// GPU.
   virtual void Evaluate(const Batch& batch, int64_t first, Sums& sums) = 0;
 
-  /// Scores of the classes for images [n, 3, S, S], float32 or float64 [n, classes]; undefined where the task
-  /// has none. Runs without gradients, in evaluation mode.
+  /// Returns scores of the classes for images [n, 3, S, S], float32 or float64 [n, classes], or an undefined
+  /// tensor if the task has no classes. Runs without gradients, in evaluation mode.
   virtual at::Tensor Scores(const at::Tensor& images) {
     static_cast<void>(images);
     return {};
   }
 
-  /// Steps between pictures of how the network does; 0: it draws none.
+  /// Returns the steps between pictures of the network's progress, or 0 if it draws none.
   virtual int64_t picture_every() const { return 0; }
-  /// One such picture, a PNG. In evaluation mode.
+  /// Draws such a picture, a PNG. Runs in evaluation mode.
   virtual absl::Status DrawPicture(const std::string& path) {
     static_cast<void>(path);
     return absl::OkStatus();

@@ -14,8 +14,8 @@
 namespace mtrun::trainers {
 namespace {
 
-/// The loss scale is halved each time: from 65536 this many lead to 2^-48, so it is not the scale any more.
-constexpr int64_t kMostSkippedInARow = 64;
+/// Each skipped step halves the loss scale. After this many, 65536 is 2^-48, so the scale is not the cause.
+constexpr int64_t kMaxSkippedInARow = 64;
 
 }  // namespace
 
@@ -36,7 +36,7 @@ TrainStep::TrainStep(Task& task, MicroBatchSource& source, DataParallel& data_pa
   }
   if (data_parallel_.gradients_stay()) state_.BindGradients(data_parallel_.gradients());
   MT_CHECK(data_parallel_.gradients_stay() || !options_.graphs) << "captures of gradients that move";
-  data_parallel_.SumAlso(state_.statistics());
+  data_parallel_.AddReducedTensor(state_.statistics());
 }
 
 std::vector<SyncRound> TrainStep::OwnMicroBatches(int64_t step, int rank, int world_size) const {
@@ -75,7 +75,7 @@ Batch TrainStep::BatchOf(int64_t step, MicroBatchRange micro_batches) {
   return {at::cat(images), at::cat(labels), gathered};
 }
 
-/// What comes after this pass if the next step is split like this one.
+/// Hints which pass follows this one, if the next step is divided like this one.
 void TrainStep::LookAhead(int64_t step, const std::vector<SyncRound>& passes, size_t pass) {
   const bool last = pass + 1 == passes.size();
   const int64_t next = last ? step + 1 : step;
@@ -98,8 +98,8 @@ void TrainStep::ForwardAndBackward(size_t pass, const Batch& batch, const Random
   const double weight = MicroBatchWeight(batch.labels.size(0), samples_in_step);
   stats_.Add(pass, output, weight);
   before_backward();
-  // The weight as the gradient of the loss: the same product as weighting the loss, one operation less each
-  // way.
+  // Passes the weight as the gradient of the loss. The product is the same as with a weighted loss, and it
+  // saves one operation each way.
   torch::autograd::backward({output.loss}, {state_.RootGradient(output.loss, weight)});
 }
 
@@ -108,8 +108,8 @@ void TrainStep::Compute(int64_t step, int rank, int world_size, const std::vecto
   const MicroBatchRange own = MicroBatchesOf(source_.micro_batches(), rank, world_size);
   source_.Expect(step, own.begin, own.end);
   if (ComputeCaptured(step, passes)) return;
-  // A member without micro-batches votes all the same.
-  if (passes.empty()) Tell();
+  // A member without micro-batches also votes.
+  if (passes.empty()) AttachStepRecord();
   for (size_t i = 0; i < passes.size(); ++i) {
     const TimePoint began = MonotonicNow();
     const Batch batch = BatchOf(step, passes[i].micro_batches);
@@ -123,14 +123,14 @@ void TrainStep::Compute(int64_t step, int rank, int world_size, const std::vecto
                        source_.SamplesInStep(step), [&] {
                          if (i + 1 < passes.size()) return;
                          Reach(Fault::At::kBackward, step);
-                         Tell();
+                         AttachStepRecord();
                          data_parallel_.LastRound();
                        });
   }
 }
 
-/// The sums over the workers come after the replay: a capture holds no communicator, so aborting one meets no
-/// capture that it is part of. False: this step runs in the ordinary way.
+/// Computes the step by a capture, or returns false if it runs in the ordinary way. The sums over the workers
+/// come after the replay: a capture contains no communicator, so aborting one does not affect it.
 bool TrainStep::ComputeCaptured(int64_t step, const std::vector<SyncRound>& passes) {
   if (!captured_passes_) return false;
   WorkShape shape{{}, source_.SamplesInStep(step)};
@@ -153,30 +153,30 @@ bool TrainStep::ComputeCaptured(int64_t step, const std::vector<SyncRound>& pass
                           for (size_t i = 0; i < own.size(); ++i)
                             ForwardAndBackward(i, source_.Compose(own[i].batch), own[i].random, n, [] {});
                         });
-  Tell();
+  AttachStepRecord();
   LookAhead(step, passes, passes.size() - 1);
   return true;
 }
 
-/// Where the records ride with the last bucket: after the last forward pass.
-void TrainStep::Tell() {
-  if (data_parallel_.notes_ride()) data_parallel_.SetNote(Encode(stats_.Own()));
+/// Attaches the record to the last bucket, after the last forward pass, if records are sent with the sums.
+void TrainStep::AttachStepRecord() {
+  if (data_parallel_.piggybacks_record()) data_parallel_.SetNote(Encode(stats_.Own()));
 }
 
-/// After the sums over the workers. On a device the exchange is what commits the step: an aborted NCCL lets
-/// others' sums end with garbage, so each worker enters it behind its own sums, its device group found whole,
-/// and nobody applies anything unless everybody did. On the CPU a sum that has ended is whole, and its last
-/// phase has brought the records.
+/// Sums the records after the sums over the workers. On a device this exchange commits the step, because an
+/// aborted NCCL can leave garbage in other workers' sums. Each worker enters it only after its own sums have
+/// ended and its device group is intact, and applies the step only if all have entered. On the CPU a sum that
+/// has ended is complete, and its last phase has brought the records.
 absl::StatusOr<StepSums> TrainStep::SumRecords(int64_t step) {
   const at::Tensor gradient_sums = data_parallel_.Sums();
-  if (data_parallel_.notes_ride()) {
+  if (data_parallel_.piggybacks_record()) {
     StepSums sum = SumUp(data_parallel_.notes());
     sum.overflowed =
-        data_parallel_.GradientsAreFinite(gradient_sums) ? 0 : 1;  // alike everywhere, as the sums are
+        data_parallel_.GradientsAreFinite(gradient_sums) ? 0 : 1;  // the same on all members, like the sums
     Reach(Fault::At::kRead, step);
     return sum;
   }
-  // The one place of a step where the thread waits for the device.
+  // The only place of a step where the thread waits for the device.
   const at::Tensor read = at::cat({stats_.sums(), gradient_sums}).cpu();
   StepSums own = stats_.Own(read);
   const at::Tensor read_sums = read.narrow(0, StepStats::kSums, gradient_sums.numel());
@@ -186,7 +186,7 @@ absl::StatusOr<StepSums> TrainStep::SumRecords(int64_t step) {
   return SumUp(records);
 }
 
-/// `gradient_sums`: as they have been read.
+/// Exchanges records and compares refused sums. `gradient_sums`: as they have been read.
 absl::StatusOr<TrainStep::Records> TrainStep::Exchange(int64_t step, const StepSums& own,
                                                        const at::Tensor& gradient_sums) {
   const collectives::ProcessGroup& group = data_parallel_.group();
@@ -251,7 +251,7 @@ absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size
   Duration waited = MonotonicNow() - computed;
   const bool finite = std::isfinite(record.loss) && record.overflowed == 0;
   if (!state_.scales_loss()) MT_RETURN_IF_ERROR(CheckFinite(step, record));
-  // Captured or not: the update is a capture of its own, which is replayed after this.
+  // Asked before the update, which is a separate capture if steps are captured.
   const TimePoint summed = MonotonicNow();
   if (options_.may_commit) MT_RETURN_IF_ERROR(options_.may_commit());
   waited += MonotonicNow() - summed;
@@ -262,7 +262,7 @@ absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size
   }));
   Reach(Fault::At::kApply, step);
   skipped_in_a_row_ = applied ? 0 : skipped_in_a_row_ + 1;
-  if (skipped_in_a_row_ > kMostSkippedInARow) {
+  if (skipped_in_a_row_ > kMaxSkippedInARow) {
     return absl::OutOfRangeError(
         absl::StrCat("step ", step, ": gradients are not finite at any loss scale for ", skipped_in_a_row_,
                      " steps in a row. A lower learning_rate, a warm-up or --amp off usually helps"));

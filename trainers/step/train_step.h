@@ -1,5 +1,5 @@
 // One optimizer step: this worker's micro-batches forward and backward, the sum over the workers, the update.
-// Belongs to one generation, as its DataParallel does. Not thread-safe.
+// Belongs to one generation, like its DataParallel. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -33,39 +33,38 @@ namespace mtrun::trainers {
 class TrainStep {
  public:
   struct Options {
-    uint64_t seed = 0;  // of the tasks' random numbers
+    uint64_t seed = 0;  // for the tasks' random numbers
     Precision precision = Precision::kFp32;
     int64_t sync_micro_batches =
-        0;  // --sync_bn over groups of so many micro-batches; 0: each micro-batch by itself
-    FaultPlan* faults = nullptr;    // null: none are planned
-    GraphFactory graphs = nullptr;  // --graph: captures the work of a step; without sync_micro_batches
-    /// Asked when the step's sums are whole, before anything is applied; may wait. An error aborts the step.
-    /// Null: it may be applied.
+        0;  // --sync_bn over groups of this many micro-batches; 0: each micro-batch alone
+    FaultPlan* faults = nullptr;    // null: no faults
+    GraphFactory graphs = nullptr;  // --graph: captures the work of a step; not with sync_micro_batches
+    /// Called when the step's sums are complete, before anything is applied. It can block. An error aborts
+    /// the step. Null: the step may be applied.
     std::function<absl::Status()> may_commit = nullptr;
-    /// How the members' records come together where they do not ride with the sums: the commit rule. Tests
-    /// show what comes of others.
+    /// Exchanges the members' records if they are not sent with the sums: the commit rule. Tests use others.
     std::function<absl::StatusOr<std::vector<std::string>>(const collectives::ProcessGroup& group,
                                                            const std::string& own)>
         exchange = collectives::CommitNotes;
-    RefusedSums* refused = nullptr;  // that outlive the generation; null: nobody asks what was in them
+    RefusedSums* refused = nullptr;  // outlives the generation; null: refused sums are not compared
   };
 
-  /// All references must outlive this; `data_parallel` was made for `state.trained()`, its
-  /// gradients and the state are bound here.
+  /// All references must outlive this. `data_parallel` was made for `state.trained()`. Its gradients and the
+  /// state are bound here.
   TrainStep(Task& task, MicroBatchSource& source, DataParallel& data_parallel, TrainState& state,
             const Options& options);
 
-  /// Computes the part of worker `rank` of `world_size`, the same two in every call; the update is the same
-  /// on all. Without loss scaling a loss or gradient that is not finite is kOutOfRange on every member
-  /// (of a loss the owner's message names step and micro-batches) and nothing is updated. After other errors
-  /// the step is aborted.
+  /// Computes the part of worker `rank` of `world_size`, which are the same in every call. The update is the
+  /// same on all members. Without loss scaling, every member returns kOutOfRange and updates nothing if a
+  /// loss or gradient is not finite. If it is a loss, its owner's message names step and micro-batches. After
+  /// other errors the step is aborted.
   absl::StatusOr<StepResult> Run(int64_t step, int rank, int world_size, double learning_rate,
                                  StepVotes votes = {});
-  /// With graphs: whether both passes and update have been captured.
+  /// Returns whether both passes and update have been captured. Requires graphs.
   bool captured() const { return captured_passes_->captured() && captured_update_->captured(); }
 
  private:
-  /// Own forward passes, one after the other: single micro-batches, or with --sync_bn parts of groups.
+  /// Returns the own forward passes in order: single micro-batches, or with --sync_bn parts of groups.
   std::vector<SyncRound> Passes(int64_t step, int rank, int world_size);
   std::vector<SyncRound> OwnMicroBatches(int64_t step, int rank, int world_size) const;
   std::vector<SyncRound> SyncRounds(int64_t step, int rank, int world_size);
@@ -74,10 +73,10 @@ class TrainStep {
   RandomInputs RandomInputsOf(int64_t step, int64_t micro_batch, int64_t samples) const;
   void Compute(int64_t step, int rank, int world_size, const std::vector<SyncRound>& passes);
   bool ComputeCaptured(int64_t step, const std::vector<SyncRound>& passes);
-  void Tell();
+  void AttachStepRecord();
   void ForwardAndBackward(size_t pass, const Batch& batch, const RandomInputs& random,
                           int64_t samples_in_step, const std::function<void()>& before_backward);
-  /// Of all members, by rank.
+  /// Records of all members, by rank.
   using Records = std::vector<std::string>;
   absl::StatusOr<StepSums> FinishSums(int64_t step);
   absl::StatusOr<StepSums> SumRecords(int64_t step);
@@ -98,12 +97,12 @@ class TrainStep {
   const at::Device device_;
   std::shared_ptr<SyncBatchNorm> sync_;  // with sync_micro_batches, from the first step on
   StepStats stats_;
-  std::vector<int64_t> first_micro_batches_;                       // of each pass of the running step
+  std::vector<int64_t> first_micro_batches_;                       // for each pass of the running step
   std::optional<CapturedStep> captured_passes_, captured_update_;  // with graphs
   int64_t skipped_in_a_row_ = 0;
-  Duration data_ = {};                 // of the running step so far
-  StepTimes own_times_;                // of the last one
-  std::vector<StepTimes> last_times_;  // as the running step's records have them
+  Duration data_ = {};                 // for data, in the running step
+  StepTimes own_times_;                // of the previous step
+  std::vector<StepTimes> last_times_;  // all members', from the running step's records
 };
 
 }  // namespace mtrun::trainers

@@ -13,7 +13,7 @@
 namespace mtrun::trainers {
 namespace {
 
-/// What a step changes, copied to the host: the device has to hold nothing twice.
+/// Everything that a step changes, copied to the host so that the device does not hold it twice.
 class KeptState {
  public:
   explicit KeptState(const TrainState& state) {
@@ -32,11 +32,10 @@ class KeptState {
   std::vector<std::pair<at::Tensor, at::Tensor>> kept_;
 };
 
-/// While the loss scale is too high for the first batch, updates are skipped: each step halves it, and from
-/// 65536 this many come to 2^-48.
-constexpr int kMostSteps = 64;
+/// If the loss scale is too high for the first batch, each skipped step halves it, from 65536 down to 2^-48.
+constexpr int kMaxSteps = 64;
 
-/// Of as many workers as there are micro-batches, the first one.
+/// Takes steps as the first of as many workers as there are micro-batches.
 absl::Status TakeSteps(Task& task, MicroBatchSource& source, TrainState& state,
                        const TrainStep::Options& options) {
   DataParallel alone(state.trained(), nullptr, DataParallel::kDefaultBucketBytes,
@@ -44,10 +43,10 @@ absl::Status TakeSteps(Task& task, MicroBatchSource& source, TrainState& state,
   TrainStep step(task, source, alone, state, options);
   const int world = static_cast<int>(source.micro_batches());
   const int fewest = options.graphs ? CapturePlan::kWarmUp + 1 : 1;
-  for (int taken = 1; taken <= kMostSteps; ++taken) {
+  for (int taken = 1; taken <= kMaxSteps; ++taken) {
     const absl::StatusOr<StepResult> result = step.Run(0, 0, world, /*learning_rate=*/0);
     if (absl::IsOutOfRange(result.status())) {
-      // The run's own steps say what is wrong with the numbers, if anything is; another try has the same.
+      // Another try has the same numbers. If they are wrong, the run's own steps report it.
       if (taken >= fewest) break;
       continue;
     }
@@ -62,11 +61,11 @@ absl::Status TakeSteps(Task& task, MicroBatchSource& source, TrainState& state,
 absl::Status WarmUp(Task& task, MicroBatchSource& source, TrainState& state,
                     const TrainStep::Options& options) {
   absl::Status warm;
-  MT_RETURN_IF_ERROR(TorchStatus("a first step to warm up", [&] {
+  MT_RETURN_IF_ERROR(TorchStatus("first step to warm up", [&] {
     KeptState kept(state);
     const bool training = task.module().is_training();
     task.module().train();
-    warm = Annotate(TakeSteps(task, source, state, options), "a first step to warm up");
+    warm = Annotate(TakeSteps(task, source, state, options), "first step to warm up");
     kept.Restore();
     for (at::Tensor& parameter : task.module().parameters()) parameter.mutable_grad().reset();
     task.module().train(training);

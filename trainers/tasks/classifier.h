@@ -1,4 +1,4 @@
-// What a program that trains an image classifier supplies: Classify makes a Task of it.
+// The parts of an image classifier that a training program supplies; Classify makes a Task of them.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,7 @@ namespace mtrun::trainers {
 struct Model {
   std::shared_ptr<torch::nn::Module> module;
   std::function<at::Tensor(const at::Tensor&)> forward;
-  /// For networks with dropout: where what they drop in the next forward pass is drawn from
-  /// (trainers/random/draw.h).
+  /// Sets the stream of a network's dropout in the next forward pass (trainers/random/draw.h).
   std::function<void(at::Tensor)> set_stream = {};
 };
 
@@ -32,15 +31,14 @@ Model AsModel(std::shared_ptr<Net> net) {
 using MeanLoss = std::function<at::Tensor(const at::Tensor&, const at::Tensor&)>;
 
 at::Tensor MeanCrossEntropy(const at::Tensor& logits, const at::Tensor& labels);
-/// Against the label with probability 1 - smoothing + smoothing / classes, the others with smoothing /
-/// classes (Szegedy et al. 2016).
+/// Returns the cross entropy against the label with probability 1 - smoothing + smoothing / classes and the
+/// others with smoothing / classes (Szegedy et al. 2016).
 MeanLoss SmoothedCrossEntropy(double smoothing);
 
-/// Loss, right predictions and a confusion matrix of a network of any kind. Evaluation takes
-/// MeanCrossEntropy.
+/// Computes loss, right predictions and a confusion matrix of any network. Evaluation uses MeanCrossEntropy.
 class ClassifierTask : public Task {
  public:
-  /// `loss`: of training.
+  /// `loss`: used in training.
   ClassifierTask(Model model, MeanLoss loss, int classes);
 
   int classes() const override { return classes_; }
@@ -55,7 +53,7 @@ class ClassifierTask : public Task {
   const int classes_;
 };
 
-/// The task of most classifiers; `smoothing` of the labels while training.
+/// Returns the task of most classifiers; `smoothing` applies to the labels in training.
 std::unique_ptr<Task> Classify(Model model, int64_t classes, double smoothing = 0);
 
 }  // namespace mtrun::trainers

@@ -1,6 +1,6 @@
-// Denoising diffusion (Ho et al. 2020): how much noise an image has at each time step, what the network is
-// taught, and how samples are drawn with it. Times are 0 .. steps-1, images [n, C, H, W] in [-1, 1]. Pure
-// functions of their arguments; tables are on the CPU until To(device).
+// Denoising diffusion (Ho et al. 2020): the noise of an image at each time step, the network's training
+// target, and sampling. Times are 0 .. steps-1, images [n, C, H, W] in [-1, 1]. Pure functions of their
+// arguments; tables are on the CPU until To(device).
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,12 @@
 
 namespace mtrun::trainers {
 
-/// Nichol and Dhariwal 2021, s = 0.008: cos^2((t/steps + s) / (1 + s) * pi/2).
+/// Returns cos^2((t/steps + s) / (1 + s) * pi/2), s = 0.008 (Nichol and Dhariwal 2021).
 double CosineAlphaBar(double t, int64_t steps = 1000);
 
-/// What the network's output stands for: the noise, or the velocity sqrt(ab) noise - sqrt(1 - ab) x0
-/// (Salimans and Ho 2022).
+/// The network's output: the noise, or the velocity sqrt(ab) noise - sqrt(1 - ab) x0 (Salimans and Ho 2022).
 enum class DiffusionTarget { kEpsilon, kVelocity };
-/// "epsilon" "v".
+/// Parses "epsilon" or "v".
 absl::StatusOr<DiffusionTarget> ParseDiffusionTarget(std::string_view text);
 
 class DiffusionSchedule {
@@ -32,14 +31,14 @@ class DiffusionSchedule {
 
   int64_t steps() const { return static_cast<int64_t>(beta_.size()); }
   double beta(int64_t t) const { return beta_[t]; }
-  /// The part of an image's variance that is left at time t; 1 for t = -1.
+  /// Returns the part of an image's variance that is left at time t; 1 if t = -1.
   double alpha_bar(int64_t t) const { return t < 0 ? 1.0 : alpha_bar_[t]; }
 
-  /// Where AddNoise and Target will get their tensors.
+  /// Moves the table to the device of AddNoise's and Target's tensors.
   void To(at::Device device) { table_ = table_.to(device); }
-  /// sqrt(ab) x0 + sqrt(1 - ab) noise, each row at its own time; `t` int64 [n].
+  /// Returns sqrt(ab) x0 + sqrt(1 - ab) noise, each row at its own time; `t` int64 [n].
   at::Tensor AddNoise(const at::Tensor& x0, const at::Tensor& t, const at::Tensor& noise) const;
-  /// What the network shall answer to AddNoise's result.
+  /// Returns the output that the network should give for AddNoise's result.
   at::Tensor Target(DiffusionTarget target, const at::Tensor& x0, const at::Tensor& t,
                     const at::Tensor& noise) const;
 
@@ -50,7 +49,7 @@ class DiffusionSchedule {
   at::Tensor table_;  // alpha_bar_, float64
 };
 
-/// "linear" "cosine".
+/// Parses "linear" or "cosine".
 absl::StatusOr<DiffusionSchedule::Kind> ParseDiffusionKind(std::string_view text);
 
 /// Draws samples from a network that was trained for `target`.
@@ -59,16 +58,16 @@ class DiffusionSampler {
   /// (x [n, C, H, W], t int64 [n]) -> the network's output.
   using Network = std::function<at::Tensor(const at::Tensor&, const at::Tensor&)>;
 
-  /// `clip`: the estimate of the image is kept within [-1, 1] in every step.
+  /// `clip`: keeps the estimate of the image within [-1, 1] in every step.
   DiffusionSampler(const DiffusionSchedule& schedule, DiffusionTarget target, Network network, bool clip)
       : schedule_(schedule), target_(target), network_(std::move(network)), clip_(clip) {}
 
-  /// `count` >= 2 times spread over all steps, downwards: round(i * (steps - 1) / (count - 1)).
+  /// Returns `count` >= 2 times spread over all steps, downwards: round(i * (steps - 1) / (count - 1)).
   static std::vector<int64_t> DdimTimes(int64_t steps, int64_t count);
-  /// DDIM with eta 0 (Song et al. 2021) from pure noise `x` in `count` network calls.
+  /// Samples by DDIM with eta 0 (Song et al. 2021) from pure noise `x` in `count` network calls.
   at::Tensor Ddim(at::Tensor x, int64_t count) const;
-  /// Ancestral sampling with variance beta from time `first` down to 0; `noise(t)` gives fresh noise like x
-  /// for t > 0.
+  /// Samples with variance beta (ancestral sampling) from time `first` down to 0; noise(t) is like x, for t >
+  /// 0.
   at::Tensor Ddpm(at::Tensor x, int64_t first, const std::function<at::Tensor(int64_t)>& noise) const;
 
  private:

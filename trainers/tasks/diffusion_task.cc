@@ -42,13 +42,13 @@ at::Tensor DiffusionTask::Loss(const at::Tensor& images, const Draws& draws) con
 Task::Output DiffusionTask::Train(const Batch& batch, const RandomInputs& random) {
   schedule_.To(batch.images.device());
   Draws draws{random.drawn[0], random.drawn[1], {}};
-  // The class after the last one stands for "no class".
+  // The class after the last one means "no class".
   if (options_.classes > 0) draws.labels = batch.labels.masked_fill(random.drawn[2], options_.classes);
   return {Loss(batch.images, draws), 0, {}};
 }
 
 at::Tensor DiffusionTask::EvaluationNoise(const at::Tensor& images, int64_t first) const {
-  // A stream has 2^34 numbers: not enough for every test set as one.
+  // A stream has 2^34 numbers, too few for every test set.
   constexpr int64_t kSamples = 1024;
   const int64_t values = c10::multiply_integers(images.sizes().slice(1)), each = (values + 1) / 2 * 2;
   std::vector<at::Tensor> noise;
@@ -66,7 +66,7 @@ void DiffusionTask::Evaluate(const Batch& batch, int64_t first, Sums& sums) {
   const int64_t n = batch.images.size(0);
   const at::Tensor times =
       OnDevice(RandomStream(options_.seed, 0, 0, "evaluation time"), batch.images.device());
-  // Sample k has time k and the k-th of the noises, whatever is evaluated together.
+  // Sample k has time k and the k-th noise, whatever batch it is in.
   Draws draws{DrawBelow({n}, schedule_.steps(), times, first), EvaluationNoise(batch.images, first), {}};
   if (options_.classes > 0) draws.labels = batch.labels;
   sums.loss.add_(Loss(batch.images, draws).to(at::kDouble).mul(static_cast<double>(n)));

@@ -1,6 +1,6 @@
-// The task of denoising diffusion: noise or velocity predicted for noisy images, the mean squared error as
-// loss, pictures drawn through DDIM. Class-conditional with classifier-free guidance (Ho and Salimans 2022),
-// or not. Not thread-safe.
+// The task of denoising diffusion: the network predicts noise or velocity for noisy images, the mean squared
+// error is the loss, and DDIM draws pictures. Class-conditional with classifier-free guidance (Ho and
+// Salimans 2022), or not. Not thread-safe.
 #pragma once
 
 #include <functional>
@@ -19,14 +19,14 @@ namespace mtrun::trainers {
 struct DiffusionOptions {
   DiffusionSchedule::Kind schedule = DiffusionSchedule::Kind::kLinear;
   DiffusionTarget target = DiffusionTarget::kEpsilon;
-  int64_t classes = 0;      // > 0: class-conditional; label `classes` stands for "no class"
-  double label_drop = 0.1;  // part of the training samples that lose their label
-  double guidance = 0;  // sampling: how far beyond the conditional prediction, away from the unconditional
+  int64_t classes = 0;      // > 0: class-conditional; label `classes` means "no class"
+  double label_drop = 0.1;  // fraction of the training samples that lose their label
+  double guidance = 0;      // sampling: the output is conditional + guidance * (conditional - unconditional)
 
-  uint64_t seed = 0;          // of evaluation and pictures
-  int image_size = 32;        // of training images and pictures
+  uint64_t seed = 0;          // for evaluation and pictures
+  int image_size = 32;        // size of training images and pictures
   int64_t picture_every = 0;  // steps
-  int64_t samples = 64;       // in a picture
+  int64_t samples = 64;       // images in a picture
   int64_t ddim_steps = 50;
 };
 
@@ -35,10 +35,10 @@ class DiffusionTask : public Task {
   /// (x [n, 3, S, S], t int64 [n], labels int64 [n], undefined without classes) -> [n, 3, S, S].
   using Network = std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)>;
 
-  /// Pictures are drawn where `module`'s parameters are.
+  /// Pictures are drawn on the device of `module`'s parameters.
   DiffusionTask(std::shared_ptr<torch::nn::Module> module, Network network, const DiffusionOptions& options);
 
-  /// Times int64 [n], noise [n, 3, S, S] and, with classes, which labels are dropped, bool [n].
+  /// Returns times int64 [n], noise [n, 3, S, S] and, if there are classes, the labels to drop as bool [n].
   std::vector<at::Tensor> Draw(int64_t n, const MicroBatchId& micro_batch) const override;
   bool draws() const override { return true; }
   Output Train(const Batch& batch, const RandomInputs& random) override;
@@ -46,7 +46,7 @@ class DiffusionTask : public Task {
   int64_t picture_every() const override { return options_.picture_every; }
   absl::Status DrawPicture(const std::string& path) override;
 
-  /// `n` images [n, 3, S, S] by DDIM; classes in turn. A pure function of the weights and the seed.
+  /// Returns `n` images [n, 3, S, S] by DDIM, classes in turn. A pure function of the weights and the seed.
   at::Tensor Sample(int64_t n);
 
  private:
@@ -55,9 +55,9 @@ class DiffusionTask : public Task {
     at::Tensor noise;   // like the images
     at::Tensor labels;  // int64 [n], undefined without classes
   };
-  /// Squared errors' mean, 0-dimensional.
+  /// Returns the mean of the squared errors, 0-dimensional.
   at::Tensor Loss(const at::Tensor& images, const Draws& draws) const;
-  /// Of the test images `first` and on: like them.
+  /// Returns the noise for test images number `first` and up, shaped like them.
   at::Tensor EvaluationNoise(const at::Tensor& images, int64_t first) const;
   at::Tensor Guided(const at::Tensor& x, const at::Tensor& t, const at::Tensor& labels) const;
   at::TensorOptions Where() const;

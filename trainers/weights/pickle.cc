@@ -3,7 +3,9 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 
 namespace mtrun::trainers {
@@ -11,10 +13,11 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-/// A state dict of a thousand tensors has about 30,000 values: enough for any model, and a bound on memory.
-constexpr size_t kMostValues = 1 << 21;
+/// Limits memory. A state dict of a thousand tensors has about 30,000 values, so it is enough for any model.
+constexpr size_t kMaxValues = 1 << 21;
 
-/// Python's Lib/pickle.py, protocols 2 to 5, without what only objects with code of their own need.
+/// Opcodes of Python's Lib/pickle.py, protocols 2 to 5, and those of lower protocols that Python 2 writes
+/// there (large numbers as text, objects of old-style classes).
 enum Opcode : uint8_t {
   kProto = 0x80,
   kFrame = 0x95,
@@ -28,14 +31,20 @@ enum Opcode : uint8_t {
   kInt4 = 'J',
   kInt1 = 'K',
   kInt2 = 'M',
+  kIntText = 'I',
+  kLongText = 'L',
   kLong1 = 0x8a,
+  kLong4 = 0x8b,
   kReal = 'G',
   kUnicode = 'X',
   kShortUnicode = 0x8c,
+  kLongUnicode = 0x8d,
   kShortString = 'U',
   kString4 = 'T',
   kShortBytes = 'C',
   kBytes = 'B',
+  kLongBytes = 0x8e,
+  kByteArray = 0x96,
   kEmptyTuple = ')',
   kTuple = 't',
   kTuple1 = 0x85,
@@ -44,6 +53,9 @@ enum Opcode : uint8_t {
   kEmptyList = ']',
   kAppend = 'a',
   kAppends = 'e',
+  kEmptySet = 0x8f,
+  kAddItems = 0x90,
+  kFrozenSet = 0x91,
   kEmptyDict = '}',
   kSetItem = 's',
   kSetItems = 'u',
@@ -51,6 +63,8 @@ enum Opcode : uint8_t {
   kStackGlobal = 0x93,
   kReduce = 'R',
   kNewObject = 0x81,
+  kNewObjectNamed = 0x92,
+  kOldObject = 'o',
   kBuild = 'b',
   kPersistentId = 'Q',
   kPut = 'q',
@@ -60,14 +74,14 @@ enum Opcode : uint8_t {
   kMemoize = 0x94,
 };
 
-/// The stack machine. A step that finds the bytes broken sets `error_` and the parse ends.
+/// The stack machine. If a step finds the bytes broken, it sets `error_` and parsing ends.
 class Parser {
  public:
-  Parser(absl::string_view bytes, const std::set<std::string>& allowed) : bytes_(bytes), allowed_(allowed) {}
+  explicit Parser(absl::string_view bytes) : bytes_(bytes) {}
 
   absl::StatusOr<Pickle> Run() {
     while (error_.ok() && out_.root == nullptr) {
-      if (out_.values.size() > kMostValues) Fail("more values than any model has");
+      if (out_.values.size() > kMaxValues) Fail("too many values");
       opcode_at_ = at_;
       const uint8_t opcode = Byte();
       if (error_.ok()) Step(opcode);
@@ -86,7 +100,7 @@ class Parser {
   // Bytes.
   absl::string_view Take(uint64_t size) {
     if (size > bytes_.size() - at_) {
-      Fail("it ends in the middle");
+      Fail("it is truncated");
       return {};
     }
     at_ += size;
@@ -103,7 +117,7 @@ class Parser {
   absl::string_view Line() {
     const size_t end = bytes_.find('\n', at_);
     if (end == absl::string_view::npos) {
-      Fail("a name without end");
+      Fail("an unterminated name");
       return {};
     }
     const absl::string_view line = bytes_.substr(at_, end - at_);
@@ -111,8 +125,7 @@ class Parser {
     return line;
   }
 
-  // Stack. Values are made by this parser, so giving out mutable pointers is its business; nothing leaves
-  // before the end.
+  // Stack. The parser can modify values, because it made them and none leaves it before the end.
   PickleValue* New(Kind kind) {
     out_.values.emplace_back().kind = kind;
     return &out_.values.back();
@@ -121,11 +134,11 @@ class Parser {
     stack_.push_back(New(kind));
     return stack_.back();
   }
-  /// Never takes what lies under the last mark.
+  /// Pops a value, but never one below the last mark.
   PickleValue* Pop() {
     const size_t floor = marks_.empty() ? 0 : marks_.back();
     if (stack_.size() <= floor) {
-      Fail("nothing to take from the stack");
+      Fail("the stack is empty");
       return &nothing_;
     }
     PickleValue* value = stack_.back();
@@ -139,7 +152,7 @@ class Parser {
   }
   std::vector<const PickleValue*> PopToMark() {
     if (marks_.empty()) {
-      Fail("no mark");
+      Fail("a mark is missing");
       return {};
     }
     std::vector<const PickleValue*> values(stack_.begin() + marks_.back(), stack_.end());
@@ -171,37 +184,54 @@ class Parser {
     for (int i = size - 1; i >= 0; --i) items[i] = Pop();
     PushTuple(std::move(items));
   }
-  void PushGlobal(const std::string& module, const std::string& name) {
-    const std::string full = absl::StrCat(module, ".", name);
-    if (allowed_.count(full) == 0) {
-      if (error_.ok()) {
-        error_ =
-            absl::PermissionDeniedError(absl::StrCat("it refers to ", full,
-                                                     ", which is code and not data; save model.state_dict() "
-                                                     "instead of the model"));
-      }
-      return;
-    }
-    Push(Kind::kGlobal)->text = full;
+  /// Reads "12" and "12L"; the texts of Python 2's bools are "00" and "01".
+  void PushIntText(absl::string_view line) {
+    if (line == "00" || line == "01") return PushInt(line == "01" ? 1 : 0, Kind::kBool);
+    absl::ConsumeSuffix(&line, "L");
+    int64_t value = 0;
+    if (!absl::SimpleAtoi(line, &value)) return Fail("a number that is not one, or has more than 64 bits");
+    PushInt(value);
+  }
+  void PushGlobal(absl::string_view module, absl::string_view name) {
+    Push(Kind::kGlobal)->text = absl::StrCat(module, ".", name);
   }
   void PushStackGlobal() {
     const PickleValue *name = Pop(), *module = Pop();
-    if (name->kind != Kind::kString || module->kind != Kind::kString) return Fail("a name that is no text");
+    if (name->kind != Kind::kString || module->kind != Kind::kString)
+      return Fail("a name that is not a string");
     PushGlobal(module->text, name->text);
   }
   void PushCall() {
     const PickleValue *argument = Pop(), *callee = Pop();
-    if (callee->kind != Kind::kGlobal || argument->kind != Kind::kTuple)
-      return Fail("a call of something without a name");
+    if (argument->kind != Kind::kTuple) return Fail("a call without arguments");
+    MakeCall(callee, argument);
+  }
+  void MakeCall(const PickleValue* callee, const PickleValue* argument) {
+    const bool named =
+        callee->kind == Kind::kGlobal || callee->kind == Kind::kCall || callee->kind == Kind::kPersistent;
+    if (!named) return Fail("a call of something unnamed");
     PickleValue* call = Push(Kind::kCall);
     call->callee = callee;
     call->argument = argument;
   }
-  void AddItems(std::vector<const PickleValue*> items, bool pairs) {
+  void PushOldObject() {
+    std::vector<const PickleValue*> items = PopToMark();
+    if (items.empty()) return Fail("an object without a class");
+    PickleValue* argument = New(Kind::kTuple);
+    argument->items.assign(items.begin() + 1, items.end());
+    MakeCall(items.front(), argument);
+  }
+  void AddPairs(std::vector<const PickleValue*> items) {
     PickleValue* to = Top();
-    const bool fits = pairs ? (to->kind == Kind::kDict || to->kind == Kind::kCall) && items.size() % 2 == 0
-                            : to->kind == Kind::kList;
-    if (!fits) return Fail("entries for something that holds none");
+    const bool fits = (to->kind == Kind::kDict || to->kind == Kind::kCall) && items.size() % 2 == 0;
+    if (!fits) return Fail("entries for something that is not a container");
+    to->items.insert(to->items.end(), items.begin(), items.end());
+  }
+  /// The items of an object are ignored: they are not entries.
+  void AddItems(const std::vector<const PickleValue*>& items) {
+    PickleValue* to = Top();
+    if (to->kind == Kind::kCall) return;
+    if (to->kind != Kind::kList) return Fail("entries for something that is not a container");
     to->items.insert(to->items.end(), items.begin(), items.end());
   }
   std::vector<const PickleValue*> PopPair() {
@@ -210,7 +240,7 @@ class Parser {
   }
   void Recall(uint64_t index) {
     const auto found = memo_.find(index);
-    if (found == memo_.end()) return Fail("it refers to something that has not been there");
+    if (found == memo_.end()) return Fail("it refers to a value that does not exist");
     stack_.push_back(found->second);
   }
   void Stop() {
@@ -219,6 +249,7 @@ class Parser {
     if (error_.ok()) out_.root = root;
   }
 
+  // NOLINTNEXTLINE(readability-function-size): one switch over the opcodes
   void Step(uint8_t opcode) {
     switch (opcode) {
       case kProto:
@@ -251,8 +282,13 @@ class Parser {
         return PushInt(Number<uint16_t>());
       case kInt1:
         return PushInt(Byte());
+      case kIntText:
+      case kLongText:
+        return PushIntText(Line());
       case kLong1:
         return PushLong(Take(Byte()));
+      case kLong4:
+        return PushLong(Take(Number<uint32_t>()));
       case kReal:
         return PushReal();
       case kUnicode:
@@ -263,9 +299,14 @@ class Parser {
       case kShortString:
       case kShortBytes:
         return PushText(Take(Byte()));
+      case kLongUnicode:
+      case kLongBytes:
+      case kByteArray:
+        return PushText(Take(Number<uint64_t>()));
       case kEmptyTuple:
         return PushTuple({});
       case kTuple:
+      case kFrozenSet:
         return PushTuple(PopToMark());
       case kTuple1:
         return PushTupleOf(1);
@@ -274,32 +315,39 @@ class Parser {
       case kTuple3:
         return PushTupleOf(3);
       case kEmptyList:
+      case kEmptySet:
         Push(Kind::kList);
         return;
       case kAppend:
-        return AddItems({Pop()}, /*pairs=*/false);
+        return AddItems({Pop()});
       case kAppends:
-        return AddItems(PopToMark(), /*pairs=*/false);
+      case kAddItems:
+        return AddItems(PopToMark());
       case kEmptyDict:
         Push(Kind::kDict);
         return;
       case kSetItem:
-        return AddItems(PopPair(), /*pairs=*/true);
+        return AddPairs(PopPair());
       case kSetItems:
-        return AddItems(PopToMark(), /*pairs=*/true);
+        return AddPairs(PopToMark());
       case kGlobal: {
-        const std::string module(Line());
-        return PushGlobal(module, std::string(Line()));
+        const absl::string_view module = Line();
+        return PushGlobal(module, Line());
       }
       case kStackGlobal:
         return PushStackGlobal();
       case kReduce:
       case kNewObject:
         return PushCall();
+      case kNewObjectNamed:
+        Pop();  // ignored: arguments by name
+        return PushCall();
+      case kOldObject:
+        return PushOldObject();
       case kBuild:
         Pop();
         Top();
-        return;  // attributes of an object, a state dict's _metadata for one: not data
+        return;  // ignored: attributes of an object, such as a state dict's _metadata
       case kPersistentId: {
         const PickleValue* id = Pop();
         Push(Kind::kPersistent)->argument = id;
@@ -319,25 +367,22 @@ class Parser {
       case kLongGet:
         return Recall(Number<uint32_t>());
       default:
-        return Fail(absl::StrCat("opcode 0x", absl::Hex(opcode), " has no place in a file of weights"));
+        return Fail(absl::StrCat("opcode 0x", absl::Hex(opcode), " is not allowed in a file of weights"));
     }
   }
 
   const absl::string_view bytes_;
-  const std::set<std::string>& allowed_;
   uint64_t at_ = 0, opcode_at_ = 0;
   absl::Status error_;
   Pickle out_;
   std::vector<PickleValue*> stack_;
   std::vector<size_t> marks_;
   std::unordered_map<uint64_t, PickleValue*> memo_;
-  PickleValue nothing_;  // stands in after an error
+  PickleValue nothing_;  // placeholder after an error
 };
 
 }  // namespace
 
-absl::StatusOr<Pickle> ParsePickle(absl::string_view bytes, const std::set<std::string>& allowed) {
-  return Parser(bytes, allowed).Run();
-}
+absl::StatusOr<Pickle> ParsePickle(absl::string_view bytes) { return Parser(bytes).Run(); }
 
 }  // namespace mtrun::trainers

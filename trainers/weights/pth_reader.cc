@@ -1,9 +1,7 @@
 #include "trainers/weights/pth_reader.h"
 
 #include <cstring>
-#include <fstream>
 
-#include "absl/strings/str_cat.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "trainers/device/torch_status.h"
@@ -22,6 +20,20 @@ at::ScalarType ToTorchType(StoredType type) {
       return at::kHalf;
     case StoredType::kBFloat16:
       return at::kBFloat16;
+    case StoredType::kFloat8E4M3:
+      return at::kFloat8_e4m3fn;
+    case StoredType::kFloat8E5M2:
+      return at::kFloat8_e5m2;
+    case StoredType::kFloat8E4M3Fnuz:
+      return at::kFloat8_e4m3fnuz;
+    case StoredType::kFloat8E5M2Fnuz:
+      return at::kFloat8_e5m2fnuz;
+    case StoredType::kUint64:
+      return at::kUInt64;
+    case StoredType::kUint32:
+      return at::kUInt32;
+    case StoredType::kUint16:
+      return at::kUInt16;
     case StoredType::kInt64:
       return at::kLong;
     case StoredType::kInt32:
@@ -39,11 +51,6 @@ at::ScalarType ToTorchType(StoredType type) {
   return at::kFloat;
 }
 
-/// A bool that is neither 0 nor 1 is undefined in C++.
-at::Tensor Clean(const at::Tensor& tensor) {
-  return tensor.scalar_type() == at::kBool ? tensor.view(at::kByte).ne(0) : tensor;
-}
-
 at::Tensor Gather(const StoredTensor& stored) {
   at::Tensor tensor = at::empty(stored.sizes, ToTorchType(stored.type));
   if (stored.numel == 0) return tensor;
@@ -52,21 +59,10 @@ at::Tensor Gather(const StoredTensor& stored) {
   const char* first = stored.storage.data() + static_cast<size_t>(stored.offset) * element;
   if (tensor.strides() == at::IntArrayRef(stored.strides)) {
     std::memcpy(out, first, static_cast<size_t>(stored.numel) * element);
-    return Clean(tensor);
+  } else {
+    CopyElements(stored, out);
   }
-  CopyElements(stored, out);
-  return Clean(tensor);
-}
-
-constexpr size_t kStartBytes = 16;  // more than LooksLikePth looks at
-
-absl::StatusOr<std::string> ReadStart(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
-  std::string start(kStartBytes, 0);
-  file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  start.resize(static_cast<size_t>(file.gcount()));
-  return start;
+  return stored.negative ? tensor.neg() : CleanBools(tensor);
 }
 
 }  // namespace
@@ -85,11 +81,6 @@ absl::StatusOr<NamedTensors> LoadPth(const std::string& path) {
   auto tensors = ParsePth(file);
   if (!tensors.ok()) return Annotate(tensors.status(), path);
   return tensors;
-}
-
-absl::StatusOr<NamedTensors> LoadWeights(const std::string& path) {
-  MT_ASSIGN_OR_RETURN(const std::string start, ReadStart(path));
-  return LooksLikePth(start) ? LoadPth(path) : LoadTensors(path);
 }
 
 }  // namespace mtrun::trainers

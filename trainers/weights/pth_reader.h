@@ -1,4 +1,4 @@
-// Weights from the files that Python writes with torch.save (pth_layout.h). Pure functions.
+// Reads weights from files that Python writes with torch.save (pth_layout.h). Pure functions.
 #pragma once
 
 #include <string>
@@ -9,14 +9,11 @@
 
 namespace mtrun::trainers {
 
-/// The state dict in a file's bytes: names and tensors in the file's order, on the CPU, contiguous, in memory
-/// of their own. Errors are those of ParsePthLayout.
+/// Returns the state dict in a file's bytes: names and tensors in the file's order, on the CPU, contiguous,
+/// in their own memory. Errors are those of ParsePthLayout.
 absl::StatusOr<NamedTensors> ParsePth(absl::string_view file);
 
-/// ParsePth of a file; errors name it.
+/// Calls ParsePth on a file. Errors name the file.
 absl::StatusOr<NamedTensors> LoadPth(const std::string& path);
-
-/// LoadPth or LoadTensors (safetensors), by what the file begins with.
-absl::StatusOr<NamedTensors> LoadWeights(const std::string& path);
 
 }  // namespace mtrun::trainers

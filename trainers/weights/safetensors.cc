@@ -4,25 +4,36 @@
 #include <cstring>
 #include <optional>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
-#include "datasets/mapped_file.h"
-#include "datasets/safetensors.h"
-#include "trainers/weights/pth_reader.h"
+#include "datasets/files/mapped_file.h"
+#include "datasets/packed/safetensors.h"
 
 namespace mtrun::trainers {
 namespace {
 
 using datasets::DType;
 
-constexpr std::pair<DType, at::ScalarType> kTypes[] = {
-    {DType::kU8, at::kByte},   {DType::kI32, at::kInt},       {DType::kI64, at::kLong},
-    {DType::kF16, at::kHalf},  {DType::kBF16, at::kBFloat16}, {DType::kF32, at::kFloat},
-    {DType::kF64, at::kDouble}};
+constexpr std::pair<DType, at::ScalarType> kTypes[] = {{DType::kBool, at::kBool},
+                                                       {DType::kU8, at::kByte},
+                                                       {DType::kI8, at::kChar},
+                                                       {DType::kU16, at::kUInt16},
+                                                       {DType::kI16, at::kShort},
+                                                       {DType::kU32, at::kUInt32},
+                                                       {DType::kI32, at::kInt},
+                                                       {DType::kU64, at::kUInt64},
+                                                       {DType::kI64, at::kLong},
+                                                       {DType::kF8E4M3, at::kFloat8_e4m3fn},
+                                                       {DType::kF8E5M2, at::kFloat8_e5m2},
+                                                       {DType::kF8E4M3Fnuz, at::kFloat8_e4m3fnuz},
+                                                       {DType::kF8E5M2Fnuz, at::kFloat8_e5m2fnuz},
+                                                       {DType::kF16, at::kHalf},
+                                                       {DType::kBF16, at::kBFloat16},
+                                                       {DType::kF32, at::kFloat},
+                                                       {DType::kF64, at::kDouble}};
 
 at::ScalarType TorchTypeOf(DType type) {
   for (const auto& [file, torch] : kTypes) {
@@ -34,27 +45,25 @@ at::ScalarType TorchTypeOf(DType type) {
 
 std::string ShapeText(at::IntArrayRef shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
 
-constexpr size_t kMostNamed = 3;
+constexpr size_t kMaxNamed = 3;
 
-/// "missing a, b, c and 4 more"
+/// Appends "missing a, b, c and 4 more".
 void AppendProblems(std::vector<std::string>& out, const char* kind, const std::vector<std::string>& names) {
   if (names.empty()) return;
-  const size_t shown = std::min(names.size(), kMostNamed);
+  const size_t shown = std::min(names.size(), kMaxNamed);
   std::string text = absl::StrCat(kind, " ", absl::StrJoin(names.begin(), names.begin() + shown, ", "));
   if (names.size() > shown) absl::StrAppend(&text, " and ", names.size() - shown, " more");
   out.push_back(std::move(text));
 }
 
-bool IsStepCounter(const std::string& name) { return absl::EndsWith(name, ".num_batches_tracked"); }
-
-/// What keeps `file` from being the state `model`; "" when it fits.
+/// Returns why `file` does not fit the state `model`, or "" if it fits.
 std::string Mismatch(const std::map<std::string, at::Tensor>& file, const NamedTensors& model) {
   std::vector<std::string> missing, other_shape, unexpected, problems;
   std::map<std::string, at::Tensor> rest = file;
   for (const auto& [name, tensor] : model) {
     const auto found = rest.find(name);
     if (found == rest.end()) {
-      if (!IsStepCounter(name)) missing.push_back(name);
+      missing.push_back(name);
       continue;
     }
     if (found->second.sizes() != tensor.sizes()) {
@@ -65,32 +74,27 @@ std::string Mismatch(const std::map<std::string, at::Tensor>& file, const NamedT
   }
   for (const auto& item : rest) unexpected.push_back(item.first);
   AppendProblems(problems, "missing", missing);
-  AppendProblems(problems, "other shape:", other_shape);
+  AppendProblems(problems, "different shape:", other_shape);
   AppendProblems(problems, "unexpected", unexpected);
   return absl::StrJoin(problems, "; ");
 }
 
-/// Whether the tensors whose names begin with `prefix` are the same ones in both, shapes included.
-bool Fits(const std::map<std::string, at::Tensor>& file, const NamedTensors& model,
-          const std::string& prefix) {
-  std::map<std::string, at::Tensor> file_part;
-  NamedTensors model_part;
-  for (const auto& item : file) {
-    if (absl::StartsWith(item.first, prefix)) file_part.insert(item);
-  }
-  for (const auto& item : model) {
-    if (absl::StartsWith(item.first, prefix)) model_part.push_back(item);
-  }
-  return Mismatch(file_part, model_part).empty();
-}
-
 }  // namespace
+
+at::Tensor CleanBools(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kBool ? tensor.view(at::kByte).ne(0) : tensor;
+}
 
 std::optional<DType> FileDType(at::ScalarType type) {
   for (const auto& [file, torch] : kTypes) {
     if (torch == type) return file;
   }
   return std::nullopt;
+}
+
+std::map<std::string, std::string> OfPyTorch(std::map<std::string, std::string> metadata) {
+  metadata.emplace("format", "pt");
+  return metadata;
 }
 
 absl::Status SaveTensors(const std::string& path, const NamedTensors& tensors,
@@ -102,13 +106,13 @@ absl::Status SaveTensors(const std::string& path, const NamedTensors& tensors,
     const std::optional<DType> type = FileDType(tensor.scalar_type());
     if (!type) {
       return absl::InvalidArgumentError(
-          absl::StrCat(path, ": tensor ", name, " has a dtype that safetensors lacks"));
+          absl::StrCat(path, ": tensor ", name, " has a dtype that safetensors does not support"));
     }
     kept.push_back(tensor.detach().to(at::kCPU).contiguous());
     infos.push_back({.name = name, .dtype = *type, .shape = kept.back().sizes().vec()});
     data.emplace_back(static_cast<const uint8_t*>(kept.back().const_data_ptr()), kept.back().nbytes());
   }
-  return datasets::WriteSafetensorsFile(path, std::move(infos), data, metadata);
+  return datasets::WriteSafetensorsFile(path, std::move(infos), data, OfPyTorch(metadata));
 }
 
 absl::StatusOr<NamedTensors> LoadTensors(const std::string& path) {
@@ -126,7 +130,7 @@ absl::StatusOr<NamedTensors> ParseTensors(std::string_view text) {
     at::Tensor tensor = at::empty(info.shape, TorchTypeOf(info.dtype));
     const absl::Span<const uint8_t> bytes = datasets::TensorBytes(file, header, info);
     if (!bytes.empty()) std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
-    tensors.emplace_back(info.name, std::move(tensor));
+    tensors.emplace_back(info.name, CleanBools(tensor));
   }
   return tensors;
 }
@@ -143,24 +147,6 @@ NamedTensors StateDict(const torch::nn::Module& module) {
   for (const auto& item : module.named_parameters()) state.emplace_back(item.key(), item.value().detach());
   for (const auto& item : module.named_buffers()) state.emplace_back(item.key(), item.value().detach());
   return state;
-}
-
-absl::Status InitFrom(const std::string& path, const torch::nn::Module& module,
-                      const std::string& last_layer) {
-  MT_ASSIGN_OR_RETURN(const NamedTensors loaded, LoadWeights(path));
-  std::map<std::string, at::Tensor> file(loaded.begin(), loaded.end());
-  NamedTensors model = StateDict(module);
-  if (!last_layer.empty() && !Fits(file, model, last_layer)) {
-    std::erase_if(file, [&](const auto& item) { return absl::StartsWith(item.first, last_layer); });
-    std::erase_if(model, [&](const auto& item) { return absl::StartsWith(item.first, last_layer); });
-  }
-  std::erase_if(model, [&](const auto& item) {
-    return absl::EndsWith(item.first, "num_batches_tracked") && file.count(item.first) == 0;
-  });
-  const absl::Status copied = CopyTensors({file.begin(), file.end()}, model);
-  if (copied.ok()) return copied;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--init_from ", path, " does not hold this model's weights: ", copied.message()));
 }
 
 absl::Status CopyTensors(const NamedTensors& from, const NamedTensors& to) {

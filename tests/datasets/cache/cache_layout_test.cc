@@ -22,8 +22,8 @@ bool as_over_nfs = false;
 
 }  // namespace
 
-/// Takes the system call's place in this program: NFS makes locks of the whole file of flock's, and a lock
-/// alone on a file needs a descriptor that may write to it (flock(2)).
+/// Replaces the system call in this program: NFS implements flock by locks on the whole file, and an
+/// exclusive lock needs a descriptor open for writing (flock(2)).
 extern "C" int flock(int fd, int operation) noexcept {
   if (as_over_nfs && (operation & LOCK_EX) != 0 && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY) {
     errno = EBADF;
@@ -58,7 +58,7 @@ class CacheLayoutTest : public testing::Test {
   const std::string path_;
 };
 
-TEST_F(CacheLayoutTest, AWriteTakesTheMarkAway) {
+TEST_F(CacheLayoutTest, WriteRemovesTheVerifiedMark) {
   EXPECT_FALSE(IsVerified(path_, kEntry));
   ASSERT_TRUE(MarkVerified(path_, kEntry).ok());
   EXPECT_TRUE(IsVerified(path_, kEntry));
@@ -69,21 +69,21 @@ TEST_F(CacheLayoutTest, AWriteTakesTheMarkAway) {
   EXPECT_FALSE(IsVerified(path_, kEntry));
 }
 
-TEST_F(CacheLayoutTest, WhatIsHeldIsNotEvicted) {
+TEST_F(CacheLayoutTest, HeldShardIsNotEvicted) {
   EXPECT_FALSE(Hold());  // not verified
   ASSERT_TRUE(MarkVerified(path_, kEntry).ok());
   {
     const auto one = Hold(), two = Hold();
     EXPECT_TRUE(one && two);
-    EXPECT_TRUE(IsVerified(path_, kEntry));  // use does not touch the mark
+    EXPECT_TRUE(IsVerified(path_, kEntry));  // use does not change the mark
     EXPECT_FALSE(EvictShard(path_));
   }
   EXPECT_TRUE(EvictShard(path_));
-  EXPECT_TRUE(EvictShard(path_));  // it is gone
+  EXPECT_TRUE(EvictShard(path_));  // already removed
   EXPECT_FALSE(Hold());
 }
 
-TEST_F(CacheLayoutTest, WhyAShardThatIsThereCannotBeHeldIsSaid) {
+TEST_F(CacheLayoutTest, ErrorTellsWhyAShardCannotBeHeld) {
   ASSERT_TRUE(MarkVerified(path_, kEntry).ok());
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -96,7 +96,7 @@ TEST_F(CacheLayoutTest, WhyAShardThatIsThereCannotBeHeldIsSaid) {
   EXPECT_TRUE(Hold());
 }
 
-TEST_F(CacheLayoutTest, NobodyHoldsMoreShardsThanHeMayHaveFilesOpen) {
+TEST_F(CacheLayoutTest, HeldShardsAreBoundedByTheFileLimit) {
   const size_t may = FileLimit();
   EXPECT_TRUE(CheckFileLimit("https://host/set", may - 16, 16).ok());
   const absl::Status refused = CheckFileLimit("https://host/set", may - 15, 16);
@@ -104,7 +104,7 @@ TEST_F(CacheLayoutTest, NobodyHoldsMoreShardsThanHeMayHaveFilesOpen) {
   EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("raise the hard limit (ulimit -Hn)"));
 }
 
-TEST_F(CacheLayoutTest, AShardOnNfsIsEvictedToo) {
+TEST_F(CacheLayoutTest, ShardOnNfsIsEvicted) {
   ASSERT_TRUE(MarkVerified(path_, kEntry).ok());
   as_over_nfs = true;
   auto held = Hold();
@@ -115,7 +115,7 @@ TEST_F(CacheLayoutTest, AShardOnNfsIsEvictedToo) {
   as_over_nfs = false;
 }
 
-TEST_F(CacheLayoutTest, FilesOfSetsCountAndTheRestDoesNot) {
+TEST_F(CacheLayoutTest, OnlyFilesOfSetsCount) {
   for (const std::string& name : {kDigest + "/index.json", std::string("fetcher.log")})
     support::WriteText(folder_.File(name), "x");
   ASSERT_EQ(CachedFiles(folder_.path()).size(), 1u);
@@ -123,7 +123,7 @@ TEST_F(CacheLayoutTest, FilesOfSetsCountAndTheRestDoesNot) {
   EXPECT_EQ(CachedFiles(folder_.path())[0].bytes, 5);
 }
 
-TEST_F(CacheLayoutTest, OnlyShardsOfSetsAreTheCachesOwn) {
+TEST_F(CacheLayoutTest, OnlyShardsOfSetsBelongToTheCache) {
   const std::vector<std::string> own = {"/train/shard_00000.safetensors.part.host-1",
                                         "/a_b2/shard_100000.safetensors"};
   for (const std::string& name : own) Put(kDigest + name);
@@ -143,8 +143,8 @@ TEST_F(CacheLayoutTest, OnlyShardsOfSetsAreTheCachesOwn) {
                                                    folder_.File(kDigest + own[1])));
 }
 
-/// In a process that may not read them all, as another user's is.
-TEST_F(CacheLayoutTest, AFolderThatMayNotBeReadHidesNoOther) {
+/// Tests a process that may not read all folders because some belong to another user.
+TEST_F(CacheLayoutTest, UnreadableFolderHidesNoOther) {
   std::vector<std::string> folders;
   for (const char digit : {'0', '1', '2', '3', '4', '5', '6', '7', '8', '9'}) {
     Put(std::string(64, digit) + "/train/shard_00000.safetensors");
@@ -166,14 +166,14 @@ TEST_F(CacheLayoutTest, AFolderThatMayNotBeReadHidesNoOther) {
   EXPECT_EQ(WEXITSTATUS(status), 7) << "six of these, and the first one";
 }
 
-TEST(CacheOrder, AnUnfinishedFileIsOfTheWholeOne) {
+TEST(CacheOrder, PartialFileIsMappedToItsWholeFile) {
   EXPECT_EQ(WholeOf("/a.part.b/train/shard_00000.safetensors"), "/a.part.b/train/shard_00000.safetensors");
   EXPECT_EQ(WholeOf("/a.part.b/train/shard_00000.safetensors.part.host-1"),
             "/a.part.b/train/shard_00000.safetensors");
   EXPECT_EQ(WholeOf("shard_00000.safetensors.part.host"), "shard_00000.safetensors");
 }
 
-TEST(CacheOrder, TheLongestUnusedComesFirst) {
+TEST(CacheOrder, LeastRecentlyUsedComesFirst) {
   const std::vector<CachedFile> files = InOrderOfUse({{"b", 1, 20}, {"c", 1, 10}, {"a", 1, 20}});
   EXPECT_THAT(files, ElementsAre(CachedFile{"c", 1, 10}, CachedFile{"a", 1, 20}, CachedFile{"b", 1, 20}));
 }

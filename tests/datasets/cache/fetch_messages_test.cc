@@ -5,7 +5,7 @@
 namespace mtrun::datasets::fetch {
 namespace {
 
-TEST(FetchMessages, ComeBackAsTheyWere) {
+TEST(FetchMessages, RoundTrip) {
   const std::vector<Message> messages = {Open{.url = "https://h/x",
                                               .secrets = {"k", "b", "a", "s", "t"},
                                               .s3_endpoint = "e",

@@ -10,18 +10,18 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST(SetRequestTest, OfMtrunsOwnServer) {
+TEST(SetRequestTest, MtrunsServerGetsTheDataKey) {
   const auto request =
       MakeSetRequest("https://h:1/x", {.cache_gib = 2},
                      {{"MTRUN_DATA_KEY", "k"}, {"XDG_CACHE_HOME", "/c"}, {"AWS_ACCESS_KEY_ID", "a"}});
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->cache, "/c/mtrun/data");
   EXPECT_EQ(request->open.secrets.data_key, "k");
-  EXPECT_EQ(request->open.secrets.access_key, "");  // another service's
+  EXPECT_EQ(request->open.secrets.access_key, "");  // for another service
   EXPECT_EQ(request->open.cache_bytes, int64_t{2} << 30);
 }
 
-TEST(SetRequestTest, OfS3) {
+TEST(SetRequestTest, S3GetsTheAwsKeys) {
   const auto request = MakeSetRequest("s3://b/x", {.cache = "/c"},
                                       {{"MTRUN_DATA_KEY", "k"},
                                        {"AWS_ACCESS_KEY_ID", "a"},
@@ -34,7 +34,7 @@ TEST(SetRequestTest, OfS3) {
   EXPECT_EQ(request->open.s3_region, "r");
 }
 
-TEST(SetRequestTest, RedirectsAreFollowedWhereTheUserAllowsIt) {
+TEST(SetRequestTest, RedirectsAreFollowedIfAllowed) {
   for (const bool allowed : {false, true}) {
     const auto request = MakeSetRequest("https://h/x", {.redirects = allowed}, {{"MTRUN_DATA_KEY", "k"}});
     ASSERT_TRUE(request.ok()) << request.status();
@@ -42,7 +42,7 @@ TEST(SetRequestTest, RedirectsAreFollowedWhereTheUserAllowsIt) {
   }
 }
 
-TEST(SetRequestTest, ABearerIsTheOneWordOfItsFile) {
+TEST(SetRequestTest, BearerIsTheSingleWordOfItsFile) {
   const support::TemporaryFolder folder;
   support::WriteText(folder.File("word"), " theirs\n");
   const EnvironmentMap environment = {{"MTRUN_DATA_KEY", "k"}};
@@ -54,11 +54,11 @@ TEST(SetRequestTest, ABearerIsTheOneWordOfItsFile) {
     return std::string(
         MakeSetRequest("https://h/x", {.bearer_file = folder.File(file)}, environment).status().message());
   };
-  EXPECT_THAT(ask("words"), AllOf(HasSubstr("--data_bearer_file"), HasSubstr("more than one word")));
+  EXPECT_THAT(ask("words"), AllOf(HasSubstr("--data_bearer_file"), HasSubstr("a single word")));
   EXPECT_THAT(ask("nowhere"), HasSubstr("--data_bearer_file"));
 }
 
-TEST(SetRequestTest, ASetAboveTheBoundIsRefusedWithTheWaysOut) {
+TEST(SetRequestTest, SetAboveTheBoundIsRefusedWithAdvice) {
   EXPECT_TRUE(CheckFits("u", 100, 0).ok());
   EXPECT_TRUE(CheckFits("u", 100, 100).ok());
   const absl::Status refused = CheckFits("https://h/x", int64_t{5} << 30, int64_t{2} << 30);

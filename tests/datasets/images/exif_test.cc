@@ -33,7 +33,7 @@ TEST(ExifTest, ReadsTheOrientation) {
   EXPECT_EQ(ExifOrientation(png.substr(0, 33) + chunk + png.substr(33)), 6);
 }
 
-TEST(ExifTest, WhatMakesNoSenseIsUpright) {
+TEST(ExifTest, InvalidOrientationIsUpright) {
   EXPECT_EQ(ExifOrientation(""), 1);
   EXPECT_EQ(ExifOrientation("\xFF\xD8\xFF\xE1"), 1);
   EXPECT_EQ(ExifOrientation(EncodeJpeg({{2, 3}, test::Picture(2, 3, 1)}, 90)), 1);
@@ -46,7 +46,7 @@ TEST(ExifTest, WhatMakesNoSenseIsUpright) {
   }
 }
 
-// The image is  0 1 2   of 2 rows and 3 columns; the others as Pillow's ImageOps.exif_transpose makes them.
+// The image is  0 1 2   (2 rows, 3 columns); the results are those of Pillow's ImageOps.exif_transpose.
 //               3 4 5
 TEST(ExifTest, TurnsAndMirrors) {
   RgbImage image = MakeImage({2, 3});

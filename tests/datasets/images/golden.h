@@ -1,4 +1,4 @@
-// The pictures in tests/testdata/images, which its make_images.py made with Pillow.
+// The pictures in tests/testdata/images, which make_images.py there made with Pillow.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace mtrun::datasets::test {
 
-/// The bytes of a file there.
+/// Returns the bytes of such a file.
 inline std::string GoldenFile(const std::string& name) {
   const char* source = std::getenv("MT_SOURCE_DIR");
   const auto bytes =
@@ -21,14 +21,14 @@ inline std::string GoldenFile(const std::string& name) {
   return bytes.ok() ? *bytes : "";
 }
 
-/// A PNG there, decoded.
+/// Returns such a PNG, decoded.
 inline RgbImage GoldenImage(const std::string& name) {
   const auto image = DecodePng(GoldenFile(name));
   EXPECT_TRUE(image.ok()) << name << ": " << image.status();
   return image.ok() ? *image : RgbImage{};
 }
 
-/// How far two images of one size are from each other, in levels of 0..255.
+/// The difference of two images of one size, in levels of 0..255.
 struct Difference {
   int largest = 256;  // also for images of different sizes
   double mean = 256;

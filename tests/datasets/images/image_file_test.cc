@@ -39,7 +39,7 @@ TEST(ImageFileTest, OtherFilesAreRefusedByTheirKind) {
   EXPECT_TRUE(absl::IsDataLoss(DecodeImage("").status()));
 }
 
-TEST(DecodeBoxTest, ExactIsCroppingAndResizing) {
+TEST(DecodeBoxTest, ExactModeCropsAndResizes) {
   const std::string file = test::GoldenFile("chroma_420.jpg");
   const ImageBox box{5, 8, 30, 40};
   const auto exact = DecodeBox(file, box, {12, 16}, DecodeMode::kExact);
@@ -47,7 +47,7 @@ TEST(DecodeBoxTest, ExactIsCroppingAndResizing) {
   EXPECT_EQ(*exact, ResizeBilinear(Crop(*DecodeImage(file), box), InEighths({0, 0, 30, 40}), {12, 16}));
 }
 
-TEST(DecodeBoxTest, FastIsNearExact) {
+TEST(DecodeBoxTest, FastModeIsCloseToExact) {
   const RgbImage photo = test::GoldenImage("photo.png");
   RgbImage large = ResizeBilinear(photo, InEighths({0, 0, 47, 61}), {376, 488});
   const std::string file = EncodeJpeg(large, 90);
@@ -61,7 +61,7 @@ TEST(DecodeBoxTest, FastIsNearExact) {
   }
 }
 
-TEST(DecodeBoxTest, ABoxOutsideIsRefused) {
+TEST(DecodeBoxTest, BoxOutsideTheImageIsRefused) {
   for (const DecodeMode mode : {DecodeMode::kExact, DecodeMode::kFast}) {
     EXPECT_TRUE(absl::IsInvalidArgument(
         DecodeBox(test::GoldenFile("chroma_420.jpg"), {20, 20, 40, 20}, {8, 8}, mode).status()));

@@ -16,7 +16,7 @@ TEST(ImageTest, ParsesSizes) {
     EXPECT_FALSE(ParseImageSize(text).ok()) << text;
 }
 
-TEST(ImageTest, BoxesLieInsideOrNot) {
+TEST(ImageTest, BoxesAreInsideOrNot) {
   const ImageSize size{4, 6};
   EXPECT_TRUE(IsInside({0, 0, 4, 6}, size));
   EXPECT_TRUE(IsInside({3, 5, 1, 1}, size));
@@ -27,7 +27,7 @@ TEST(ImageTest, BoxesLieInsideOrNot) {
   EXPECT_FALSE(IsInside({2147483647, 0, 2, 2}, size));
 }
 
-TEST(ImageTest, TheMiddleOfTheWantedShape) {
+TEST(ImageTest, CenterCropHasTheRequestedShape) {
   EXPECT_EQ(CentredBox({100, 200}, {1, 1}), (ImageBox{0, 50, 100, 100}));
   EXPECT_EQ(CentredBox({201, 100}, {224, 224}), (ImageBox{50, 0, 100, 100}));
   EXPECT_EQ(CentredBox({100, 100}, {1, 3}), (ImageBox{33, 0, 33, 100}));
@@ -42,7 +42,7 @@ TEST(ImageTest, Crops) {
   EXPECT_EQ(Crop(image, {0, 0, 2, 3}), image);
 }
 
-TEST(ImageTest, WhatIsTooLargeIsNamedWithItsFlag) {
+TEST(ImageTest, TooLargeImageErrorNamesTheFlag) {
   EXPECT_TRUE(CheckLimits(10, 10, {.max_pixels = 100}).ok());
   const absl::Status large = CheckLimits(10, 11, {.max_pixels = 100});
   EXPECT_TRUE(absl::IsInvalidArgument(large));

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 std::string Small() { return EncodeJpeg({{16, 16}, test::Picture(16, 16, 1)}, 90); }
 
-/// A JPEG whose header claims another size: the frame header (SOF0) holds height and width after 5 bytes.
+/// Changes the size in a JPEG's frame header (SOF0): height and width follow after 5 bytes.
 std::string Claiming(std::string file, int height, int width) {
   const size_t at = file.find("\xFF\xC0") + 5;
   for (int i = 0; i < 2; ++i) {
@@ -25,7 +25,7 @@ std::string Claiming(std::string file, int height, int width) {
   return file;
 }
 
-TEST(JpegTest, DecodesAsPillowDoes) {
+TEST(JpegTest, DecodesLikePillow) {
   for (const char* name : {"chroma_420.jpg", "chroma_444.jpg", "progressive.jpg", "grey.jpg"}) {
     const auto image = DecodeJpeg(test::GoldenFile(name));
     ASSERT_TRUE(image.ok()) << name << ": " << image.status();
@@ -40,7 +40,7 @@ TEST(JpegTest, CmykBecomesRgb) {
   EXPECT_EQ(test::Compare(*image, test::GoldenImage("cmyk.jpg.rgb.png")).largest, 0);
 }
 
-TEST(JpegTest, EncodesNearTheImage) {
+TEST(JpegTest, EncodesCloseToTheImage) {
   const RgbImage image = test::GoldenImage("photo.png");
   const auto again = DecodeJpeg(EncodeJpeg(image, 95));
   ASSERT_TRUE(again.ok());
@@ -49,7 +49,7 @@ TEST(JpegTest, EncodesNearTheImage) {
   EXPECT_EQ(EncodeJpeg(image, 90), EncodeJpeg(image, 90));
 }
 
-TEST(JpegTest, EveryTruncationIsSeen) {
+TEST(JpegTest, EveryTruncationIsDetected) {
   for (const std::string& whole : {Small(), test::GoldenFile("progressive.jpg")}) {
     for (size_t size = 0; size < whole.size(); ++size)
       ASSERT_FALSE(DecodeJpeg(std::string_view(whole).substr(0, size)).ok())
@@ -58,10 +58,10 @@ TEST(JpegTest, EveryTruncationIsSeen) {
   EXPECT_EQ(DecodeJpeg(Small().substr(0, Small().size() - 2)).status().message(), "truncated JPEG");
 }
 
-TEST(JpegTest, BytesAfterTheEndAreFine) { EXPECT_TRUE(DecodeJpeg(Small() + "trailer").ok()); }
+TEST(JpegTest, BytesAfterTheEndAreIgnored) { EXPECT_TRUE(DecodeJpeg(Small() + "trailer").ok()); }
 
-// Read beyond the buffer once: a scan without an end made the position wrap around.
-TEST(JpegTest, AScanWithoutAnEndIsNotComplete) {
+// Regression: a scan without an end made the position wrap around and read beyond the buffer.
+TEST(JpegTest, ScanWithoutAnEndIsIncomplete) {
   for (const std::string& file :
        {std::string(), std::string("\xFF"), std::string("\xFF\xD8"),
         std::string("\xFF\xD8\xFF\xDA\0\2abc", 9), std::string("\xFF\xD8\xFF\xDA\0", 5),
@@ -88,7 +88,7 @@ TEST(JpegTest, DamageIsAnErrorAndNeverACrash) {
   EXPECT_GT(seen, 100);
 }
 
-TEST(JpegTest, AClaimOfHugeSizeIsRefusedBeforeItCosts) {
+TEST(JpegTest, HugeClaimedSizeIsRefusedEarly) {
   const auto bomb = DecodeJpeg(Claiming(Small(), 65500, 65500));
   EXPECT_TRUE(absl::IsInvalidArgument(bomb.status()));
   EXPECT_THAT(std::string(bomb.status().message()), HasSubstr("65500x65500"));
@@ -98,7 +98,7 @@ TEST(JpegTest, AClaimOfHugeSizeIsRefusedBeforeItCosts) {
 
 TEST(JpegTest, ThousandsOfScansAreRefused) {
   std::string file = test::GoldenFile("progressive.jpg");
-  // The first scan once more, again and again: from its header to the next marker of a table or scan.
+  // Repeats the first scan: from its header to the next marker of a table or scan.
   const size_t begin = file.find("\xFF\xDA"), next = file.find("\xFF\xC4", begin);
   ASSERT_NE(next, std::string::npos);
   const std::string scan = file.substr(begin, next - begin);
@@ -108,7 +108,7 @@ TEST(JpegTest, ThousandsOfScansAreRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(DecodeJpeg(file).status())) << DecodeJpeg(file).status();
 }
 
-TEST(JpegPartTest, RowsOfTheWholeScaleAreThoseOfTheImage) {
+TEST(JpegPartTest, RowsAtFullScaleEqualTheImage) {
   const std::string file = test::GoldenFile("chroma_420.jpg");
   const RgbImage whole = *DecodeJpeg(file);
   for (const ImageBox& box : {ImageBox{0, 0, 47, 61}, {20, 30, 10, 12}, {46, 0, 1, 61}, {0, 60, 47, 1}}) {
@@ -121,7 +121,7 @@ TEST(JpegPartTest, RowsOfTheWholeScaleAreThoseOfTheImage) {
   }
 }
 
-TEST(JpegPartTest, TheSmallestScaleThatIsLargeEnough) {
+TEST(JpegPartTest, SmallestSufficientScaleIsChosen) {
   const std::string file = test::GoldenFile("chroma_444.jpg");
   const ImageBox all{0, 0, 47, 61};
   const auto scale = [&](const ImageSize& at_least) { return DecodeJpegPart(file, all, at_least)->eighths; };

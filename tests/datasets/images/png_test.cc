@@ -9,7 +9,7 @@
 namespace mtrun::datasets {
 namespace {
 
-TEST(PngTest, KeepsEveryByte) {
+TEST(PngTest, RoundTripIsLossless) {
   const RgbImage image{{5, 7}, test::Picture(5, 7, 1)};
   const auto again = DecodePng(EncodePng(image));
   ASSERT_TRUE(again.ok()) << again.status();
@@ -25,7 +25,7 @@ TEST(PngTest, EveryKindBecomesRgb) {
   }
 }
 
-TEST(PngTest, EveryTruncationIsSeen) {
+TEST(PngTest, EveryTruncationIsDetected) {
   const std::string whole = EncodePng({{8, 8}, test::Picture(8, 8, 3)});
   for (size_t size = 0; size < whole.size(); ++size)
     EXPECT_FALSE(DecodePng(std::string_view(whole).substr(0, size)).ok()) << size << " of " << whole.size();
@@ -37,11 +37,11 @@ TEST(PngTest, DamageIsAnErrorAndNeverACrash) {
   for (int round = 0; round < 1000; ++round) {
     std::string bytes = original;
     bytes[random() % bytes.size()] ^= static_cast<char>(1 + random() % 255);
-    EXPECT_FALSE(DecodePng(bytes, {.max_pixels = 1 << 20}).ok());  // every byte is under a checksum
+    EXPECT_FALSE(DecodePng(bytes, {.max_pixels = 1 << 20}).ok());  // every byte is covered by a checksum
   }
 }
 
-TEST(PngTest, AClaimOfHugeSizeIsRefusedBeforeItCosts) {
+TEST(PngTest, HugeClaimedSizeIsRefusedEarly) {
   const std::string file = EncodePng({{16, 16}, test::Picture(16, 16, 1)});
   EXPECT_TRUE(absl::IsInvalidArgument(DecodePng(file, {.max_pixels = 255}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(DecodePng("hello").status()));

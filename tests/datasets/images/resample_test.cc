@@ -18,7 +18,7 @@ RgbImage Noise(const ImageSize& size, std::mt19937_64& random) {
   return image;
 }
 
-/// The mean of the source over [from, to) of both directions, by the definition.
+/// Computes the mean of the source over [from, to) in both directions, by definition.
 double AreaMean(const RgbImage& image, int channel, double top, double bottom, double left, double right) {
   double sum = 0;
   for (int y = 0; y < image.size.height; ++y) {
@@ -59,14 +59,14 @@ TEST(AverageAreaTest, HalvesAreExact) {
   EXPECT_EQ(AverageArea(halves, {4, 4}), halves);
 }
 
-TEST(AverageAreaTest, WhiteStaysWhiteAtTheLargestSides) {
+TEST(AverageAreaTest, WhiteStaysWhiteAtTheMaximumSize) {
   RgbImage wide = MakeImage({1, kMaxImageSide});
   std::fill(wide.pixels.begin(), wide.pixels.end(), 255);
   EXPECT_EQ(AverageArea(wide, {1, 1}).pixels, std::vector<uint8_t>(3, 255));
   EXPECT_EQ(AverageArea(wide, {1, kMaxImageSide - 1}).pixels.back(), 255);
 }
 
-TEST(ResizeBilinearTest, IsPillowsToOneLevel) {
+TEST(ResizeBilinearTest, MatchesPillowWithinOneLevel) {
   const RgbImage photo = test::GoldenImage("photo.png");
   const ImageBox all{0, 0, 47, 61};
   const std::map<std::string, std::pair<ImageBox, ImageSize>> cases{
@@ -85,14 +85,14 @@ TEST(ResizeBilinearTest, IsPillowsToOneLevel) {
   }
 }
 
-TEST(ResizeBilinearTest, TheSameSizeIsTheSameImage) {
+TEST(ResizeBilinearTest, SameSizeKeepsTheImage) {
   std::mt19937_64 random(test::Seed());
   const RgbImage image = Noise({9, 14}, random);
   EXPECT_EQ(ResizeBilinear(image, InEighths({0, 0, 9, 14}), {9, 14}), image);
   EXPECT_EQ(ResizeBilinear(image, InEighths({2, 3, 4, 5}), {4, 5}), Crop(image, {2, 3, 4, 5}));
 }
 
-TEST(ResizeBilinearTest, ABoxSeesNothingOutsideOfIt) {
+TEST(ResizeBilinearTest, BoxReadsNoPixelOutsideIt) {
   std::mt19937_64 random(test::Seed());
   const RgbImage image = Noise({40, 40}, random);
   const ImageBox box{7, 5, 21, 30};
@@ -100,7 +100,7 @@ TEST(ResizeBilinearTest, ABoxSeesNothingOutsideOfIt) {
             ResizeBilinear(Crop(image, box), InEighths({0, 0, 21, 30}), {10, 10}));
 }
 
-TEST(ResizeImageTest, AveragesWhereBothSidesShrink) {
+TEST(ResizeImageTest, AveragesIfBothSidesShrink) {
   std::mt19937_64 random(test::Seed());
   const RgbImage image = Noise({10, 10}, random);
   EXPECT_EQ(ResizeImage(image, {5, 5}), AverageArea(image, {5, 5}));
@@ -118,8 +118,8 @@ TEST(FitIntoTest, KeepsTheShapeAndNeverEnlarges) {
   EXPECT_EQ(FitInto({400, 500}, 0, 0), (ImageSize{400, 500}));
 }
 
-// The processor's vectors compute what plain numbers do, to the last bit.
-TEST(BlendTest, IsTheSameWithAnyVectors) {
+// Vector code and portable code produce identical bits.
+TEST(BlendTest, IsTheSameForAnyVectorWidth) {
   std::mt19937_64 random(test::Seed());
   for (int round = 0; round < 200; ++round) {
     const int pixels = 1 + static_cast<int>(random() % 40), outputs = 1 + static_cast<int>(random() % 30);

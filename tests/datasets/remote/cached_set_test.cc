@@ -21,7 +21,7 @@ Index SmallIndex() {
   return index;
 }
 
-TEST(CachedSetTest, IsMadeFromItsIndexAndRemembered) {
+TEST(CachedSetTest, IsCreatedFromItsIndexAndRemembered) {
   const test::TempFolder cache;
   const auto set = CachedSet::Make(cache.path(), EncodeIndex(SmallIndex()));
   ASSERT_TRUE(set.ok()) << set.status();
@@ -35,7 +35,7 @@ TEST(CachedSetTest, IsMadeFromItsIndexAndRemembered) {
   EXPECT_FALSE(CachedSet::Make(cache.path(), "{}").ok());
 }
 
-TEST(CachedSetTest, WhatIsKnownIsNotWrittenAgain) {
+TEST(CachedSetTest, KnownSetIsNotRewritten) {
   const test::TempFolder cache;
   const auto set = CachedSet::Make(cache.path(), EncodeIndex(SmallIndex()));
   ASSERT_TRUE(set.ok()) << set.status();
@@ -56,10 +56,10 @@ TEST(CachedSetTest, WhatIsKnownIsNotWrittenAgain) {
   EXPECT_EQ(CachedSet::Remembered(cache.path(), "u")->digest(), next->digest());
 }
 
-/// A shard's name in a cache.
+/// Returns a shard's name in a cache.
 std::string InSet(size_t shard) { return std::string(64, '5') + "/" + ShardFile("train", shard); }
 
-TEST(MakeRoomTest, WhatIsNotTheCachesOwnNeitherCountsNorGoes) {
+TEST(MakeRoomTest, ForeignFilesNeitherCountNorAreRemoved) {
   const test::TempFolder cache;
   for (const char* name : {"photos/2019/a.jpg", "notes/x/y.txt", "photos/train/shard_00000.safetensors"})
     test::Write(cache / name, std::string(100, 'x'));
@@ -73,11 +73,11 @@ TEST(MakeRoomTest, WhatIsNotTheCachesOwnNeitherCountsNorGoes) {
   EXPECT_EQ(test::ReadTree(cache.path()), others);
 }
 
-TEST(MakeRoomTest, TheLongestUnusedGoesAndWhatIsNeededStays) {
+TEST(MakeRoomTest, LeastRecentlyUsedIsRemovedAndNeededFilesAreKept) {
   const test::TempFolder cache;
   for (size_t i = 0; i < 3; ++i) test::Write(cache / InSet(i), std::string(100, 'x'));
   const auto all = [](const std::string&) { return true; };
-  EXPECT_TRUE(MakeRoom(cache.path(), 1000, 0, false, all).ok());  // no bound
+  EXPECT_TRUE(MakeRoom(cache.path(), 1000, 0, false, all).ok());  // no limit
   EXPECT_TRUE(MakeRoom(cache.path(), 100, 400, false, all).ok());
   EXPECT_EQ(CachedFiles(cache.path()).size(), 3u);
   EXPECT_TRUE(MakeRoom(cache.path(), 100, 300, false, all).ok());

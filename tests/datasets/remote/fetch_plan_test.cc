@@ -9,7 +9,7 @@ constexpr TimePoint kStart{};
 constexpr Duration kSecond = std::chrono::seconds(1);
 using Got = std::optional<FetchId>;
 
-TEST(FetchPlanTest, FilesComeInTheOrderInWhichTheyAreNeeded) {
+TEST(FetchPlanTest, FilesAreFetchedInTheOrderOfNeed) {
   FetchPlan plan(2);
   plan.Want(1, "s", {"b", "a", "c"});
   EXPECT_EQ(plan.Next(kStart), Got({"s", "b"}));
@@ -19,7 +19,7 @@ TEST(FetchPlanTest, FilesComeInTheOrderInWhichTheyAreNeeded) {
   EXPECT_EQ(plan.Next(kStart), Got({"s", "c"}));
 }
 
-TEST(FetchPlanTest, AFileIsFetchedOnceHoweverManyWantIt) {
+TEST(FetchPlanTest, FileIsFetchedOnceForAnyNumberOfClients) {
   FetchPlan plan(4);
   plan.Want(1, "s", {"a"});
   plan.Want(2, "s", {"a", "b"});
@@ -40,7 +40,7 @@ TEST(FetchPlanTest, ClientsAreServedInTurns) {
   EXPECT_EQ(plan.Next(kStart), Got({"t", "y"}));
 }
 
-TEST(FetchPlanTest, WhatPausesLetsTheNextPass) {
+TEST(FetchPlanTest, PausedFileLetsTheNextPass) {
   FetchPlan plan(4);
   plan.Want(1, "s", {"a", "b"});
   EXPECT_EQ(plan.Next(kStart), Got({"s", "a"}));
@@ -52,7 +52,7 @@ TEST(FetchPlanTest, WhatPausesLetsTheNextPass) {
   EXPECT_EQ(plan.NextLook(kStart), std::nullopt);
 }
 
-TEST(FetchPlanTest, WhileAllConnectionsAreBusyThereIsNothingToLookFor) {
+TEST(FetchPlanTest, NothingIsDueWhileAllConnectionsAreBusy) {
   FetchPlan plan(1);
   plan.Want(1, "s", {"a", "b"});
   EXPECT_EQ(plan.Next(kStart), Got({"s", "a"}));
@@ -65,7 +65,7 @@ TEST(FetchPlanTest, WhileAllConnectionsAreBusyThereIsNothingToLookFor) {
   EXPECT_EQ(plan.NextLook(kStart), kStart);
 }
 
-TEST(FetchPlanTest, WhoLeavesWantsNothing) {
+TEST(FetchPlanTest, DepartedClientWantsNothing) {
   FetchPlan plan(4);
   plan.Want(1, "s", {"a", "b"});
   plan.Pause({"s", "a"}, kStart + kSecond);

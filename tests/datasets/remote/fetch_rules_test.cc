@@ -25,7 +25,7 @@ TEST(FetchRules, ByStatus) {
   EXPECT_EQ(JudgeTransfer({.status = 302, .location = "https://h/x"}, "u", 1, false).kind, Kind::kFollow);
 }
 
-TEST(FetchRules, OnlyAnswersThatItIsMissingCountForMissing) {
+TEST(FetchRules, OnlyNotFoundAnswersCountAsMissing) {
   const auto final = [](const Tries& tries) {
     return JudgeTransfer({.status = 404}, "u", tries.missing, false).kind == Kind::kNever;
   };
@@ -45,7 +45,7 @@ TEST(FetchRules, OnlyAnswersThatItIsMissingCountForMissing) {
   EXPECT_TRUE(final(tries));
 }
 
-TEST(FetchRules, ANetworkIsWaitedForAndAStrangerIsNot) {
+TEST(FetchRules, NetworkErrorIsRetriedAndUntrustedServerIsNot) {
   EXPECT_EQ(JudgeTransfer({.link = Link::kBroken, .error = "refused"}, "u", 1000, true),
             (Judgement{Kind::kAgain, "u: refused"}));
   EXPECT_EQ(JudgeTransfer({.link = Link::kNotWritten, .error = "disk full"}, "u", 1, false).kind,
@@ -56,7 +56,7 @@ TEST(FetchRules, ANetworkIsWaitedForAndAStrangerIsNot) {
   EXPECT_THAT(JudgeTransfer({.status = 401}, "u", 1, false).text, HasSubstr("--data_bearer_file"));
 }
 
-TEST(FetchRules, AStoreThatRefusesTheKeysIsSpokenOfByItsKeys) {
+TEST(FetchRules, ErrorOfARefusingStoreNamesItsKeys) {
   for (const int status : {400, 401, 403, 301}) {
     const Judgement refused = JudgeTransfer({.status = status}, "s3://b/s", 1, true);
     EXPECT_EQ(refused.kind, Kind::kNever) << status;
@@ -67,8 +67,8 @@ TEST(FetchRules, AStoreThatRefusesTheKeysIsSpokenOfByItsKeys) {
   EXPECT_THAT(JudgeTransfer({.status = 403}, "https://h/s", 1, false).text, Not(HasSubstr("AWS_")));
 }
 
-/// Its port may be another program's for a while.
-TEST(FetchRules, WhoHasProvedHimselfIsWaitedForWhoeverAnswersInHisPlace) {
+/// Another program may use the server's port for a while.
+TEST(FetchRules, AuthenticatedServerIsAwaitedIfAnotherAnswers) {
   const Judgement untrusted = JudgeTransfer({.link = Link::kUntrusted, .error = "x"}, "https://h/s", 1, true);
   EXPECT_EQ(untrusted.kind, Kind::kAgain);
   EXPECT_THAT(untrusted.text, HasSubstr("not trusted"));
@@ -82,14 +82,14 @@ TEST(FetchRules, WhoHasProvedHimselfIsWaitedForWhoeverAnswersInHisPlace) {
   }
 }
 
-TEST(FetchRules, ADamagedDiskIsNotTheServersFault) {
+TEST(FetchRules, DiskErrorIsNotTheServersFault) {
   EXPECT_FALSE((WrongCopies{.whole = 1}).Hopeless());
   EXPECT_TRUE((WrongCopies{.whole = 2}).Hopeless());
   EXPECT_FALSE((WrongCopies{.whole = 1, .resumed = 9}).Hopeless());
   EXPECT_TRUE((WrongCopies{.resumed = 10}).Hopeless());
 }
 
-TEST(FetchRules, PausesGrowToABoundAndAreSpread) {
+TEST(FetchRules, PausesGrowToABoundWithJitter) {
   using std::chrono::milliseconds;
   EXPECT_EQ(PauseBefore(1, 0, {}), milliseconds(100));
   EXPECT_EQ(PauseBefore(3, 0, {}), milliseconds(400));
@@ -100,7 +100,7 @@ TEST(FetchRules, PausesGrowToABoundAndAreSpread) {
   EXPECT_EQ(PauseBefore(1, 0, -5), milliseconds(100));
 }
 
-TEST(FetchRules, OnlyNamedHostsAreAsked) {
+TEST(FetchRules, OnlyNamedHostsAreContacted) {
   const DataUrl from{"https", "host", 8443, "/set"};
   EXPECT_EQ(JudgeRedirect(from, "https://host:8443/other/index.json", 0, false), (Redirect{true, true, ""}));
   for (const char* other : {"https://evil/x", "https://host:1/x", "https://127.0.0.1/x"}) {

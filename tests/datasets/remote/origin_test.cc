@@ -1,6 +1,7 @@
 #include "datasets/remote/origin.h"
 
 #include "base/data_key.h"
+#include "base/sha256.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -18,22 +19,22 @@ Origin OriginOf(const fetch::Open& open) {
   return *origin;
 }
 
-TEST(OriginTest, TheDerivedBearerIsForWhoHasProvedToHoldTheKey) {
+TEST(OriginTest, DerivedBearerIsSentOnlyToAServerWithTheKey) {
   const Origin origin = OriginOf({.url = "https://h:1/x", .secrets = {.data_key = "k", .bearer = "theirs"}});
   EXPECT_EQ(origin.first_trust(), Trust::kDataKey);
-  const FetchRequest own = origin.RequestFor("index.json", Trust::kDataKey, 0);
+  const FetchRequest own = origin.RequestFor("index.json", Trust::kDataKey);
   EXPECT_EQ(own.url, "https://h:1/x/index.json");
   EXPECT_THAT(own.headers, ElementsAre(Pair("Authorization", "Bearer " + BearerOf("k", true))));
-  const FetchRequest other = origin.RequestFor("index.json", Trust::kSystem, 0);
+  const FetchRequest other = origin.RequestFor("index.json", Trust::kSystem);
   EXPECT_THAT(other.headers, ElementsAre(Pair("Authorization", "Bearer theirs")));
 }
 
-TEST(OriginTest, AnotherServerGetsNothingOfOurs) {
+TEST(OriginTest, OtherServerGetsNoSecret) {
   const Origin origin = OriginOf({.url = "https://h/x", .secrets = {.data_key = "k"}});
-  EXPECT_THAT(origin.RequestFor("index.json", Trust::kSystem, 0).headers, IsEmpty());
+  EXPECT_THAT(origin.RequestFor("index.json", Trust::kSystem).headers, IsEmpty());
 }
 
-TEST(OriginTest, ARedirectToAnotherHostIsFollowedWhereThatIsAllowedAndShowsNoSecret) {
+TEST(OriginTest, RedirectToAnotherHostIsFollowedIfAllowedAndSendsNoSecret) {
   fetch::Open open{.url = "https://h:1/x", .secrets = {.data_key = "k", .bearer = "theirs"}};
   for (const Trust trust : {Trust::kDataKey, Trust::kSystem}) {
     open.redirects = false;
@@ -49,45 +50,51 @@ TEST(OriginTest, ARedirectToAnotherHostIsFollowedWhereThatIsAllowedAndShowsNoSec
   }
 }
 
-TEST(OriginTest, ARedirectWithinAHostShowsItWhatItWasShownBefore) {
+TEST(OriginTest, RedirectWithinAHostSendsTheSameHeaders) {
   for (const bool redirects : {false, true}) {
     const Origin origin = OriginOf(
         {.url = "https://h:1/x", .secrets = {.data_key = "k", .bearer = "theirs"}, .redirects = redirects});
     for (const Trust trust : {Trust::kDataKey, Trust::kSystem}) {
-      FetchRequest same = origin.RequestFor("f", trust, 0);
+      FetchRequest same = origin.RequestFor("f", trust);
       same.url = "https://h:1/y?signed=1";
       EXPECT_EQ(origin.Redirected(same.url, trust, 0).value(), same);
     }
   }
 }
 
-TEST(OriginTest, OnThisMachineThereIsNoProxyAndAnotherBearer) {
+TEST(OriginTest, LoopbackUsesNoProxyAndAnotherBearer) {
   const FetchRequest request = OriginOf({.url = "http://127.0.0.1:80/x", .secrets = {.data_key = "k"}})
-                                   .RequestFor("f", Trust::kSystem, 0);
+                                   .RequestFor("f", Trust::kSystem);
   EXPECT_TRUE(request.direct);
   EXPECT_THAT(request.headers, ElementsAre(Pair("Authorization", "Bearer " + BearerOf("k", false))));
 }
 
-TEST(OriginTest, S3IsAskedByPath) {
+TEST(OriginTest, S3RequestsUsePathStyle) {
   const fetch::Secrets keys{.access_key = "a", .secret_key = "s"};
   const FetchRequest request =
       OriginOf({.url = "s3://bucket/some/set", .secrets = keys, .s3_endpoint = "https://store:9000"})
-          .RequestFor("train/shard_00000.safetensors", Trust::kSystem, 0);
+          .RequestFor("train/shard_00000.safetensors", Trust::kSystem);
   EXPECT_EQ(request.url, "https://store:9000/bucket/some/set/train/shard_00000.safetensors");
-  EXPECT_EQ(request.headers.size(), 3u);
+  EXPECT_EQ(request.s3_keys, (S3Keys{"a", "s", "us-east-1"}));
+  EXPECT_THAT(request.headers, ElementsAre(Pair("x-amz-content-sha256", Sha256Hex(""))));
   EXPECT_EQ(
-      OriginOf({.url = "s3://b/x", .secrets = keys, .s3_region = "r"}).RequestFor("f", Trust::kSystem, 0).url,
+      OriginOf({.url = "s3://b/x", .secrets = keys, .s3_region = "r"}).RequestFor("f", Trust::kSystem).url,
       "https://s3.r.amazonaws.com/b/x/f");
   EXPECT_FALSE(Origin::Make({.url = "s3://b/x"}).ok());
   EXPECT_FALSE(Origin::Make({.url = "s3://b/x", .secrets = keys, .s3_endpoint = "http://example.org"}).ok());
 }
 
-// The store signs what it has decoded and encoded again, whatever form it was asked in.
-TEST(OriginTest, S3PathsAreEncodedAsTheStoreDoesWhateverFormTheyAreGivenIn) {
+TEST(OriginTest, S3SessionTokenIsSent) {
+  const fetch::Secrets keys{.access_key = "a", .secret_key = "s", .session_token = "t"};
+  EXPECT_THAT(OriginOf({.url = "s3://b/x", .secrets = keys}).RequestFor("f", Trust::kSystem).headers,
+              testing::Contains(Pair("x-amz-security-token", "t")));
+}
+
+// The store signs the path after decoding and encoding it again, independent of the encoding in the request.
+TEST(OriginTest, S3PathsInAnyFormAreEncodedLikeTheStore) {
   const fetch::Secrets keys{.access_key = "a", .secret_key = "s"};
   const auto ask = [&](const std::string& url, const std::string& endpoint = "https://h") {
-    return OriginOf({.url = url, .secrets = keys, .s3_endpoint = endpoint})
-        .RequestFor("f", Trust::kSystem, 0);
+    return OriginOf({.url = url, .secrets = keys, .s3_endpoint = endpoint}).RequestFor("f", Trust::kSystem);
   };
   const FetchRequest encoded = ask("s3://b/d%3D1/x%2By%40%C3%A9");
   EXPECT_EQ(encoded.url, "https://h/b/d%3D1/x%2By%40%C3%A9/f");

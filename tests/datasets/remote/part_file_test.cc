@@ -28,7 +28,7 @@ class PartFileTest : public testing::Test {
   const std::string path_ = folder_ / "set/train/shard";
 };
 
-TEST_F(PartFileTest, GoesOnWhereAnEarlierProcessStopped) {
+TEST_F(PartFileTest, ResumesAfterAnEarlierProcess) {
   {
     PartFile part = Open();
     ASSERT_TRUE(part.Append(kBytes.substr(0, 7)).ok());
@@ -44,7 +44,7 @@ TEST_F(PartFileTest, GoesOnWhereAnEarlierProcessStopped) {
   EXPECT_EQ(test::Names(folder_ / "set/train").size(), 1u);
 }
 
-TEST_F(PartFileTest, OtherBytesAreNotKept) {
+TEST_F(PartFileTest, UnexpectedBytesAreNotKept) {
   PartFile part = Open();
   ASSERT_TRUE(part.Append(std::string(kBytes.size(), 'x')).ok());
   EXPECT_TRUE(absl::IsDataLoss(part.Finish()));
@@ -54,7 +54,7 @@ TEST_F(PartFileTest, OtherBytesAreNotKept) {
   EXPECT_TRUE(part.Finish().ok());
 }
 
-TEST_F(PartFileTest, WhatSomebodyWritesToWhileItComesIsNotTakenForVerified) {
+TEST_F(PartFileTest, FileModifiedDuringTheTransferIsNotVerified) {
   PartFile part = Open();
   ASSERT_TRUE(part.Append(kBytes).ok());
   const std::string name = folder_ / ("set/train/" + test::Names(folder_ / "set/train").at(0));
@@ -66,7 +66,7 @@ TEST_F(PartFileTest, WhatSomebodyWritesToWhileItComesIsNotTakenForVerified) {
   EXPECT_EQ(test::Read(path_), kBytes);
 }
 
-TEST_F(PartFileTest, WhatBeginsAgainIsNoLongerOfAnEarlierTry) {
+TEST_F(PartFileTest, RestartedTransferIsNotAResumedOne) {
   { ASSERT_TRUE(Open().Append("x").ok()); }
   PartFile part = Open();
   ASSERT_TRUE(part.Append(kBytes.substr(1)).ok());
@@ -75,24 +75,24 @@ TEST_F(PartFileTest, WhatBeginsAgainIsNoLongerOfAnEarlierTry) {
   EXPECT_FALSE(part.resumed());
 }
 
-TEST_F(PartFileTest, TooManyAndTooFewAreNamed) {
+TEST_F(PartFileTest, TooManyAndTooFewBytesAreReported) {
   PartFile part = Open();
   ASSERT_TRUE(part.Append("abc").ok());
   EXPECT_TRUE(absl::IsDataLoss(part.Append(kBytes)));
   EXPECT_TRUE(absl::IsDataLoss(part.Finish()));
 }
 
-TEST_F(PartFileTest, APartThatIsTooLongBeginsAgain) {
+TEST_F(PartFileTest, TooLongPartStartsOver) {
   { ASSERT_TRUE(Open().Append("x").ok()); }
   for (const auto& name : test::Names(folder_ / "set/train"))
     test::Write(folder_ / ("set/train/" + name), kBytes + "more");
   EXPECT_EQ(Open().size(), 0);
 }
 
-TEST_F(PartFileTest, AVerifiedFileStaysInItsPlace) {
+TEST_F(PartFileTest, VerifiedFileIsKept) {
   PartFile part = Open();
   ASSERT_TRUE(part.Append(kBytes).ok());
-  test::Write(path_, kBytes);  // by the fetcher of another machine, meanwhile
+  test::Write(path_, kBytes);  // by another machine's fetcher at the same time
   ASSERT_TRUE(MarkVerified(path_, kEntry).ok());
   const auto held = HoldShard(path_, kEntry);
   ASSERT_TRUE(held.ok() && *held);
@@ -101,7 +101,7 @@ TEST_F(PartFileTest, AVerifiedFileStaysInItsPlace) {
   EXPECT_EQ(test::Names(folder_ / "set/train").size(), 1u);
 }
 
-TEST_F(PartFileTest, ADamagedFileMakesRoom) {
+TEST_F(PartFileTest, DamagedFileIsReplaced) {
   PartFile part = Open();
   ASSERT_TRUE(part.Append(kBytes).ok());
   test::Write(path_, "damaged");
@@ -111,8 +111,8 @@ TEST_F(PartFileTest, ADamagedFileMakesRoom) {
   EXPECT_EQ(test::Names(folder_ / "set/train").size(), 1u);
 }
 
-/// As CachedSet::SetAside leaves a shard that was damaged while a run read it.
-TEST_F(PartFileTest, ADamagedFileThatIsHeldIsLeftToItsReaders) {
+/// CachedSet::SetAside leaves a shard like this if it was damaged while a run read it.
+TEST_F(PartFileTest, HeldDamagedFileIsLeftToItsReaders) {
   test::Write(path_, kBytes);
   ASSERT_TRUE(MarkVerified(path_, kEntry).ok());
   const auto held = HoldShard(path_, kEntry), other = HoldShard(path_, kEntry);
@@ -135,7 +135,7 @@ TEST_F(PartFileTest, ADamagedFileThatIsHeldIsLeftToItsReaders) {
   EXPECT_EQ(seen, damaged) << "a file that is mapped is not cut";
 }
 
-TEST_F(PartFileTest, OneProcessWritesIt) {
+TEST_F(PartFileTest, OnlyOneProcessWrites) {
   const PartFile part = Open();
   EXPECT_TRUE(absl::IsUnavailable(PartFile::Open(path_, kEntry).status()));
 }

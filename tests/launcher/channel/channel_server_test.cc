@@ -67,7 +67,7 @@ class ChannelServerTest : public testing::Test {
   std::unique_ptr<ChannelServer> server_;
 };
 
-TEST_F(ChannelServerTest, TheSocketIsThisUsersAlone) {
+TEST_F(ChannelServerTest, SocketIsPrivateToItsUser) {
   if (getuid() != 0) GTEST_SKIP() << "needs root";
   const pid_t stranger = fork();
   if (stranger == 0) {
@@ -82,13 +82,13 @@ TEST_F(ChannelServerTest, TheSocketIsThisUsersAlone) {
   EXPECT_TRUE(heard_.empty());
 }
 
-/// Of this process, which has both ends.
+/// Returns the open descriptors of this process, which has both ends.
 size_t CountDescriptors() {
   return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
                                            std::filesystem::directory_iterator()));
 }
 
-TEST_F(ChannelServerTest, ACrowdIsAcceptedInTurnsBetweenOtherWork) {
+TEST_F(ChannelServerTest, ManyConnectionsAreAcceptedInBatches) {
   constexpr size_t kCrowd = 200;
   std::vector<UniqueFd> crowd;
   for (size_t i = 0; i < kCrowd; ++i) crowd.push_back(ConnectRaw());
@@ -98,7 +98,7 @@ TEST_F(ChannelServerTest, ACrowdIsAcceptedInTurnsBetweenOtherWork) {
   EXPECT_TRUE(RunUntil([&] { return CountDescriptors() == before + kCrowd; }));
 }
 
-TEST_F(ChannelServerTest, WhatAWorkerSaidBehindACrowdIsReadAtItsEnd) {
+TEST_F(ChannelServerTest, MessagesQueuedAfterManyConnectionsAreReadAtExit) {
   std::vector<UniqueFd> crowd;
   for (size_t i = 0; i < 200; ++i) crowd.push_back(ConnectRaw());
   const UniqueFd worker = ConnectRaw();
@@ -107,14 +107,14 @@ TEST_F(ChannelServerTest, WhatAWorkerSaidBehindACrowdIsReadAtItsEnd) {
   EXPECT_EQ(heard_.size(), 1u);
 }
 
-TEST_F(ChannelServerTest, NothingIsLeftOfItsSocket) {
+TEST_F(ChannelServerTest, SocketIsClosedOnDestruction) {
   const std::string name = server_->name();
   EXPECT_EQ(name.front(), '@') << "no file";
   server_.reset();
   EXPECT_FALSE(WorkerClient::Connect(name, channel::Hello{}, WorkerClient::Handler()).ok());
 }
 
-/// The socket stays readable where it cannot be accepted.
+/// The socket stays readable if a connection cannot be accepted.
 TEST_F(ChannelServerTest, WithoutDescriptorsTheLoopDoesNotSpin) {
   const UniqueFd worker = ConnectRaw();
   rlimit before = {};
@@ -185,18 +185,18 @@ TEST_F(ChannelServerTest, AnotherProtocolIsRefused) {
   EXPECT_TRUE(heard_.empty());
 }
 
-TEST_F(ChannelServerTest, WhatADeadWorkerHadSaidIsReadAtOnce) {
+TEST_F(ChannelServerTest, MessagesOfADeadWorkerAreReadAtOnce) {
   UniqueFd socket = ConnectRaw();
   const std::string said = channel::Encode(WorkerMessage(channel::Hello{})) +
                            channel::Encode(WorkerMessage(channel::Leaving{"x"}));
   ASSERT_TRUE(WriteAll(socket.get(), said).ok());
   socket.Reset();
-  server_->ReadRest(0);  // the loop has not turned yet
+  server_->ReadRest(0);  // the loop has not run yet
   ASSERT_EQ(heard_.size(), 2u);
   EXPECT_EQ(heard_[1].message, WorkerMessage(channel::Leaving{"x"}));
 }
 
-TEST_F(ChannelServerTest, ASuccessorIsNotTakenForItsPredecessor) {
+TEST_F(ChannelServerTest, SuccessorIsNotMistakenForItsPredecessor) {
   const UniqueFd old = ConnectRaw();
   ASSERT_TRUE(WriteAll(old.get(), channel::Encode(WorkerMessage(channel::Hello{}))).ok());
   ASSERT_TRUE(RunUntil([&] { return heard_.size() == 1; }));

@@ -11,7 +11,7 @@ using testing::SizeIs;
 
 const rendezvous::Generation kGeneration = {2, 77};
 
-TEST(StoreForwarderTest, AnswersGoToWhoAsked) {
+TEST(StoreForwarderTest, AnswersReachTheRequester) {
   StoreForwarder forwarder;
   const auto first = forwarder.Ask(10, channel::StoreWait{5, {"a"}}, kGeneration);
   const auto second = forwarder.Ask(11, channel::StoreGet{5, {"b"}}, kGeneration);
@@ -19,7 +19,7 @@ TEST(StoreForwarderTest, AnswersGoToWhoAsked) {
   const auto& get = std::get<rendezvous::StoreRead>(*second);
   EXPECT_TRUE(wait.wait);
   EXPECT_FALSE(get.wait);
-  EXPECT_NE(wait.id, get.id);  // two workers may use the same id
+  EXPECT_NE(wait.id, get.id);  // two workers can use the same id
   EXPECT_THAT(forwarder.Open(), SizeIs(2));
 
   const auto answer = forwarder.Answer({kGeneration, get.id, {{"b", "value"}}, ""});
@@ -31,7 +31,7 @@ TEST(StoreForwarderTest, AnswersGoToWhoAsked) {
   EXPECT_THAT(forwarder.Open(), IsEmpty());
 }
 
-TEST(StoreForwarderTest, SetsNeedNoAnswerAndOtherMessagesAreNone) {
+TEST(StoreForwarderTest, SetsNeedNoAnswerAndOtherMessagesAreIgnored) {
   StoreForwarder forwarder;
   EXPECT_EQ(std::get<rendezvous::StoreSet>(*forwarder.Ask(1, channel::StoreSet{"k", "v"}, kGeneration)),
             (rendezvous::StoreSet{kGeneration, "k", "v"}));
@@ -54,7 +54,7 @@ TEST(StoreForwarderTest, RequestsOfAnotherGenerationAreRefused) {
   EXPECT_FALSE(StoreForwarder::Refuse(channel::StoreSet{"k", "v", kGeneration}).has_value());
 }
 
-TEST(StoreForwarderTest, AnOldGenerationsQuestionsAreForgotten) {
+TEST(StoreForwarderTest, RequestsOfAnOldGenerationAreDropped) {
   StoreForwarder forwarder;
   const auto question = forwarder.Ask(1, channel::StoreWait{5, {"a"}}, kGeneration);
   forwarder.Clear();

@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// What bash offers for the last of `words`.
+/// Returns bash's completions of the last of `words`.
 std::vector<std::string> Offers(const std::vector<std::string>& words) {
   const support::TemporaryFolder folder;
   support::WriteText(folder.File("mtrun"), CompletionScript("bash"));
@@ -32,7 +32,19 @@ TEST(CompletionTest, NamesEveryFlag) {
   for (const SettingSpec& spec : OptionTable()) {
     EXPECT_THAT(CompletionScript("bash"), HasSubstr("--" + spec.name));
     EXPECT_THAT(CompletionScript("zsh"), HasSubstr("'--" + spec.name));
+    EXPECT_THAT(CompletionScript("fish"), HasSubstr(" -l " + spec.name + " "));
+    EXPECT_THAT(CompletionScript("tcsh"), testing::ContainsRegex("[( ]" + spec.name + "[) ]"));
   }
+}
+
+TEST(CompletionTest, FishAndTcshCompleteValues) {
+  EXPECT_THAT(CompletionScript("fish"),
+              HasSubstr("-l numa_binding -x -a 'node socket exclusive core-complex' -d '"));
+  EXPECT_THAT(CompletionScript("fish"), HasSubstr("-l module -s m -f -d '"));
+  EXPECT_THAT(CompletionScript("fish"), HasSubstr("-l preempt_file -r -F -d '"));
+  EXPECT_THAT(CompletionScript("tcsh"),
+              HasSubstr("'n/--numa_binding/(node socket exclusive core-complex)/'"));
+  EXPECT_THAT(CompletionScript("tcsh"), HasSubstr("'n/--preempt_file/f/'"));
 }
 
 TEST(CompletionTest, BashCompletesFlagsInBothSpellings) {
@@ -53,7 +65,7 @@ TEST(CompletionTest, ZshCompletesFileNamesForPaths) {
   EXPECT_THAT(CompletionScript("zsh"), HasSubstr(":redirects:(0 1 2 3)'"));
 }
 
-TEST(CompletionTest, AfterTheProgramNothingIsOffered) {
+TEST(CompletionTest, NothingIsOfferedAfterTheProgram) {
   EXPECT_THAT(Offers({"--nnodes", "2", "train.py", "--n"}), testing::IsEmpty());
   EXPECT_THAT(Offers({"-m", "package.train", "--n"}), testing::IsEmpty());
 }

@@ -19,17 +19,17 @@ TEST(Hostlist, NamesRangesAndWidths) {
   EXPECT_THAT(*ExpandHostlist("n[0-65535]"), SizeIs(65536));
 }
 
-TEST(Hostlist, WhatIsNoneIsRefused) {
+TEST(Hostlist, InvalidListIsRefused) {
   for (const char* text : {"",      ",",        "a,",     ",a",   "a,,b",  "n[",   "n[1",    "n[]",
                            "n[1-]", "n[-1]",    "n[3-1]", "n[a]", "n[1,]", "n]1[", "n[[1]]", "n[1]]",
                            "n 1",   "n;reboot", "$(id)",  "n\n",  "-o",    "[1-2", "n[1 ]"}) {
     const auto hosts = ExpandHostlist(text);
     EXPECT_EQ(hosts.status().code(), absl::StatusCode::kInvalidArgument) << "\"" << text << "\"";
-    EXPECT_THAT(std::string(hosts.status().message()), HasSubstr("is no list of hosts")) << text;
+    EXPECT_THAT(std::string(hosts.status().message()), HasSubstr("is not a list of hosts")) << text;
   }
 }
 
-TEST(Hostlist, HostileOnesCostNothing) {
+TEST(Hostlist, HostileListIsRefusedCheaply) {
   for (const char* text : {"n[0-999999999]", "n[0-65536]", "n[0-9999]m[0-9999]", "n[0-40000],m[0-40000]",
                            "n[0-999]n[0-999]n[0-999]n[0-999]", "n[00000000000000000001-2]"}) {
     EXPECT_FALSE(ExpandHostlist(text).ok()) << text;
@@ -40,7 +40,7 @@ TEST(Hostlist, HostileOnesCostNothing) {
   EXPECT_THAT(std::string(bell.status().message()), HasSubstr("n\\x07"));
 }
 
-TEST(Hostlist, CountsOfTasks) {
+TEST(Hostlist, ReadsTaskCounts) {
   EXPECT_THAT(*ExpandCounts("4"), ElementsAre(4));
   EXPECT_THAT(*ExpandCounts("2(x3),1"), ElementsAre(2, 2, 2, 1));
   for (const char* text : {"", "x", "2(x)", "2(x3", "2(x0)", "-1", "1,,2", "2(x999999999)", "(x2)"})

@@ -13,10 +13,10 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// A machine of files: proc/driver/nvidia/gpus and dev.
+/// A fake machine made of files: proc/driver/nvidia/gpus and dev.
 class MachineTest : public testing::Test {
  protected:
-  /// `minor`: of its device file; -1: the driver does not say.
+  /// `minor`: number of its device file; -1: not given by the driver.
   void Gpu(const std::string& address, int minor = -1) {
     const std::string folder = root_.path() + "/proc/driver/nvidia/gpus/" + address;
     std::filesystem::create_directories(folder);
@@ -34,13 +34,13 @@ class MachineTest : public testing::Test {
   const support::TemporaryFolder root_;
 };
 
-TEST_F(MachineTest, NoDriverMeansNoGpus) {
+TEST_F(MachineTest, WithoutADriverThereAreNoGpus) {
   EXPECT_EQ(Gpus(), 0);
   EXPECT_EQ(Gpus({{"CUDA_VISIBLE_DEVICES", "0"}}), 0);
   EXPECT_GE(LookAtMachine({}, root_.path()).cpus, 1);
 }
 
-TEST_F(MachineTest, AQuotaOfProcessorTimeBoundsTheProcessors) {
+TEST_F(MachineTest, CpuQuotaBoundsTheProcessors) {
   std::filesystem::create_directories(root_.path() + "/proc/self");
   std::filesystem::create_directories(root_.path() + "/sys/fs/cgroup");
   support::WriteText(root_.path() + "/proc/self/cgroup", "0::/\n");
@@ -48,7 +48,7 @@ TEST_F(MachineTest, AQuotaOfProcessorTimeBoundsTheProcessors) {
   EXPECT_EQ(LookAtMachine({}, root_.path()).cpus, 1);
 }
 
-TEST_F(MachineTest, SlurmsShareOfANodeBoundsTheProcessors) {
+TEST_F(MachineTest, SlurmsCpuCountBoundsTheProcessors) {
   const auto cpus = [&](const char* slurms) {
     return LookAtMachine({{"SLURM_CPUS_ON_NODE", slurms}}, root_.path()).cpus;
   };
@@ -62,13 +62,13 @@ TEST_F(MachineTest, GpusAreCountedFromTheDriverOrTheDeviceFiles) {
   Gpu("0000:0a:00.0");
   EXPECT_EQ(Gpus(), 2);
   EXPECT_THAT(GpuAddresses(root_.path()), ElementsAre("0000:0a:00.0", "0000:1b:00.0"));
-  // A container that may use one of them.
+  // A container that can use one of them.
   for (const char* name : {"nvidiactl", "nvidia-uvm", "nvidia1", "null"}) Device(name);
   EXPECT_EQ(Gpus(), 1);
 }
 
-/// CUDA numbers only what it can open: its 0 is the one that is left.
-TEST_F(MachineTest, AGpuWithoutADeviceFileHasNoNumber) {
+/// CUDA numbers only GPUs that it can open: its 0 is the remaining one.
+TEST_F(MachineTest, GpuWithoutADeviceFileHasNoNumber) {
   Gpu("0000:0A:00.0", 0);
   Gpu("0000:1B:00.0", 1);
   EXPECT_EQ(Gpus(), 2) << "the driver's tools make the files when they are needed";
@@ -79,7 +79,7 @@ TEST_F(MachineTest, AGpuWithoutADeviceFileHasNoNumber) {
   EXPECT_EQ(Gpus(), 1);
 }
 
-TEST_F(MachineTest, AGpuWhoseDeviceFileCannotBeOpenedHasNoNumber) {
+TEST_F(MachineTest, GpuWithAnUnreadableDeviceFileHasNoNumber) {
   Gpu("0000:0a:00.0", 12);
   Gpu("0000:1b:00.0", 0);
   Device("nvidia12");
@@ -93,7 +93,7 @@ TEST_F(MachineTest, AGpuWhoseDeviceFileCannotBeOpenedHasNoNumber) {
   EXPECT_EQ(Gpus({{"CUDA_VISIBLE_DEVICES", "0"}}), 0);
 }
 
-TEST_F(MachineTest, DeviceFilesAlone) {
+TEST_F(MachineTest, DeviceFilesSufficeWithoutADriver) {
   for (const char* name : {"nvidia0", "nvidia1", "nvidia12", "nvidiactl"}) Device(name);
   EXPECT_EQ(Gpus(), 3);
   EXPECT_EQ(Gpus({{"CUDA_VISIBLE_DEVICES", "2,0"}}), 2);

@@ -14,7 +14,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(OptionsFaultsTest, ShutdownTimeoutHasTorchrunsVariable) {
+TEST(OptionsFaultsTest, ShutdownTimeoutIsReadFromTorchrunsVariable) {
   const EnvironmentMap environment = {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "5"}};
   EXPECT_EQ(Parse("x", environment)->shutdown_timeout, std::chrono::seconds(5));
   EXPECT_EQ(Parse("--shutdown_timeout 0.5 x", environment)->shutdown_timeout, std::chrono::milliseconds(500));
@@ -24,7 +24,24 @@ TEST(OptionsFaultsTest, ShutdownTimeoutHasTorchrunsVariable) {
               HasSubstr("TORCH_ELASTIC_SHUTDOWN_TIMEOUT: \"-1\""));
 }
 
-TEST(OptionsFaultsTest, TimesThatNoClockHoldsAreRefused) {
+/// mpirun sends SIGKILL 1 s after SIGTERM, whatever the flag says.
+TEST(OptionsFaults, GraceUnderOpenMpiEndsBeforeMpirunKills) {
+  const EnvironmentMap rank = {{"OMPI_COMM_WORLD_RANK", "0"}};
+  for (const char* line : {"x", "--shutdown_timeout 5 x"}) {
+    const auto options = Parse(line, rank);
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(options->shutdown_timeout, std::chrono::milliseconds(800)) << line;
+    EXPECT_THAT(options->notes, testing::Contains(HasSubstr("--shutdown_timeout is 800 ms instead of")));
+  }
+  const auto shorter = Parse("--shutdown_timeout 0.5 x", rank);
+  EXPECT_EQ(shorter->shutdown_timeout, std::chrono::milliseconds(500));
+  EXPECT_THAT(shorter->notes, testing::IsEmpty());
+  const auto longer =
+      Parse("x", {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_MCA_odls_base_sigkill_timeout", "60"}});
+  EXPECT_EQ(longer->shutdown_timeout, std::chrono::seconds(30));
+}
+
+TEST(OptionsFaultsTest, OutOfRangeTimesAreRefused) {
   const std::chrono::seconds most(100'000'000);
   EXPECT_EQ(Parse("--shutdown_timeout 1e8 x")->shutdown_timeout, most);
   EXPECT_EQ(Parse("--hang_timeout 1e8 --hang_notice 1e8 x")->hang_timeout, most);

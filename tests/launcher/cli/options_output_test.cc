@@ -9,7 +9,23 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(OptionsOutputTest, StreamsGoToFileAndConsoleUnlessRedirected) {
+TEST(OptionsTest, PageIsOnThisMachineAtPort8080UnlessSaidOtherwise) {
+  const auto place = [](const std::string& text) {
+    return Parse("--standalone --http " + text + " x")->http;
+  };
+  EXPECT_EQ(place("8081"), "127.0.0.1:8081");
+  EXPECT_EQ(place(":8081"), "127.0.0.1:8081");
+  EXPECT_EQ(place("node0"), "node0:8080");
+  EXPECT_EQ(place("0.0.0.0:8443"), "0.0.0.0:8443");
+  EXPECT_EQ(place("[::1]"), "[::1]:8080");
+  EXPECT_EQ(place("127.0.0.1:0"), "127.0.0.1:0");
+  EXPECT_EQ(Parse("x")->http, "");
+  for (const char* wrong : {"80800", "node0:http", ":", "127.0.0.1:", "a/b"})
+    EXPECT_THAT(ErrorOf(std::string("--http ") + wrong + " x"),
+                AllOf(HasSubstr("--http: \""), HasSubstr("HOST:PORT, HOST (port 8080) or PORT")));
+}
+
+TEST(OptionsOutputTest, StreamsAreWrittenToFileAndConsoleUnlessRedirected) {
   const OutputPlan both;
   EXPECT_EQ(Parse("x")->OutputOf(0), both);
   EXPECT_EQ(Parse("-r 3 -t 3 x")->OutputOf(0), both);
@@ -39,7 +55,7 @@ TEST(OptionsOutputTest, TheLinePrefixIsATemplate) {
   EXPECT_EQ(Parse("--log_line_prefix_template=${hostname} x", environment)->prefix_template, "${hostname}");
 }
 
-TEST(OptionsTest, TheStoreIsTheAgentsUnlessSomebodyWantsRankZeros) {
+TEST(OptionsTest, AgentServesTheStoreUnlessRankZeroIsChosen) {
   EXPECT_TRUE(Parse("x")->agent_store());
   EXPECT_FALSE(Parse("--store rank0 x")->agent_store());
   EXPECT_FALSE(Parse("--rdzv_conf hold_port=false x")->agent_store());
@@ -50,7 +66,7 @@ TEST(OptionsTest, TheStoreIsTheAgentsUnlessSomebodyWantsRankZeros) {
   EXPECT_TRUE(ParseOptions({"--store=agent", "x"}, disabled, {})->agent_store());
 }
 
-TEST(OptionsTest, OneWorkersBytesPassUnlessLinesAreWanted) {
+TEST(OptionsTest, OutputOfASingleWorkerIsRawUnlessLinesAreRequested) {
   EXPECT_TRUE(Parse("x")->RawConsole());
   EXPECT_TRUE(Parse("--console plain x")->RawConsole());
   for (const char* line :
@@ -59,7 +75,7 @@ TEST(OptionsTest, OneWorkersBytesPassUnlessLinesAreWanted) {
     EXPECT_FALSE(Parse(line)->RawConsole()) << line;
 }
 
-TEST(OptionsTest, AWarmInterpreterPreloadsTorch) {
+TEST(OptionsTest, WarmInterpreterPreloadsTorch) {
   EXPECT_FALSE(Parse("x")->warm_python);
   EXPECT_THAT(Parse("--warm_python x")->preload, ElementsAre("torch"));
   EXPECT_THAT(Parse("--warm_python --preload torch,transformers x")->preload,

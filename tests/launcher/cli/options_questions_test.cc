@@ -1,4 +1,4 @@
-// Questions to mtrun, which then runs nothing.
+// Requests to mtrun that run no program.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "launcher/cli/option_table.h"
@@ -11,7 +11,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(QuestionsTest, HelpNamesEveryFlagOfTheContract) {
+TEST(QuestionsTest, HelpNamesEveryFlag) {
   EXPECT_EQ(Parse("--help")->act, Options::Act::kHelp);
   EXPECT_EQ(Parse("--version x")->act, Options::Act::kVersion);
   EXPECT_EQ(Parse("--print-completion zsh")->completion_shell, "zsh");
@@ -20,7 +20,15 @@ TEST(QuestionsTest, HelpNamesEveryFlagOfTheContract) {
   for (const SettingSpec& spec : OptionTable()) EXPECT_THAT(HelpText(), HasSubstr("--" + spec.name));
 }
 
-TEST(QuestionsTest, AreAskedAsWhoeverTheEnvironmentSays) {
+TEST(QuestionsTest, PortAloneIsOfThisMachine) {
+  for (const char* line : {"--status 29401", "--status :29401", "--top 29401", "--stop :29401",
+                           "--doctor 29401", "--evict node3 29401"})
+    EXPECT_THAT(Parse(line)->asked, ElementsAre("127.0.0.1:29401")) << line;
+  EXPECT_THAT(Parse("--status 29401,node2")->asked, ElementsAre("127.0.0.1:29401", "node2:29400"));
+  EXPECT_THAT(ErrorOf("--status 70000"), HasSubstr("0 to 65535"));
+}
+
+TEST(QuestionsTest, RequestsUseTheEnvironmentsSettings) {
   const EnvironmentMap environment = {{"PET_TOKEN_FILE", "/etc/site.token"},
                                       {"PET_RDZV_ID", "run7"},
                                       {"PET_LOCAL_ADDR", "10.0.0.1"},
@@ -37,7 +45,13 @@ TEST(QuestionsTest, AreAskedAsWhoeverTheEnvironmentSays) {
   EXPECT_EQ(Parse("--version", {{"PET_NNODES", "many"}})->act, Options::Act::kVersion);
 }
 
-TEST(QuestionsTest, AnEvictionNamesANodeAndWhereItsJobMeets) {
+TEST(QuestionsTest, DoctorChecksForAsManyNodesAsTheJobHas) {
+  EXPECT_EQ(Parse("--doctor localhost:29400 --nnodes 1:4")->job.max_nodes, 4);
+  EXPECT_EQ(Parse("--doctor localhost:29400")->job.max_nodes, 1);
+  EXPECT_THAT(ErrorOf("--doctor --nnodes 4:1"), HasSubstr("--nnodes"));
+}
+
+TEST(QuestionsTest, EvictionNamesANodeAndTheEndpoint) {
   for (const char* line : {"--evict node3 node1", "--rdzv_id run7 --insecure --evict=node3 node1:29400",
                            "--evict node3 node1 --insecure --rdzv-id run7"}) {
     const auto options = Parse(line);
@@ -59,7 +73,7 @@ TEST(QuestionsTest, AnEvictionNamesANodeAndWhereItsJobMeets) {
   EXPECT_THAT(ErrorOf("--json --evict node3 node1"), HasSubstr("--json goes with --status"));
 }
 
-TEST(QuestionsTest, ControlCallsNameTheirServices) {
+TEST(QuestionsTest, ControlCallsNameTheirEndpoints) {
   const auto drain = Parse("--drain node3 node1 --rdzv_id run7");
   ASSERT_TRUE(drain.ok()) << drain.status();
   EXPECT_EQ(drain->act, Options::Act::kDrain);
@@ -87,7 +101,7 @@ TEST(QuestionsTest, ControlCallsNameTheirServices) {
   EXPECT_THAT(Parse("--top node1,node2:2")->asked, ElementsAre("node1:29400", "node2:2"));
 }
 
-TEST(QuestionsTest, TheDoctorMayBeToldAnEndpointAndWhatWouldBeUsed) {
+TEST(QuestionsTest, DoctorAcceptsAnEndpointAndSettings) {
   const auto alone = Parse("--doctor");
   ASSERT_TRUE(alone.ok()) << alone.status();
   EXPECT_EQ(alone->act, Options::Act::kDoctor);

@@ -1,7 +1,8 @@
-// How nodes meet: back-ends, endpoints, the job's id, --rdzv_conf.
+// Rendezvous options: backends, endpoints, the job's id, --rdzv_conf.
 #include <chrono>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/launcher/cli/parse_line.h"
@@ -13,7 +14,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(OptionsTest, EndpointComesFromTheEndpointOrTheMaster) {
+TEST(OptionsTest, EndpointIsReadFromEndpointOrMaster) {
   EXPECT_EQ(Parse("--nnodes 2 --rdzv_endpoint node0 x")->endpoint, "node0:29400");
   EXPECT_EQ(Parse("--nnodes 2 --master_addr node0 --master_port 77 x")->endpoint, "node0:77");
   EXPECT_EQ(Parse("--nnodes 2 --master_addr node0 x")->endpoint, "node0:29500");
@@ -22,10 +23,10 @@ TEST(OptionsTest, EndpointComesFromTheEndpointOrTheMaster) {
   EXPECT_TRUE(Parse("--nnodes 2 x")->meets_at_master_port);
   EXPECT_FALSE(Parse("--nnodes 2 --rdzv_endpoint node0:77 x")->meets_at_master_port);
   EXPECT_EQ(Parse("--standalone --rdzv_endpoint node0:1 x")->endpoint, "127.0.0.1:0");
-  // torchrun's static defaults.
+  // Defaults of torchrun's static backend.
   for (const char* line : {"--nnodes 2 x", "--nnodes 2 --rdzv_backend static x"}) {
     EXPECT_EQ(Parse(line)->endpoint, "127.0.0.1:29500");
-    EXPECT_THAT(Parse(line)->notes, ElementsAre(HasSubstr("on this machine")));
+    EXPECT_THAT(Parse(line)->notes, ElementsAre(HasSubstr("need --master_addr")));
   }
   EXPECT_THAT(ErrorOf("--nnodes 2 --rdzv_backend c10d x"),
               AllOf(HasSubstr("--nnodes"), HasSubstr("--rdzv_endpoint")));
@@ -52,7 +53,66 @@ TEST(OptionsTest, OneNodeNeedsNoRendezvous) {
   EXPECT_THAT(elastic->notes, ElementsAre(HasSubstr("--nnodes 1:4")));
 }
 
-TEST(OptionsTest, BackEndsOfTorchrunAreMtrunsOwnService) {
+TEST(OptionsTest, HostListensOnEveryAddressThatTheTokenProtects) {
+  EXPECT_TRUE(Parse("--nnodes 2 x")->serves_all);
+  EXPECT_TRUE(Parse("--nnodes 1:2 --rdzv_endpoint localhost:29400 x")->serves_all);
+  EXPECT_FALSE(Parse("--nnodes 2 --rdzv_endpoint localhost:29400 --insecure x")->serves_all);
+  EXPECT_TRUE(Parse("--nnodes 2 --rdzv_endpoint node0:29400 --insecure x")->serves_all);
+  EXPECT_FALSE(Parse("--rdzv_endpoint localhost:29400 x")->serves_all);
+  EXPECT_FALSE(Parse("--standalone --http 8080 x")->serves_all);
+  // Told every address, the node itself uses loopback.
+  for (const char* insecure : {"", "--insecure "}) {
+    const auto every = Parse(absl::StrCat("--nnodes 2 --rdzv_endpoint 0.0.0.0:77 ", insecure, "x"));
+    ASSERT_TRUE(every.ok()) << every.status();
+    EXPECT_EQ(every->endpoint, "127.0.0.1:77");
+    EXPECT_TRUE(every->serves_all);
+  }
+  EXPECT_EQ(Parse("--nnodes 2 --rdzv_endpoint [::]:77 x")->endpoint, "localhost:77");
+}
+
+TEST(OptionsTest, LinkLocalEndpointNeedsTheInterface) {
+  EXPECT_EQ(Parse("--nnodes 2 --rdzv_endpoint [fe80::1%eth0]:77 x")->endpoint, "[fe80::1%eth0]:77");
+  for (const char* line :
+       {"--nnodes 2 --rdzv_endpoint [fe80::1]:77 x", "--nnodes 2 --master_addr fe80::1 x",
+        "--rdzv_endpoint [fe80::1]:77,node1:77 x", "--status [fe80::1]:77", "--http [fe80::1] x"})
+    EXPECT_THAT(ErrorOf(line), HasSubstr("as in [fe80::1%eth0]:")) << line;
+}
+
+TEST(OptionsTest, MasterPortOfAStaticJobIsTheOneGiven) {
+  const auto master_port = [](const std::string& line) {
+    return Parse("--nnodes 2 " + line + " x")->MasterPort(/*hosted=*/29500, /*held=*/4711);
+  };
+  EXPECT_EQ(master_port("--master_addr node0 --master_port 29500"), 29500);
+  EXPECT_EQ(master_port("--rdzv_backend static --rdzv_endpoint node0:29500"), 29500);
+  EXPECT_EQ(master_port("--rdzv_backend c10d --rdzv_endpoint node0:29500"), 4711);
+  EXPECT_EQ(master_port("--master_addr node0 --store rank0"), 4711) << "the rendezvous has the other";
+  EXPECT_EQ(Parse("--nnodes 2 --master_addr node0 x")->MasterPort(0, 4711), 4711) << "hosted elsewhere";
+}
+
+/// torchrun's documented line for several jobs on a machine.
+TEST(OptionsTest, EndpointOfPortZeroIsAJobOfItsOwn) {
+  for (const char* endpoint : {"localhost:0", "127.0.0.1:0", "[::1]:0", "node0:0"}) {
+    const auto own = Parse(absl::StrCat("--rdzv_backend c10d --rdzv_endpoint ", endpoint,
+                                        " --master_addr node0 --master_port 29500 x"));
+    ASSERT_TRUE(own.ok()) << own.status();
+    EXPECT_TRUE(own->standalone) << endpoint;
+    EXPECT_EQ(own->endpoint, "127.0.0.1:0");
+    EXPECT_EQ(own->master_port, 0);  // as under torchrun: the jobs of a sweep do not compete for it
+    EXPECT_EQ(own->master_addr, "");
+  }
+  const auto elastic = Parse("--nnodes 1:4 --rdzv_endpoint localhost:0 x");
+  ASSERT_TRUE(elastic.ok()) << elastic.status();
+  EXPECT_TRUE(elastic->standalone);
+  EXPECT_EQ(elastic->job.max_nodes, 1);
+  EXPECT_THAT(elastic->notes, ElementsAre(HasSubstr("--rdzv_endpoint localhost:0 runs this node alone")));
+  const auto page = Parse("--rdzv_endpoint localhost:0 --http 127.0.0.1:8080 x");
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_EQ(page->endpoint, "127.0.0.1:0");
+  EXPECT_EQ(page->is_host, true);
+  EXPECT_THAT(ErrorOf("--nnodes 2 --rdzv_endpoint localhost:0 x"), HasSubstr("for a single node"));
+}
+
+TEST(OptionsTest, TorchrunsBackendsMeanMtrunsOwnService) {
   EXPECT_EQ(Parse("--rdzv_backend c10d --nnodes 2 --rdzv_endpoint a x")->endpoint, "a:29400");
   const auto fixed = Parse("--rdzv-backend=static --nnodes 1:3 --rdzv_endpoint a x");
   ASSERT_TRUE(fixed.ok()) << fixed.status();
@@ -69,7 +129,7 @@ TEST(OptionsTest, BackEndsOfTorchrunAreMtrunsOwnService) {
               ElementsAre(HasSubstr("unknown key \"protocol\"")));
 }
 
-TEST(OptionsTest, AnIdOfAnyLanguageIsTakenAndOneThatCannotBeSentIsNamed) {
+TEST(OptionsTest, IdInAnyLanguageIsValidUnlessItCannotBeSent) {
   const std::string id = "t\xC3\xA4st-\xE5\xAE\x9E\xE9\xAA\x8C";
   EXPECT_EQ(Parse("--rdzv_id " + id + " x")->job.job_id, id);
   for (const std::string& wrong : {std::string("t\xE4st"), std::string(257, 'x'), std::string("\x1b[2J")}) {
@@ -78,7 +138,7 @@ TEST(OptionsTest, AnIdOfAnyLanguageIsTakenAndOneThatCannotBeSentIsNamed) {
   }
 }
 
-TEST(OptionsTest, AServiceHears8000HeartbeatsASecondAtMost) {
+TEST(OptionsTest, ServiceGetsAtMost8000HeartbeatsPerSecond) {
   using std::chrono::milliseconds;
   const auto interval = [](const std::string& line) {
     return Parse("--rdzv_endpoint a " + line + " x")->job.heartbeat_interval;
@@ -91,7 +151,7 @@ TEST(OptionsTest, AServiceHears8000HeartbeatsASecondAtMost) {
       std::chrono::seconds(50));
 }
 
-TEST(OptionsTest, ALeaseIsLongerThanTheSilenceThatLosesANode) {
+TEST(OptionsTest, LeaseExceedsTheSilenceThatLosesANode) {
   using std::chrono::seconds;
   EXPECT_EQ(Parse("--rdzv_endpoint a x")->job.fence_timeout, seconds(30));
   EXPECT_EQ(Parse("--rdzv_endpoint a --rdzv_conf keep_alive_interval=20 x")->job.fence_timeout, seconds(120));
@@ -113,11 +173,12 @@ TEST(OptionsTest, ColdStartWaitIsShorterThanTheJoinTimeout) {
   EXPECT_TRUE(Parse("--rdzv_endpoint a --rdzv_conf cold_start_wait=600,join_timeout=900 x").ok());
 }
 
-TEST(OptionsTest, ConfReadsFractionsAndNamesTheBadKey) {
+TEST(OptionsTest, ConfAcceptsFractionsAndErrorsNameTheKey) {
   const auto options = Parse(
       "--rdzv_conf "
       "join_timeout=0.5,last_call_timeout=0,keep_alive_interval=0.25,keep_alive_max_attempt=4,is_host=true,"
-      "reconnect_timeout=7,timeout=900,close_timeout=3,heartbeat_timeout=0.5,read_timeout=90,store_type=tcp "
+      "reconnect_timeout=7,timeout=900,close_timeout=3,heartbeat_timeout=0.5,cas_backoff_max_seconds=0,read_"
+      "timeout=90,store_type=tcp "
       "x");
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->job.join_timeout, std::chrono::milliseconds(500));
@@ -133,6 +194,7 @@ TEST(OptionsTest, ConfReadsFractionsAndNamesTheBadKey) {
   EXPECT_THAT(ErrorOf("--rdzv_conf store_type=file x"),
               AllOf(HasSubstr("store_type=\"file\""), HasSubstr("--rdzv_backend c10d --rdzv_endpoint")));
   EXPECT_THAT(ErrorOf("--rdzv_conf close_timeout=-1 x"), HasSubstr("close_timeout"));
+  EXPECT_THAT(ErrorOf("--rdzv_conf cas_backoff_max_seconds=-1 x"), HasSubstr("cas_backoff_max_seconds"));
   EXPECT_FALSE(Parse("--rdzv_id= x")->run_id_given);
   EXPECT_EQ(Parse("--rdzv_id= x")->job.job_id, "none");
   EXPECT_THAT(Parse("--rdzv_conf join_timout=3 x")->notes,

@@ -11,7 +11,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(OptionsSshTest, HostsMakeItAnotherAct) {
+TEST(OptionsSshTest, HostsSelectTheSshAct) {
   EXPECT_EQ(Parse("x")->act, Options::Act::kRun);
   const auto options = Parse(
       "--hosts a,b:8 --nnodes 1:2 --export A,B=c,,d --ssh_folder /w --ssh_mtrun /m --insecure --master_port "
@@ -33,8 +33,8 @@ TEST(OptionsSshTest, HostsMakeItAnotherAct) {
   EXPECT_EQ(Parse("x", {{"PET_HOSTS", "a"}, {"PET_SSH", "ssh -v"}})->ssh.program, "ssh -v");
 }
 
-/// What only the hosts can know is theirs to read.
-TEST(OptionsSshTest, TheRestIsLeftToTheHosts) {
+/// Only the hosts can evaluate these.
+TEST(OptionsSshTest, OtherOptionsAreLeftToTheHosts) {
   EXPECT_EQ(Parse("--hosts a --nproc_per_node gpu x")->act, Options::Act::kSsh);
   EXPECT_EQ(Parse("--hosts a --trainer cnnA --data d")->act, Options::Act::kSsh);
   EXPECT_EQ(
@@ -43,7 +43,7 @@ TEST(OptionsSshTest, TheRestIsLeftToTheHosts) {
       Options::Act::kSsh);
 }
 
-TEST(OptionsSshTest, WhatDoesNotGoTogetherIsRefused) {
+TEST(OptionsSshTest, ConflictingOptionsAreRefused) {
   EXPECT_THAT(ErrorOf("--hosts a --hostfile f x"), AllOf(HasSubstr("--hosts"), HasSubstr("--hostfile")));
   EXPECT_THAT(ErrorOf("--hosts a --standalone x"), HasSubstr("--standalone"));
   EXPECT_THAT(ErrorOf("--hosts a"), HasSubstr("nothing to run"));

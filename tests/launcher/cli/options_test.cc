@@ -32,11 +32,11 @@ TEST(OptionsTest, DefaultsAreTorchruns) {
   EXPECT_EQ(options->job.job_id, "none");
   EXPECT_EQ(options->role, "default");
   EXPECT_EQ(options->shutdown_timeout, std::chrono::seconds(30));
-  EXPECT_TRUE(options->standalone);  // one node and no endpoint: nobody else will come
+  EXPECT_TRUE(options->standalone);  // one node and no endpoint: no other node will join
   EXPECT_THAT(options->entry.words, ElementsAre("train.py", "--lr", "0.1"));
 }
 
-TEST(OptionsTest, NodesAreANumberOrARange) {
+TEST(OptionsTest, NnodesIsANumberOrARange) {
   EXPECT_EQ(Parse("--nnodes 2:20 --rdzv_endpoint a x")->job.min_nodes, 2);
   EXPECT_EQ(Parse("--nnodes=2:20 --rdzv-endpoint=a x")->job.max_nodes, 20);
   EXPECT_EQ(Parse("--nnodes 3 --rdzv_endpoint a x")->job.min_nodes, 3);
@@ -70,7 +70,7 @@ TEST(OptionsTest, WorkersCanBeCounted) {
   EXPECT_THAT(ErrorOf("--nproc_per_node xpu x"), HasSubstr("give their number"));
 }
 
-TEST(OptionsTest, NumbersThatNobodyCanKeepAreRefused) {
+TEST(OptionsTest, OutOfRangeNumbersAreRefused) {
   EXPECT_EQ(Parse("--max_restarts 1000000000 x")->job.max_restarts, 1000000000);
   EXPECT_THAT(ErrorOf("--max_restarts 1000000001 x"),
               AllOf(HasSubstr("--max_restarts"), HasSubstr("from 0 to 1000000000")));
@@ -78,7 +78,7 @@ TEST(OptionsTest, NumbersThatNobodyCanKeepAreRefused) {
   EXPECT_THAT(ErrorOf("--node_rank 4294967296 x"), HasSubstr("--node_rank"));
 }
 
-TEST(OptionsTest, FlagsBeatTheEnvironmentAndItBeatsTheFile) {
+TEST(OptionsTest, FlagsOverrideTheEnvironmentWhichOverridesTheFile) {
   const std::string folder = *MakeTemporaryFolder("options_test_");
   const std::string file = folder + "/run.yaml";
   std::ofstream(file)
@@ -98,12 +98,12 @@ TEST(OptionsTest, FlagsBeatTheEnvironmentAndItBeatsTheFile) {
   std::remove(folder.c_str());
 }
 
-TEST(OptionsTest, BadEnvironmentIsNamed) {
+TEST(OptionsTest, ErrorNamesABadVariable) {
   EXPECT_THAT(ErrorOf("x", {{"PET_NNODES", "3:1"}}), AllOf(HasSubstr("PET_NNODES"), HasSubstr("3:1")));
   EXPECT_THAT(ErrorOf("x", {{"PET_MAX_RESTARTS", "many"}}), HasSubstr("PET_MAX_RESTARTS"));
 }
 
-TEST(OptionsTest, WhatMeansNothingHereIsNotedOnce) {
+TEST(OptionsTest, OptionsWithoutEffectAreNotedOnce) {
   EXPECT_TRUE(Parse("x")->notes.empty());
   const auto options = Parse("--monitor-interval 5 --start_method=fork --event_log_handler null x",
                              {{"PET_EXIT_BARRIER_TIMEOUT", "10"}});
@@ -117,7 +117,7 @@ TEST(OptionsTest, WhatMeansNothingHereIsNotedOnce) {
   EXPECT_TRUE(Parse("--logs_specs default x").ok());
 }
 
-TEST(OptionsTest, EveryFlagOfTorchrunIsKnownInEverySpelling) {
+TEST(OptionsTest, EveryTorchrunFlagIsAcceptedInEverySpelling) {
   const std::vector<std::pair<std::string, std::string>> flags = {{"nnodes", "1"},
                                                                   {"nproc-per-node", "2"},
                                                                   {"rdzv-backend", "c10d"},
@@ -172,14 +172,17 @@ TEST(OptionsTest, AbbreviationsMeanTorchrunsFlags) {
   EXPECT_THAT(Parse("--event null x")->notes, testing::IsEmpty());
 }
 
-TEST(OptionsTest, VirtualLocalRanksNeedADeviceEach) {
+TEST(OptionsTest, EachVirtualLocalRankNeedsADevice) {
   EXPECT_TRUE(Parse("--virtual_local_rank --nproc_per_node 2 x", {{"CUDA_VISIBLE_DEVICES", "4,5"}}).ok());
+  EXPECT_THAT(ErrorOf("--virtual_local_rank --nproc_per_node 3 x",
+                      {{"CUDA_VISIBLE_DEVICES", "4,5,6"}, {"HIP_VISIBLE_DEVICES", "1"}}),
+              HasSubstr("HIP_VISIBLE_DEVICES is \"1\""));
   EXPECT_THAT(ErrorOf("--virtual_local_rank --nproc_per_node 3 x", {{"CUDA_VISIBLE_DEVICES", "4,5"}}),
               AllOf(HasSubstr("CUDA_VISIBLE_DEVICES"), HasSubstr("4,5")));
 }
 
-TEST(OptionsTest, UnknownFlagsNameTheNearest) {
-  EXPECT_EQ(Parse("--nproc 2 x")->workers, 2);  // an unambiguous prefix will do
+TEST(OptionsTest, UnknownFlagSuggestsTheNearest) {
+  EXPECT_EQ(Parse("--nproc 2 x")->workers, 2);  // an unambiguous prefix suffices
   EXPECT_THAT(ErrorOf("--max_restart_s 2 x"), HasSubstr("--max_restarts"));
   EXPECT_THAT(ErrorOf("--node_rank"), HasSubstr("needs a value"));
   EXPECT_THAT(ErrorOf("--nprocs 2 x"), HasSubstr("did you mean --nproc_per_node?"));
@@ -188,7 +191,7 @@ TEST(OptionsTest, UnknownFlagsNameTheNearest) {
   EXPECT_THAT(ErrorOf("--lr 0.1 train.py"), HasSubstr("after its name"));
 }
 
-TEST(OptionsTest, TheProgramsWordsStayAsTheyAre) {
+TEST(OptionsTest, ProgramArgumentsAreUnchanged) {
   EXPECT_THAT(Parse("--standalone prog --nnodes 7 --trainer vit -- -m")->entry.words,
               ElementsAre("prog", "--nnodes", "7", "--trainer", "vit", "--", "-m"));
   EXPECT_EQ(Parse("--standalone prog --trainer vit")->entry.trainer, "");
@@ -198,7 +201,7 @@ TEST(OptionsTest, TheProgramsWordsStayAsTheyAre) {
   EXPECT_THAT(ErrorOf("--standalone"), HasSubstr("nothing to run"));
 }
 
-TEST(OptionsTest, EverythingAfterTheTrainersNameIsTheTrainers) {
+TEST(OptionsTest, ArgumentsAfterTheTrainersNameAreTheTrainers) {
   const auto options = Parse("--standalone --nproc_per_node 2 --trainer cnnA --epochs 3 --help --nnodes 9");
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->act, Options::Act::kRun);
@@ -214,7 +217,7 @@ TEST(OptionsTest, EverythingAfterTheTrainersNameIsTheTrainers) {
   EXPECT_THAT(ErrorOf("-m --trainer cnnA"), HasSubstr("--trainer"));
 }
 
-TEST(OptionsTest, TheTrainerGetsTheSameConfigFile) {
+TEST(OptionsTest, TrainerGetsTheSameConfigFile) {
   const std::string folder = *MakeTemporaryFolder("options_test_");
   const std::string file = folder + "/run.yaml";
   std::ofstream(file) << "mtrun:\n  standalone: true\n";
@@ -225,7 +228,7 @@ TEST(OptionsTest, TheTrainerGetsTheSameConfigFile) {
   std::remove(folder.c_str());
 }
 
-TEST(OptionsTest, APortRangeLeavesOutTheEndpointsPorts) {
+TEST(OptionsTest, PortRangeExcludesTheEndpointsPorts) {
   const std::string job = "--nnodes 2 --rdzv_endpoint 127.0.0.1:29400,node2:29401 ";
   EXPECT_EQ(Parse(job + "x")->port_range, PortRange{});
   EXPECT_EQ(Parse(job + "--port_range 29402-29500 x")->port_range, (PortRange{29402, 29500}));
@@ -236,7 +239,7 @@ TEST(OptionsTest, APortRangeLeavesOutTheEndpointsPorts) {
               AllOf(HasSubstr("--port_range: \"many\""), HasSubstr("LOW-HIGH")));
 }
 
-TEST(OptionsTest, AJobIsOnLoopbackOnlyWithAllItsEndpoints) {
+TEST(OptionsTest, JobIsOnLoopbackOnlyIfAllItsEndpointsAre) {
   const auto on_loopback = [](const std::string& endpoints) {
     const auto options = Parse("--nnodes 2 --rdzv_endpoint " + endpoints + " x");
     EXPECT_TRUE(options.ok()) << options.status();
@@ -249,7 +252,7 @@ TEST(OptionsTest, AJobIsOnLoopbackOnlyWithAllItsEndpoints) {
     EXPECT_FALSE(on_loopback(endpoints)) << endpoints;
 }
 
-TEST(OptionsTest, EveryOptionIsReadByItsRowOrByTheReaderOfAnother) {
+TEST(OptionsTest, EveryOptionHasAReader) {
   std::set<std::string> readers;
   for (const Option& option : OptionRows()) {
     if (std::holds_alternative<OptionReader>(option.target) || std::holds_alternative<Asks>(option.target))
@@ -264,7 +267,7 @@ TEST(OptionsTest, EveryOptionIsReadByItsRowOrByTheReaderOfAnother) {
   }
 }
 
-TEST(OptionsTest, PlainOptionsGoToTheirMembers) {
+TEST(OptionsTest, PlainOptionsSetTheirMembers) {
   const auto options = Parse(
       "--node_rank 3 --numa_binding node --local_addr 10.0.0.9 --insecure --preempt_file /tmp/go "
       "--event_log /tmp/e --log_dir /tmp/l x");
@@ -279,7 +282,7 @@ TEST(OptionsTest, PlainOptionsGoToTheirMembers) {
   EXPECT_EQ(Parse("x")->node_rank, std::nullopt);
 }
 
-TEST(OptionsTest, OfTrainersMoreIsKnown) {
+TEST(OptionsTest, TrainersHaveOtherDefaults) {
   const auto plain = Parse("x"), watched = Parse("--hang_timeout 5 x"), trainer = Parse("--trainer cnnA");
   EXPECT_FALSE(plain->warm_up);
   EXPECT_EQ(plain->hang_notice, Duration::zero());

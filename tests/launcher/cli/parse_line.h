@@ -1,4 +1,4 @@
-// A command line as a test writes it.
+// Parses a test's command line.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace mtrun::launcher {
 
-/// `line`, words with blanks between them, on a machine of 6 cores and no GPU unless another is given.
+/// Parses `line`, words separated by blanks, by default for a machine with 6 cores and no GPU.
 inline absl::StatusOr<Options> Parse(const std::string& line, const EnvironmentMap& environment = {},
                                      MachineFacts machine = {6, 0}) {
   return ParseOptions(absl::StrSplit(line, ' ', absl::SkipEmpty()), environment, machine);
 }
 
-/// What is said of a line that must not parse.
+/// Returns the error of a line that must not parse.
 inline std::string ErrorOf(const std::string& line, const EnvironmentMap& environment = {}) {
   const auto options = Parse(line, environment);
   EXPECT_FALSE(options.ok()) << line;

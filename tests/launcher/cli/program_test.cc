@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "base/posix.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -14,6 +15,7 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 class ProgramTest : public testing::Test {
@@ -42,7 +44,7 @@ TEST_F(ProgramTest, PythonRunsScriptsAndModules) {
   EXPECT_THAT(Resolve({.words = {"pkg.mod", "--x"}, .module = true})->argv,
               ElementsAre(python, "-u", "-m", "pkg.mod", "--x"));
   EXPECT_EQ(Resolve({.words = {script}, .no_python = true})->file, script);
-  // Without the right to execute a file is taken for a script, as torchrun takes every file.
+  // A file without execute permission is taken for a script, as torchrun does with every file.
   const std::string plain = Make("train", false);
   EXPECT_THAT(Resolve({.words = {plain}})->argv, ElementsAre(python, "-u", plain));
 }
@@ -77,6 +79,44 @@ TEST_F(ProgramTest, ChoosesThePython) {
   EXPECT_THAT(std::string(Resolve({.words = {script}}).status().message()), HasSubstr("PYTHON_EXEC"));
 }
 
+/// cron, systemd, srun and an image's entry point start /venv/bin/mtrun without activating the environment.
+TEST_F(ProgramTest, PythonBesideMtrunPrecedesAnActiveEnvironmentAndPath) {
+  const std::string script = Make("train.py", false), on_path = Make("path/python3", true);
+  const std::string active = Make("venv/bin/python", true), own = Make("bin/python", true);
+  environment_["VIRTUAL_ENV"] = folder_ + "/venv";
+  EXPECT_EQ(Resolve({.words = {script}})->file, active)
+      << "nothing says that this mtrun is in an environment";
+  Make("pyvenv.cfg", false);
+  EXPECT_EQ(Resolve({.words = {script}})->file, own);
+  EXPECT_THAT(Resolve({.words = {script}})->note,
+              AllOf(HasSubstr(own), HasSubstr(absl::StrCat("not ", active, " (VIRTUAL_ENV)")),
+                    HasSubstr("PYTHON_EXEC=")));
+  environment_.erase("VIRTUAL_ENV");
+  EXPECT_THAT(Resolve({.words = {"m"}, .module = true})->note,
+              HasSubstr(absl::StrCat("not ", on_path, " (PATH)")));
+  environment_["PATH"] = folder_ + "/bin";
+  Make("bin/python3", true);
+  EXPECT_EQ(Resolve({.words = {script}})->note, "") << "PATH has the same environment";
+  environment_["PYTHON_EXEC"] = on_path;
+  EXPECT_EQ(Resolve({.words = {script}})->file, on_path);
+  EXPECT_EQ(Resolve({.words = {script}})->note, "");
+}
+
+TEST_F(ProgramTest, PythonBesideMtrunIsFoundInCondaButNotInAToolsEnvironment) {
+  const std::string script = Make("train.py", false), on_path = Make("path/python3", true);
+  const std::string own = Make("bin/python3", true);
+  EXPECT_EQ(Resolve({.words = {script}})->file, on_path);
+  Make("conda-meta/history", false);
+  EXPECT_EQ(Resolve({.words = {script}})->file, own);
+  for (const char* tools : {"pipx_metadata.json", "uv-receipt.toml"}) {
+    const std::string mark = Make(tools, false);
+    EXPECT_EQ(Resolve({.words = {script}})->file, on_path) << tools;
+    std::filesystem::remove(mark);
+  }
+  std::filesystem::remove(own);
+  EXPECT_EQ(Resolve({.words = {script}})->file, on_path);
+}
+
 TEST_F(ProgramTest, ExecutablesAreFoundOnPath) {
   const std::string tool = Make("path/tool", true), here = Make("run.sh", true);
   const auto program = Resolve({.words = {"tool", "a"}});
@@ -86,7 +126,7 @@ TEST_F(ProgramTest, ExecutablesAreFoundOnPath) {
   EXPECT_EQ(Resolve({.words = {here}})->file, here);
 }
 
-TEST_F(ProgramTest, AFileHereThatIsNotExecutableIsPythonWhateverIsOnPath) {
+TEST_F(ProgramTest, LocalFileThatIsNotExecutableIsPythonWhateverIsOnPath) {
   const std::string python = Make("path/python3", true), tool = Make("path/tool", true);
   Make("tool", false);
   const std::filesystem::path before = std::filesystem::current_path();
@@ -99,7 +139,7 @@ TEST_F(ProgramTest, AFileHereThatIsNotExecutableIsPythonWhateverIsOnPath) {
   EXPECT_EQ(program->file, tool);
 }
 
-TEST_F(ProgramTest, MissingProgramsAreNamed) {
+TEST_F(ProgramTest, ErrorNamesAMissingProgram) {
   for (const char* name : {"nowhere", "nowhere.py", "/no/such/program"}) {
     const auto program = Resolve({.words = {name}});
     EXPECT_EQ(program.status().code(), absl::StatusCode::kNotFound);
@@ -110,7 +150,7 @@ TEST_F(ProgramTest, MissingProgramsAreNamed) {
               HasSubstr("not a file that can be executed"));
 }
 
-TEST_F(ProgramTest, ScriptsAreToldApartByWhatIsInThem) {
+TEST_F(ProgramTest, ScriptsAreIdentifiedByTheirContent) {
   Make("path/python3", true);
   const auto identity = [&](const EntryPoint& entry) { return ProgramIdentity(*Resolve(entry), entry); };
   const std::string first = identity({.words = {Make("a/train.py", false), "--epochs", "3"}});
@@ -131,7 +171,7 @@ TEST_F(ProgramTest, ScriptsAreToldApartByWhatIsInThem) {
   std::filesystem::current_path(before);
 }
 
-TEST_F(ProgramTest, LocalRankIsPutIntoArguments) {
+TEST_F(ProgramTest, LocalRankIsSubstitutedInArguments) {
   const Program program{.file = "p",
                         .argv = {"p", "--out=${local_rank}.txt", "$$", "${local_rank}${local_rank}",
                                  "$local_rank/a", "$local_ranks"},
@@ -155,14 +195,15 @@ TEST_F(ProgramTest, TrainersAreFoundInTheirFolders) {
   EXPECT_EQ(Resolve({.trainer = "cnnA"})->file, own);
 }
 
-TEST_F(ProgramTest, AMissingTrainerListsTheOthers) {
+TEST_F(ProgramTest, MissingTrainerListsTheOthers) {
   Make("bin/cnnA", true);
   Make("bin/vit", true);
   for (const char* other : {"mtrun", "mtrdzv", "mtdata", "mtreport"}) Make(absl::StrCat("bin/", other), true);
   const auto program = Resolve({.trainer = "cnnB"});
   EXPECT_EQ(program.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(program.status().message()),
-              AllOf(HasSubstr("cnnB"), HasSubstr("found: cnnA, vit"), HasSubstr("did you mean cnnA?")));
+              AllOf(HasSubstr("--trainer cnnB: there is no such trainer (found: cnnA, vit; looked in "),
+                    EndsWith("/bin); did you mean cnnA?")));
   EXPECT_FALSE(Resolve({.trainer = "../bin/cnnA"}).ok());
 }
 

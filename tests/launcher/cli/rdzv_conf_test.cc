@@ -8,15 +8,16 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(RdzvConfTest, HelpNamesTheKeysThatMeanSomethingHere) {
-  EXPECT_EQ(ConfHelp(),
-            "KEY=VALUE,...: join_timeout, last_call_timeout, cold_start_wait, keep_alive_interval, "
-            "read_timeout, reconnect_grace, reconnect_timeout, min_nodes_timeout (seconds), "
-            "keep_alive_max_attempt, fence_timeout (seconds, never), takeover (majority, any), is_host, "
-            "hold_port, weak_token.");
+TEST(RdzvConfTest, HelpNamesTheEffectiveKeys) {
+  EXPECT_EQ(
+      ConfHelp(),
+      "Settings of the rendezvous: join_timeout, last_call_timeout, cold_start_wait, keep_alive_interval, "
+      "read_timeout, reconnect_grace, reconnect_timeout, min_nodes_timeout (seconds), "
+      "keep_alive_max_attempt, fence_timeout (seconds, never), takeover (majority, any), is_host, "
+      "hold_port, weak_token.");
 }
 
-TEST(RdzvConfTest, WordsAndTruthGoToTheirMembers) {
+TEST(RdzvConfTest, WordsAndBooleansSetTheirMembers) {
   Options options;
   EXPECT_TRUE(ReadConfPair("takeover", "any", false, &options).ok());
   EXPECT_TRUE(ReadConfPair("hold_port", "false", false, &options).ok());
@@ -47,7 +48,7 @@ TEST(RdzvConfTest, ColdStartWaitTakesSeconds) {
   }
 }
 
-TEST(RdzvConfTest, TheTimeoutOfStaticBoundsTheJoining) {
+TEST(RdzvConfTest, StaticBackendsTimeoutBoundsTheJoining) {
   Options options;
   const Duration before = options.job.join_timeout;
   EXPECT_TRUE(ReadConfPair("timeout", "5", false, &options).ok());
@@ -56,7 +57,7 @@ TEST(RdzvConfTest, TheTimeoutOfStaticBoundsTheJoining) {
   EXPECT_EQ(options.job.join_timeout, std::chrono::seconds(5));
 }
 
-TEST(RdzvConfTest, KeysOfEtcdAreKnownToEtcdAlone) {
+TEST(RdzvConfTest, EtcdKeysAreValidOnlyForEtcd) {
   Options options;
   EXPECT_TRUE(ReadConfPair("cacert", "x", false, &options).ok());
   EXPECT_THAT(options.notes, testing::ElementsAre(HasSubstr("unknown key \"cacert\"")));

@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(SignalsTest, NamesNumbersAndCaseDoNotMatter) {
+TEST(SignalsTest, AcceptsNamesAndNumbersInAnyCase) {
   std::vector<std::string> unknown;
   EXPECT_THAT(ParseSignals("SIGTERM,usr1, 1 ,Int", &unknown), ElementsAre(SIGHUP, SIGINT, SIGUSR1, SIGTERM));
   EXPECT_THAT(ParseSignals("TERM,TERM", &unknown), ElementsAre(SIGTERM));
@@ -19,7 +19,7 @@ TEST(SignalsTest, NamesNumbersAndCaseDoNotMatter) {
   EXPECT_THAT(unknown, IsEmpty());
 }
 
-TEST(SignalsTest, WhatCannotBeHandledIsNamed) {
+TEST(SignalsTest, ErrorNamesASignalThatCannotBeHandled) {
   std::vector<std::string> unknown;
   EXPECT_THAT(ParseSignals("SIGKILL,SIGFOO,99,SIGSTOP,SIGCHLD,SIGUSR2", &unknown), ElementsAre(SIGUSR2));
   EXPECT_THAT(unknown, ElementsAre("SIGKILL", "SIGFOO", "99", "SIGSTOP", "SIGCHLD"));

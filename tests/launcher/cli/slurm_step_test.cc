@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "tests/launcher/cli/parse_line.h"
@@ -14,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// As srun --nodes=2 --ntasks-per-node=1 starts the second task.
+/// Returns the environment of the second task of srun --nodes=2 --ntasks-per-node=1.
 EnvironmentMap Step() {
   return {{"SLURM_JOB_ID", "7001"},
           {"SLURM_STEP_ID", "2"},
@@ -31,7 +32,7 @@ EnvironmentMap With(EnvironmentMap environment, const std::string& name, const s
   return environment;
 }
 
-TEST(SlurmStep, SaysWhoIsIn) {
+TEST(SlurmStep, DerivesNodesRankEndpointAndId) {
   EXPECT_THAT(*SettingsOfSlurmStep(Step()),
               ElementsAre(DerivedSetting{"nnodes", "2", "SLURM_STEP_NODELIST"},
                           DerivedSetting{"node_rank", "1", "SLURM_PROCID"},
@@ -41,7 +42,7 @@ TEST(SlurmStep, SaysWhoIsIn) {
                                          "SLURM_JOB_ID, SLURM_STEP_ID, SLURM_RESTART_COUNT"}));
 }
 
-TEST(SlurmStep, ABatchScriptAndAWorkerAreInNone) {
+TEST(SlurmStep, BatchScriptAndWorkerAreNotInAStep) {
   EXPECT_TRUE(IsInSlurmStep(Step()));
   EnvironmentMap batch = Step();
   batch.erase("SLURM_STEP_ID");
@@ -50,31 +51,73 @@ TEST(SlurmStep, ABatchScriptAndAWorkerAreInNone) {
   EXPECT_FALSE(IsInSlurmStep({}));
 }
 
-TEST(SlurmStep, ARequeuedJobIsAnotherOne) {
+TEST(SlurmStep, RequeuedJobHasAnotherId) {
   EXPECT_EQ(SettingsOfSlurmStep(With(Step(), "SLURM_RESTART_COUNT", "3"))->at(3).value,
             "slurm-7001.2-requeued-3");
   EXPECT_EQ(SettingsOfSlurmStep(With(Step(), "SLURM_RESTART_COUNT", "0"))->at(3).value, "slurm-7001.2");
 }
 
-TEST(SlurmStep, GpusAreWorkers) {
+TEST(SlurmStep, GpusGiveTheWorkers) {
   EXPECT_EQ(SettingsOfSlurmStep(With(Step(), "SLURM_GPUS_ON_NODE", "4"))->back(),
             (DerivedSetting{"nproc_per_node", "4", "SLURM_GPUS_ON_NODE"}));
   EXPECT_EQ(SettingsOfSlurmStep(With(Step(), "SLURM_GPUS_ON_NODE", "0"))->size(), 4u);
 }
 
-TEST(SlurmStep, WhatIsMalformedIsNamed) {
+TEST(SlurmStep, ErrorNamesAMalformedVariable) {
   const auto error = [](const EnvironmentMap& environment) {
     return std::string(SettingsOfSlurmStep(environment).status().message());
   };
   EXPECT_THAT(error(With(Step(), "SLURM_JOB_ID", "x")), HasSubstr("SLURM_JOB_ID is \"x\""));
   EXPECT_THAT(error(With(Step(), "SLURM_STEP_NODELIST", "n[1-")), HasSubstr("SLURM_STEP_NODELIST"));
-  EXPECT_THAT(error(With(Step(), "SLURM_STEP_TASKS_PER_NODE", "1(x")),
-              HasSubstr("SLURM_STEP_TASKS_PER_NODE"));
-  EXPECT_THAT(error(With(Step(), "SLURM_STEP_TASKS_PER_NODE", "4(x2)")),
-              AllOf(HasSubstr("4 tasks on a node"), HasSubstr("--ntasks-per-node=1")));
+  const auto tasks = [](const std::string& counts) {
+    return std::string(CheckOneTaskANode(With(Step(), "SLURM_STEP_TASKS_PER_NODE", counts)).message());
+  };
+  EXPECT_THAT(tasks("1(x"), HasSubstr("SLURM_STEP_TASKS_PER_NODE"));
+  EXPECT_THAT(tasks("4(x2)"), AllOf(HasSubstr("4 tasks on a node"), HasSubstr("--ntasks-per-node=1")));
+  EXPECT_EQ(tasks("1(x2)"), "");
 }
 
-TEST(SlurmStep, TheCommandLineNeedsNothing) {
+/// srun -n 8 -N 2 --pty bash: SLURM_TASK_PID is the shell's pid, and a shell gives each command its own
+/// group.
+TEST(SlurmStep, ShellIsOneNodeUnlessToldOtherwise) {
+  const EnvironmentMap shell =
+      With(With(Step(), "SLURM_STEP_TASKS_PER_NODE", "4(x2)"), "SLURM_PTY_PORT", "5");
+  const MachineFacts machine{.cpus = 6, .in_slurm_shell = true};
+  const auto plain = Parse("--nproc_per_node 2 x", shell, machine);
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_TRUE(plain->standalone);
+  EXPECT_FALSE(plain->node_rank.has_value());
+  EXPECT_FALSE(plain->nodes_from_slurm);
+  EXPECT_EQ(plain->derived,
+            "from Slurm: --nnodes 1 (a shell of srun --pty; srun --overlap mtrun uses all 2 nodes)");
+  const auto both = Parse("--nnodes 2 x", shell, machine);
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(both->job.min_nodes, 2);
+  EXPECT_EQ(both->endpoint, "n4:17195");
+  const auto alone = Parse("x", With(shell, "SLURM_STEP_NODELIST", "n4"), machine);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_TRUE(alone->standalone);
+  EXPECT_THAT(alone->derived, IsEmpty());
+}
+
+TEST(SlurmStep, ShellIsRecognisedByItsProcessGroup) {
+  const EnvironmentMap pty = With(Step(), "SLURM_PTY_PORT", "5");
+  const auto task = [&](pid_t pid) { return With(pty, "SLURM_TASK_PID", absl::StrCat(pid)); };
+  EXPECT_TRUE(IsInSlurmShell(task(1))) << "init is in another group";
+  EXPECT_FALSE(IsInSlurmShell(task(getpid()))) << "the task itself, or a script of it";
+  EXPECT_FALSE(IsInSlurmShell(With(Step(), "SLURM_TASK_PID", "1"))) << "no --pty";
+  EXPECT_FALSE(IsInSlurmShell(pty));
+}
+
+/// Each mtrun of the step is then a job of its own, as under torchrun.
+TEST(SlurmStep, NodeCountOfOneIsNotRefusedForSeveralTasks) {
+  const auto one = Parse("--nnodes 1 train.py", With(Step(), "SLURM_STEP_TASKS_PER_NODE", "4(x2)"));
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_TRUE(one->standalone);
+  EXPECT_FALSE(one->nodes_from_slurm);
+}
+
+TEST(SlurmStep, CommandLineNeedsNoFlags) {
   const auto options = Parse("train.py", Step());
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->job.min_nodes, 2);
@@ -84,10 +127,11 @@ TEST(SlurmStep, TheCommandLineNeedsNothing) {
   EXPECT_EQ(options->job.job_id, "slurm-7001.2");
   EXPECT_FALSE(options->run_id_given);  // different programs are still refused
   EXPECT_FALSE(options->standalone);
+  EXPECT_TRUE(options->nodes_from_slurm);
   EXPECT_THAT(options->derived, HasSubstr("--node_rank 1 (SLURM_PROCID)"));
 }
 
-TEST(SlurmStep, AFlagWins) {
+TEST(SlurmStep, FlagOverridesTheStep) {
   const auto options = Parse("--nnodes 1:8 --rdzv_id mine --nproc_per_node 3 train.py",
                              With(Step(), "SLURM_GPUS_ON_NODE", "4"));
   ASSERT_TRUE(options.ok()) << options.status();
@@ -100,10 +144,10 @@ TEST(SlurmStep, AFlagWins) {
   EXPECT_THAT(options->derived, testing::Not(HasSubstr("rdzv_id")));
 }
 
-TEST(SlurmStep, WhoSaysWhereTheOthersAreDerivesNothing) {
+TEST(SlurmStep, NothingIsDerivedIfTheEndpointIsGiven) {
   for (const char* line : {"--standalone train.py", "--nnodes 2 --rdzv_endpoint a:1 train.py",
                            "--nnodes 2 --master_addr a --node_rank 0 train.py"}) {
-    // Not even an error of a step that does not fit.
+    // Even an invalid step is not an error here.
     const auto options = Parse(line, With(Step(), "SLURM_STEP_TASKS_PER_NODE", "4(x2)"));
     ASSERT_TRUE(options.ok()) << options.status();
     EXPECT_THAT(options->derived, IsEmpty()) << line;
@@ -112,7 +156,7 @@ TEST(SlurmStep, WhoSaysWhereTheOthersAreDerivesNothing) {
   EXPECT_FALSE(Parse("train.py", With(Step(), "SLURM_STEP_TASKS_PER_NODE", "4(x2)")).ok());
 }
 
-TEST(SlurmStep, OneNodeStandsAlone) {
+TEST(SlurmStep, SingleNodeIsStandalone) {
   const auto options =
       Parse("train.py", With(With(Step(), "SLURM_STEP_NODELIST", "n4"), "SLURM_PROCID", "0"));
   ASSERT_TRUE(options.ok()) << options.status();
@@ -120,7 +164,7 @@ TEST(SlurmStep, OneNodeStandsAlone) {
   EXPECT_TRUE(options->standalone);
 }
 
-TEST(SlurmStep, WhoIsToBeOneNodeIsAJobOfItsOwn) {
+TEST(SlurmStep, NodeCountOfOneMakesAStandaloneJob) {
   for (const char* nodes : {"--nnodes 1", "--nnodes 1:1"}) {
     const auto options = Parse(absl::StrCat(nodes, " train.py"), Step());
     ASSERT_TRUE(options.ok()) << options.status();

@@ -1,4 +1,4 @@
-// Configurations and assignments that the tests of the agent's core share.
+// Configurations and assignments shared by the tests of the agent's core.
 #pragma once
 
 #include "absl/strings/str_cat.h"
@@ -17,7 +17,7 @@ inline AgentConfig Config(int workers) {
   return config;
 }
 
-/// `nodes` nodes with `workers` workers each; this one is number `me`.
+/// Returns an assignment of `nodes` nodes with `workers` workers each; this node is number `me`.
 inline rendezvous::Assignment AssignmentOf(uint64_t number, int nodes, int me, int workers) {
   rendezvous::Assignment assignment;
   assignment.generation = {number, number * 16};

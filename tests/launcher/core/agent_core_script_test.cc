@@ -68,23 +68,21 @@ class Command {
       return rendezvous::Assigned{AssignmentOf(static_cast<uint64_t>(Number(1)), Number(2), Number(3),
                                                words_.size() > 4 ? Number(4) : kScriptWorkers)};
     }
-    if (verb == "without") {  // GENERATION NODES: which does not have this node as a member
+    if (verb == "without") {  // GENERATION NODES: without this node
       const int nodes = Number(2);
       return rendezvous::Membership{
           rendezvous::Assigned(AssignmentOf(static_cast<uint64_t>(Number(1)), nodes, nodes, kScriptWorkers))};
     }
-    if (verb == "dissolved")  // GENERATION REASON
-      return rendezvous::GenerationDissolved{GenerationAt(1), Rest(2), 1};
+    if (verb == "dissolved")  // GENERATION TEXT: the text of any cause
+      return rendezvous::GenerationDissolved{GenerationAt(1), {"", "", rendezvous::NotServed{Rest(2)}}, 1};
     if (verb == "ended")  // EXIT_CODE REASON
       return rendezvous::JobEnded{{Number(1) == 0, Number(1), Rest(2), std::nullopt}};
-    if (verb == "asked") {  // CALL NODE [leave] [checkpoint]
-      rendezvous::ControlCall call{.call = words_[1], .node = words_[2]};
-      call.leave = words_.size() > 3;
-      call.checkpoint = words_.size() > 4;
-      call.by = {"anna", "login1", 4711, "10.0.0.7:4242"};
-      return call;
+    if (verb == "asked") {  // drain NODE [leave], stop NODE leave [checkpoint]
+      const rendezvous::Requester by = {"anna", "login1", 4711, "10.0.0.7:4242"};
+      if (words_[1] == "stop") return rendezvous::ControlCall{rendezvous::StopCall{words_.size() > 4}, by};
+      return rendezvous::ControlCall{rendezvous::DrainCall{words_[2], words_.size() > 3}, by};
     }
-    if (verb == "refused") return rendezvous::Refused{Rest(1)};
+    if (verb == "refused") return rendezvous::Refused{{"", "", rendezvous::NotServed{Rest(1)}}};
     if (verb == "waiting") return rendezvous::Waiting{Rest(1)};
     return std::nullopt;
   }
@@ -128,7 +126,7 @@ class Command {
   const std::vector<std::string> words_;
 };
 
-/// The script's first line may order "# config: warm_up fence_timeout=30 hang_notice=2 hang_timeout=5".
+/// Reads a first line like "# config: warm_up fence_timeout=30 hang_notice=2 hang_timeout=5".
 AgentConfig ScriptConfig(const std::string& script) {
   AgentConfig config = Config(kScriptWorkers);
   const std::string first = script.substr(0, script.find('\n'));
@@ -138,6 +136,7 @@ AgentConfig ScriptConfig(const std::string& script) {
     double seconds = 0;
     EXPECT_TRUE(parts.size() < 2 || absl::SimpleAtod(parts[1], &seconds)) << word;
     if (parts[0] == "warm_up") config.warm_up = true;
+    if (parts[0] == "brief") config.brief = true;
     if (parts[0] == "fence_timeout") config.fence_timeout = FromSeconds(seconds);
     if (parts[0] == "hang_notice") config.hang_notice = FromSeconds(seconds);
     if (parts[0] == "hang_timeout") config.hang_timeout = FromSeconds(seconds);
@@ -145,14 +144,14 @@ AgentConfig ScriptConfig(const std::string& script) {
   return config;
 }
 
-/// Runs the commands of one script, each with what follows from it. "at SECONDS" moves the clock and ticks;
+/// Runs the commands of one script and appends each one's effects. "at SECONDS" moves the clock and ticks;
 /// "asleep_until SECONDS" only moves it.
 std::string RunScript(const std::string& script) {
   AgentCore core(ScriptConfig(script), TimePoint());
   TimePoint now;
   std::string trace;
   for (const std::string& line : std::vector<std::string>(absl::StrSplit(script, '\n'))) {
-    if (line.empty() || line[0] == ' ') continue;  // what an earlier run printed
+    if (line.empty() || line[0] == ' ') continue;  // output of an earlier run
     absl::StrAppend(&trace, line, "\n");
     if (line[0] == '#') continue;
     std::vector<std::string> words = absl::StrSplit(line, ' ');
@@ -160,7 +159,7 @@ std::string RunScript(const std::string& script) {
       double seconds = 0;
       EXPECT_TRUE(absl::SimpleAtod(words[1], &seconds));
       now = TimePoint() + FromSeconds(seconds);
-      if (words[0] == "asleep_until") continue;  // its timers ring behind what comes next
+      if (words[0] == "asleep_until") continue;  // its timers ring after the next event
       words = {"tick"};
     }
     const Effects effects = core.Step(Command(words).Parse(), now);

@@ -11,7 +11,7 @@ namespace {
 
 using testing::IsEmpty;
 
-TEST(AgentCoreTest, JoiningGivesUpAfterTheJoinTimeout) {
+TEST(AgentCoreTest, JoiningFailsAfterTheJoinTimeout) {
   AgentConfig config = Config(1);
   config.join_timeout = std::chrono::seconds(5);
   AgentCore core(config, TimePoint());
@@ -21,7 +21,7 @@ TEST(AgentCoreTest, JoiningGivesUpAfterTheJoinTimeout) {
   EXPECT_THAT(Describe(effects), testing::HasSubstr("node0:29400"));
 }
 
-TEST(AgentCoreTest, AnEchoOfTheSignalDoesNotKill) {
+TEST(AgentCoreTest, RepeatedSignalWithinTheEchoTimeDoesNotKill) {
   AgentCore core(Config(1), TimePoint());
   core.Step(SessionConnected{}, TimePoint());
   core.Step(rendezvous::ServiceEvent(rendezvous::Assigned{AssignmentOf(1, 1, 0, 1)}), TimePoint());
@@ -29,6 +29,20 @@ TEST(AgentCoreTest, AnEchoOfTheSignalDoesNotKill) {
   EXPECT_THAT(core.Step(SignalReceived{SIGTERM}, TimePoint(std::chrono::milliseconds(450))), IsEmpty());
   const Effects effects = core.Step(SignalReceived{SIGTERM}, TimePoint(std::chrono::milliseconds(550)));
   EXPECT_THAT(effects, testing::Contains(Effect(SignalWorkers{SIGKILL})));
+}
+
+TEST(AgentCoreTest, WaitForNodesOfSlurmNamesTheWayToStartAlone) {
+  const Event waiting = rendezvous::ServiceEvent(rendezvous::Waiting{"1 of 2 nodes"});
+  AgentConfig config = Config(1);
+  EXPECT_THAT(Describe(AgentCore(config, TimePoint()).Step(waiting, TimePoint())),
+              testing::Not(testing::HasSubstr("--nnodes 1")));
+  config.nodes_from_slurm = true;
+  AgentCore core(config, TimePoint());
+  core.Step(SessionConnected{}, TimePoint());
+  EXPECT_THAT(Describe(core.Step(waiting, TimePoint())),
+              testing::HasSubstr("1 of 2 nodes (the number of nodes is from Slurm; --nnodes 1 starts"));
+  core.Step(rendezvous::ServiceEvent(rendezvous::Assigned{AssignmentOf(1, 1, 0, 1)}), TimePoint());
+  EXPECT_THAT(Describe(core.Step(waiting, TimePoint())), testing::Not(testing::HasSubstr("--nnodes 1")));
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ class World {
       }
       case 3:
         return rendezvous::ServiceEvent(
-            rendezvous::GenerationDissolved{{generation_, generation_ * 16}, "why", 1});
+            rendezvous::GenerationDissolved{{generation_, generation_ * 16}, {}, 1});
       case 4:
         if (random_() % 20 != 0) return Tick{};
         return rendezvous::ServiceEvent(
@@ -76,8 +76,8 @@ class World {
           return rendezvous::ServiceEvent(rendezvous::LogRequest{.id = ++asked_, .rank = rank});
         }
         if (random_() % 20 == 0) {
-          return rendezvous::ServiceEvent(rendezvous::ControlCall{
-              .call = rendezvous::ControlCall::kDrain, .node = "node1", .leave = random_() % 4 == 0});
+          return rendezvous::ServiceEvent(
+              rendezvous::ControlCall{rendezvous::DrainCall{"node1", random_() % 4 == 0}, {}});
         }
         if (random_() % 20 != 0) return Tick{};
         if (random_() % 3 == 0) return PreemptFileAppeared{};
@@ -119,6 +119,10 @@ class World {
   void Deliver(const Event& event) {
     trace_.push_back(Describe(event));
     const bool silent = exited_;
+    if (const auto* service = std::get_if<rendezvous::ServiceEvent>(&event)) {
+      if (const auto* assigned = std::get_if<rendezvous::Assigned>(service))
+        seen_ = assigned->assignment().generation;
+    }
     const Effects effects = core_.Step(event, now_);
     for (const Effect& effect : effects) {
       trace_.push_back("  " + Describe(effect));
@@ -127,7 +131,7 @@ class World {
     }
   }
 
-  /// Whatever happened, a signal and the passing of time bring the end.
+  /// A signal and enough time end every run.
   void End() {
     now_ += std::chrono::seconds(1);
     Deliver(SignalReceived{SIGTERM});
@@ -142,6 +146,7 @@ class World {
     offered_workers_ = effect.offer.workers;
     EXPECT_TRUE(offered_ || warm_up_) << "an empty offer\n" << Trace();
     EXPECT_EQ(effect.offer.holds.has_value(), core_.assignment().has_value()) << Trace();
+    EXPECT_EQ(effect.seen, seen_) << Trace();
     const bool may_want_another = core_.phase() == Phase::kRegrouping || (alive_.empty() && !started_);
     EXPECT_TRUE(!effect.fresh || may_want_another) << "a fresh offer while workers run\n" << Trace();
   }
@@ -174,7 +179,7 @@ class World {
     EXPECT_EQ(effect.warm_up, warm_up_) << Trace();
     EXPECT_EQ(effect.assignment.members[effect.member].node_id, "me");
     for (const int i : effect.local_ranks) {
-      // Leftovers that do not go away are given up after a while.
+      // Remaining processes are abandoned after a while.
       EXPECT_FALSE(alive_.contains(i) && alive_[i] == Life::kRunning) << "worker " << i << " is there\n"
                                                                       << Trace();
       alive_[i] = Life::kRunning;
@@ -214,13 +219,14 @@ class World {
 
   std::mt19937_64 random_;
   const int workers_;
-  const uint64_t cooperative_;  // so many of 4 hellos say so
+  const uint64_t cooperative_;  // this many of 4 hellos announce it
   const bool warm_up_;
   AgentCore core_;
   TimePoint now_;
   uint64_t generation_ = 0;
-  int64_t asked_ = 0;  // questions for a log
+  int64_t asked_ = 0;  // log requests
   int offered_workers_ = 0;
+  rendezvous::Generation seen_;  // the last one assigned
   bool offered_ = false, started_ = false, exited_ = false;
   std::map<int, Life> alive_;
   std::map<rendezvous::Generation, rendezvous::WorkerFailure> failures_;

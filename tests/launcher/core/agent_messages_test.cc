@@ -5,7 +5,7 @@
 namespace mtrun::launcher {
 namespace {
 
-TEST(AgentMessagesTest, AFormationNamesRanksMasterAndRestarts) {
+TEST(AgentMessagesTest, FormationMessageNamesRanksMasterAndRestarts) {
   rendezvous::Assignment assignment;
   assignment.generation.number = 4;
   assignment.world_size = 3;
@@ -21,11 +21,11 @@ TEST(AgentMessagesTest, AFormationNamesRanksMasterAndRestarts) {
       "generation 4 formed: 2 nodes, world size 3; this is node 1 with ranks 1-2; master 10.0.0.1:4001");
   assignment.restart_count = 2;
   EXPECT_TRUE(FormationMessage(assignment, self, 3).ends_with("; restart 2 of 3"));
-  assignment.restart_count = 4;  // one was given back
+  assignment.restart_count = 4;  // one was refunded
   EXPECT_TRUE(FormationMessage(assignment, self, 3).ends_with("; restart 4"));
 }
 
-TEST(AgentMessagesTest, AFailureNamesTheWorkerAndWhatItSaid) {
+TEST(AgentMessagesTest, FailureMessageNamesTheWorkerAndItsError) {
   WorkerSlots slots("node1");
   slots.Reset(2);
   slots.AssignRanks(2, 6);

@@ -11,7 +11,11 @@ using Heard = Drain::Heard;
 
 TimePoint AtMs(int milliseconds) { return TimePoint(std::chrono::milliseconds(milliseconds)); }
 
-TEST(DrainTest, TheSameSignalSoonAfterIsAnEcho) {
+rendezvous::NodeLeft AskedBy(const std::string& user, const std::string& host) {
+  return {.why = rendezvous::NodeLeft::Why::kOperator, .by = {user, host}};
+}
+
+TEST(DrainTest, SameSignalShortlyAfterwardsIsAnEcho) {
   Drain drain;
   EXPECT_EQ(drain.Describe(), "no signal");
   EXPECT_EQ(drain.Hear(SIGTERM, AtMs(0)), Heard::kFirst);
@@ -40,7 +44,7 @@ TEST(DrainTest, OnlyAnUnexpectedEndAbortsTheStep) {
 constexpr WorkerSlot kLeft = {
     .life = WorkerSlot::Life::kGone, .rank = 0, .said_leaving = true, .exit_code = 0};
 
-TEST(DrainTest, SucceedsWhenAllLeftByThemselvesAndWell) {
+TEST(DrainTest, SucceedsIfAllWorkersLeftByThemselves) {
   WorkerSlots slots("node1");
   slots.Reset(1);
   slots[0] = kLeft;
@@ -58,8 +62,8 @@ TEST(DrainTest, SucceedsWhenAllLeftByThemselvesAndWell) {
   EXPECT_EQ(drain.Describe(), "received SIGTERM; drains; complete");
 }
 
-/// --drain_exit_code of the trainers.
-TEST(DrainTest, TheWorkersStatusIsItsOwn) {
+/// For --drain_exit_code of the trainers.
+TEST(DrainTest, ExitCodeIsTheWorkersCommonStatus) {
   WorkerSlots slots("node1");
   slots.Reset(3);
   for (int i = 0; i < 3; ++i) slots[i] = kLeft;
@@ -76,35 +80,35 @@ TEST(DrainTest, TheWorkersStatusIsItsOwn) {
   EXPECT_EQ(drain.ExitCode(slots, true), 85) << "one that was in no generation says nothing";
 }
 
-TEST(DrainTest, NobodyGoesOnWithAJobThatStops) {
+TEST(DrainTest, StoppedJobHasSignalExitCode) {
   WorkerSlots slots("node1");
   slots.Reset(2);
   slots[0] = slots[1] = kLeft;
   Drain asked, signalled;
-  asked.Ask("anna@login1", true);
+  asked.Ask(AskedBy("anna", "login1"), true);
   for (Drain* drain : {&asked, &signalled}) {
     drain->Hear(SIGTERM, AtMs(0));
     drain->Complete();
   }
   EXPECT_EQ(asked.ExitCode(slots, true), 143);
   EXPECT_EQ(signalled.ExitCode(slots, true), 0);
-  signalled.Ask("anna@login1", true);
+  signalled.Ask(AskedBy("anna", "login1"), true);
   EXPECT_EQ(signalled.ExitCode(slots, true), 143) << "the others were stopped while this node left";
 }
 
-TEST(DrainTest, WhoIsAskedLeavesAsOnASignal) {
+TEST(DrainTest, RequestActsLikeASignal) {
   Drain drain;
-  EXPECT_TRUE(drain.Ask("anna@login1", false));
+  EXPECT_TRUE(drain.Ask(AskedBy("anna", "login1"), false));
   EXPECT_EQ(drain.Hear(SIGTERM, AtMs(0)), Drain::Heard::kFirst);
   EXPECT_EQ(drain.why(), "was asked to leave by anna@login1");
   EXPECT_EQ(drain.exit_code(), 143);
-  EXPECT_FALSE(drain.Ask("bob@login2", false)) << "it leaves already";
+  EXPECT_FALSE(drain.Ask(AskedBy("bob", "login2"), false)) << "it leaves already";
   EXPECT_EQ(drain.why(), "was asked to leave by anna@login1");
 }
 
-TEST(DrainTest, TheSignalBehindARequestHurriesNobody) {
+TEST(DrainTest, FirstSignalAfterARequestDoesNotEscalate) {
   Drain drain;
-  drain.Ask("anna@login1", false);
+  drain.Ask(AskedBy("anna", "login1"), false);
   drain.Hear(SIGTERM, AtMs(0));
   EXPECT_EQ(drain.Hear(SIGUSR1, AtMs(2000)), Heard::kKnown) << "a scheduler's";
   EXPECT_EQ(drain.Hear(SIGUSR1, AtMs(2004)), Heard::kEcho) << "to each process of the step";
@@ -113,10 +117,10 @@ TEST(DrainTest, TheSignalBehindARequestHurriesNobody) {
   EXPECT_EQ(drain.signal(), SIGTERM) << "the exit status is that of the request";
 }
 
-TEST(DrainTest, WhoLeavesOnASignalIsNotAsked) {
+TEST(DrainTest, RequestAfterASignalIsIgnored) {
   Drain drain;
   drain.Hear(SIGINT, AtMs(0));
-  EXPECT_FALSE(drain.Ask("anna@login1", false));
+  EXPECT_FALSE(drain.Ask(AskedBy("anna", "login1"), false));
   EXPECT_EQ(drain.why(), "received SIGINT");
 }
 

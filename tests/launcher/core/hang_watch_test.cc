@@ -54,7 +54,7 @@ TEST(HangWatchTest, ProgressEndsAReportedHang) {
   EXPECT_EQ(watch.NextLook(slots, Scope::kAll), AtSecond(7));
 }
 
-TEST(HangWatchTest, TheScopeSaysWhoIsWatched) {
+TEST(HangWatchTest, ScopeSelectsTheWatchedWorkers) {
   WorkerSlots slots = MemberAndFresh();
   HangWatch watch(seconds(2), Duration::zero(), 2);
   EXPECT_EQ(watch.NextLook(slots, Scope::kNobody), std::nullopt);

@@ -9,7 +9,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// Nodes 0 to 2, of which `without_service` takes no job over.
+/// Returns nodes 0 to 2; node `without_service` cannot take over a job.
 rendezvous::Assignment MembersWith(int without_service = -1) {
   rendezvous::Assignment last;
   last.generation = {4, 77};
@@ -28,7 +28,7 @@ rendezvous::Assignment MembersWith(int without_service = -1) {
 
 const rendezvous::ServiceHost kSilentHost{true, {"10.0.0.1:5000", 100}};
 
-TEST(HostEviction, MeansTheHostByNameOrId) {
+TEST(HostEviction, SelectsTheHostByNameOrId) {
   for (const char* name : {"node0", "node0-1-ab"}) {
     const auto chosen = ChooseHost(MembersWith(), kSilentHost, "run7", name);
     ASSERT_TRUE(chosen.ok()) << chosen.status();
@@ -39,7 +39,7 @@ TEST(HostEviction, MeansTheHostByNameOrId) {
   }
 }
 
-TEST(HostEviction, IsOfNobodyElse) {
+TEST(HostEviction, RefusesOtherNodes) {
   const auto why_not = [](const rendezvous::ServiceHost& host, const std::string& name) {
     return std::string(ChooseHost(MembersWith(), host, "run7", name).status().message());
   };
@@ -50,7 +50,7 @@ TEST(HostEviction, IsOfNobodyElse) {
   EXPECT_THAT(why_not({false, {}}, "node0"), HasSubstr("lives in no mtrun"));
 }
 
-TEST(HostEviction, IsSaidToTheOthers) {
+TEST(HostEviction, IsSentToTheOtherServices) {
   EXPECT_THAT(ServicesWithout(MembersWith(), kSilentHost), ElementsAre("10.0.0.2:7001", "10.0.0.3:7002"));
   EXPECT_THAT(ServicesWithout(MembersWith(1), kSilentHost), ElementsAre("10.0.0.3:7002"));
   EXPECT_THAT(DescribeSilentHost(MembersWith(), kSilentHost),

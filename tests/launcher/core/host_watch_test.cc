@@ -11,7 +11,7 @@ TimePoint HostAt(double second) { return TimePoint(FromSeconds(second)); }
 
 const rendezvous::ServiceHost kHost{true, {"node1:7000", 77}};
 
-/// One that has been there since 0 s.
+/// Returns a watch that has been connected since 0 s.
 HostWatch Connected(bool majority = false) {
   HostWatch watch(majority, milliseconds(1500));
   watch.OnConnected(kHost, HostAt(0));
@@ -24,7 +24,7 @@ HostWatch Verified(bool majority = false) {
   return watch;
 }
 
-TEST(HostWatch, AHostThatIsThereIsLookedAtUntilItAnswers) {
+TEST(HostWatch, LiveHostIsProbedUntilItAnswers) {
   HostWatch watch = Connected();
   EXPECT_EQ(watch.Look(HostAt(0)), kHost);
   watch.OnLooked(kHost, {}, HostAt(0.1));
@@ -36,16 +36,16 @@ TEST(HostWatch, AHostThatIsThereIsLookedAtUntilItAnswers) {
   EXPECT_EQ(watch.NextDeadline(), std::nullopt);
 }
 
-TEST(HostWatch, AFirewallIsNotAskedForEver) {
+TEST(HostWatch, ProbesOfAFirewalledHostEnd) {
   HostWatch watch = Connected();
-  for (int i = 0; i < HostWatch::kMostLooks; ++i) watch.OnLooked(kHost, {.dead = true}, HostAt(i));
+  for (int i = 0; i < HostWatch::kMaxLooks; ++i) watch.OnLooked(kHost, {.dead = true}, HostAt(i));
   EXPECT_EQ(watch.Look(HostAt(100)), std::nullopt);
   watch.OnDisconnected(HostAt(100));
   EXPECT_EQ(watch.Look(HostAt(100)), std::nullopt) << "its refusal would prove nothing";
   EXPECT_FALSE(watch.TakeOver(HostAt(1000)));
 }
 
-TEST(HostWatch, ARefusalProvesADeath) {
+TEST(HostWatch, RefusalProvesThatTheHostIsDead) {
   HostWatch watch = Verified();
   watch.OnLooked(kHost, {.dead = true}, HostAt(0.2));
   EXPECT_FALSE(watch.TakeOver(HostAt(0.2))) << "while it is there nobody is dead";
@@ -59,7 +59,7 @@ TEST(HostWatch, ARefusalProvesADeath) {
   EXPECT_EQ(watch.Look(HostAt(6)), std::nullopt);
 }
 
-TEST(HostWatch, SaysWhatItKnows) {
+TEST(HostWatch, DescribesItsState) {
   HostWatch watch(false, milliseconds(1500));
   EXPECT_EQ(watch.Describe(HostAt(0)), "no host");
   watch.OnConnected(kHost, HostAt(0));
@@ -73,7 +73,7 @@ TEST(HostWatch, SaysWhatItKnows) {
   EXPECT_EQ(watch.Describe(HostAt(6)), "node1:7000 has answered away since -1.000 s, dead, takeover told");
 }
 
-TEST(HostWatch, SilenceCountsFromWhenTheServiceWasHeardLast) {
+TEST(HostWatch, SilenceCountsFromTheServicesLastMessage) {
   HostWatch watch = Verified(/*majority=*/true);
   watch.OnDisconnected(HostAt(5), milliseconds(1500));
   EXPECT_TRUE(watch.TakeOver(HostAt(5))) << "it was lost because nothing came";
@@ -83,7 +83,7 @@ TEST(HostWatch, SilenceCountsFromWhenTheServiceWasHeardLast) {
   EXPECT_TRUE(broken.TakeOver(HostAt(6.1)));
 }
 
-TEST(HostWatch, AnOperatorsWordCountsUntilTheHostAnswers) {
+TEST(HostWatch, EvictionCountsUntilTheHostAnswers) {
   HostWatch watch = Verified();
   watch.OnDisconnected(HostAt(5));
   EXPECT_FALSE(watch.TakeOver(HostAt(60)));
@@ -95,7 +95,7 @@ TEST(HostWatch, AnOperatorsWordCountsUntilTheHostAnswers) {
   EXPECT_FALSE(watch.TakeOver(HostAt(70))) << "it lives after all";
 }
 
-TEST(HostWatch, PeopleHearOnceOfAHostThatIsSilent) {
+TEST(HostWatch, SilentHostIsReportedOnce) {
   HostWatch watch = Verified();
   EXPECT_EQ(watch.held_due(), std::nullopt);
   watch.OnDisconnected(HostAt(5));
@@ -113,7 +113,7 @@ TEST(HostWatch, PeopleHearOnceOfAHostThatIsSilent) {
   EXPECT_EQ(by_majority.held_due(), std::nullopt);
 }
 
-TEST(HostWatch, TheNextHostIsAnotherOne) {
+TEST(HostWatch, NextHostStartsUnverified) {
   HostWatch watch = Verified();
   watch.OnDisconnected(HostAt(5));
   watch.OnLooked(kHost, {.dead = true}, HostAt(5));
@@ -124,7 +124,7 @@ TEST(HostWatch, TheNextHostIsAnotherOne) {
   EXPECT_EQ(watch.Look(HostAt(7)), std::nullopt) << "it has not answered yet";
 }
 
-TEST(HostWatch, WhereAMajorityDecidesSilenceSuffices) {
+TEST(HostWatch, SilenceSufficesForAMajority) {
   HostWatch watch = Connected(/*majority=*/true);
   EXPECT_FALSE(watch.TakeOver(HostAt(100)));
   watch.OnDisconnected(HostAt(100));
@@ -135,7 +135,7 @@ TEST(HostWatch, WhereAMajorityDecidesSilenceSuffices) {
   EXPECT_FALSE(watch.TakeOver(HostAt(102)));
 }
 
-TEST(HostWatch, AServiceThatStandsAloneIsNobodysToTakeOver) {
+TEST(HostWatch, StandaloneServiceIsNotTakenOver) {
   HostWatch watch(false, milliseconds(1500));
   watch.OnConnected({false, {}}, HostAt(0));
   watch.OnDisconnected(HostAt(1));
@@ -144,7 +144,7 @@ TEST(HostWatch, AServiceThatStandsAloneIsNobodysToTakeOver) {
   EXPECT_EQ(watch.NextDeadline(), std::nullopt);
 }
 
-TEST(HostWatch, ALookThatWasUnderWayIsAboutAnotherHost) {
+TEST(HostWatch, LateProbeResultOfThePreviousHostIsIgnored) {
   HostWatch watch = Connected();
   watch.OnConnected({true, {"node2:7000", 78}}, HostAt(1));
   watch.OnLooked(kHost, {.alive = true}, HostAt(1.1));
@@ -152,8 +152,8 @@ TEST(HostWatch, ALookThatWasUnderWayIsAboutAnotherHost) {
   EXPECT_EQ(watch.Look(HostAt(2)), std::nullopt) << "it has not answered yet";
 }
 
-/// It has not answered at its presence port before it died; the service has.
-TEST(HostWatch, AServiceThatRefusesIsDead) {
+/// Before it died, its presence port did not answer, but its service did.
+TEST(HostWatch, ServiceThatRefusesIsDead) {
   const rendezvous::ServiceHost taker{true, {"node2:7000", 78}, "node2:30001"};
   HostWatch watch(false, milliseconds(1500));
   watch.OnConnected(taker, HostAt(0));
@@ -167,8 +167,8 @@ TEST(HostWatch, AServiceThatRefusesIsDead) {
   EXPECT_TRUE(watch.TakeOver(HostAt(3)));
 }
 
-/// Behind the endpoint another machine may come to be.
-TEST(HostWatch, ARefusalAtTheEndpointProvesNothing) {
+/// Another machine can take over the endpoint's address.
+TEST(HostWatch, RefusalAtTheEndpointProvesNothing) {
   HostWatch watch = Connected();
   watch.OnDisconnected(HostAt(1));
   EXPECT_EQ(watch.Look(HostAt(1)), std::nullopt);

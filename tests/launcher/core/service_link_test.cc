@@ -21,7 +21,7 @@ TEST(ServiceLinkTest, OnlyTheFirstConnectionHasADeadline) {
   EXPECT_FALSE(link.TakeLeaseEnd(LinkAt(1000))) << "no lease was given";
 }
 
-TEST(ServiceLinkTest, ANodeThatStillJoinsWaitsForAnotherServiceAsLongAsForTheFirst) {
+TEST(ServiceLinkTest, JoiningNodeWaitsForAnotherServiceAsForTheFirst) {
   ServiceLink link(LinkAt(5), std::chrono::seconds(10));
   EXPECT_TRUE(link.Connected());
   link.Disconnected(LinkAt(20), std::chrono::seconds(5));
@@ -33,7 +33,7 @@ TEST(ServiceLinkTest, ANodeThatStillJoinsWaitsForAnotherServiceAsLongAsForTheFir
   EXPECT_FALSE(link.JoinTimedOut(LinkAt(100)));
 }
 
-TEST(ServiceLinkTest, GivesUpWhenTheServiceIsAwayForAsLongAsALease) {
+TEST(ServiceLinkTest, GivesUpIfTheServiceIsAwayForALease) {
   ServiceLink link(LinkAt(5), std::chrono::seconds(10));
   link.Connected();
   EXPECT_EQ(link.gives_up(), std::nullopt);
@@ -44,14 +44,14 @@ TEST(ServiceLinkTest, GivesUpWhenTheServiceIsAwayForAsLongAsALease) {
   EXPECT_EQ(link.gives_up(), std::nullopt);
 }
 
-TEST(ServiceLinkTest, GivesUpWithoutLeasesToo) {
+TEST(ServiceLinkTest, GivesUpWithoutALeaseToo) {
   ServiceLink link(LinkAt(5), Duration::zero());
   link.Connected();
   link.Disconnected(LinkAt(6));
   EXPECT_EQ(link.gives_up(), LinkAt(36));
 }
 
-TEST(ServiceLinkTest, ALeaseEndsOnceUnlessItIsRenewed) {
+TEST(ServiceLinkTest, LeaseEndsOnceUnlessItIsRenewed) {
   ServiceLink link(LinkAt(5), std::chrono::seconds(10));
   link.Connected();
   EXPECT_FALSE(link.Leased(LinkAt(30)));
@@ -68,7 +68,7 @@ TEST(ServiceLinkTest, ALeaseEndsOnceUnlessItIsRenewed) {
   EXPECT_FALSE(link.Leased(LinkAt(81)));
 }
 
-TEST(ServiceLinkTest, AForgottenLeaseDoesNotEnd) {
+TEST(ServiceLinkTest, ForgottenLeaseDoesNotEnd) {
   ServiceLink link(LinkAt(5), std::chrono::seconds(10));
   link.Leased(LinkAt(30));
   link.ForgetLease();

@@ -31,7 +31,7 @@ TEST(StopLadderTest, ClimbsFromTheSignalToGivingUp) {
   EXPECT_EQ(stop.At(StopAt(60)), Rung::kKill) << "the next stop begins at the bottom";
 }
 
-TEST(StopLadderTest, AnotherDeadlineKeepsTheRung) {
+TEST(StopLadderTest, NewDeadlineKeepsTheRung) {
   StopLadder stop;
   stop.Begin(StopAt(30));
   stop.SetDeadline(StopAt(10));

@@ -8,7 +8,7 @@ namespace {
 
 using AfterExit = WarmPool::AfterExit;
 
-/// Two fresh trainers without ranks; with `member`, 0 is one of a generation.
+/// Returns two fresh trainers without ranks; with `member`, trainer 0 is in a generation.
 WorkerSlots Fresh(bool member) {
   WorkerSlots slots("node1", true);
   slots.Reset(2);
@@ -17,7 +17,7 @@ WorkerSlots Fresh(bool member) {
   return slots;
 }
 
-TEST(WarmPoolTest, AnExitIsRetriedUntilTheThird) {
+TEST(WarmPoolTest, ExitIsRetriedTwice) {
   WarmPool pool(2);
   WorkerSlots slots = Fresh(true);
   EXPECT_EQ(pool.OnExit(1, false, &slots), AfterExit::kRetry);
@@ -27,7 +27,7 @@ TEST(WarmPoolTest, AnExitIsRetriedUntilTheThird) {
   EXPECT_EQ(pool.Describe(), "offered 0, early exits 0 3");
 }
 
-TEST(WarmPoolTest, AWorkerThatTookPartMakesItsSlotGoodAgain) {
+TEST(WarmPoolTest, ReadyWorkerResetsTheRetriesOfItsSlot) {
   WarmPool pool(2);
   WorkerSlots slots = Fresh(true);
   pool.OnExit(1, false, &slots);
@@ -43,7 +43,7 @@ TEST(WarmPoolTest, WrongSettingsAreNotRetried) {
   EXPECT_EQ(pool.OnExit(1, true, &beside), AfterExit::kGiveUpSlot);
 }
 
-TEST(WarmPoolTest, AnExitWith0BesideNobodyMeansNothingToTrain) {
+TEST(WarmPoolTest, ExitWith0WithoutMembersMeansNothingToTrain) {
   WarmPool pool(2);
   WorkerSlots slots = Fresh(false);
   slots[1].exit_code = 0;
@@ -53,7 +53,7 @@ TEST(WarmPoolTest, AnExitWith0BesideNobodyMeansNothingToTrain) {
   EXPECT_EQ(pool.OnExit(1, false, &slots), AfterExit::kRetry) << "there is a run to join";
 }
 
-TEST(WarmPoolTest, NothingIsOfferedUntilAllAreWarmOrAMemberLives) {
+TEST(WarmPoolTest, NothingIsOfferedBeforeAllAreWarmUnlessAMemberRuns) {
   WorkerSlots slots = Fresh(false);
   EXPECT_EQ(WarmPool::OfferWhileRegrouping(slots), 0);
   slots[0].warm = true;
@@ -67,7 +67,7 @@ TEST(WarmPoolTest, NothingIsOfferedUntilAllAreWarmOrAMemberLives) {
   EXPECT_EQ(WarmPool::OfferWhileRegrouping(survivor), 1) << "it waits for nobody's start";
 }
 
-TEST(WarmPoolTest, ARunningGenerationGrowsByAllFreshWorkersTogether) {
+TEST(WarmPoolTest, RunningGenerationAddsAllFreshWorkersTogether) {
   WorkerSlots slots = Fresh(true);
   EXPECT_EQ(WarmPool::OfferWhileRunning(slots, 1), 1);
   slots[1].warm = true;
@@ -77,7 +77,7 @@ TEST(WarmPoolTest, ARunningGenerationGrowsByAllFreshWorkersTogether) {
   EXPECT_EQ(WarmPool::OfferWhileRunning(slots, 2), 2) << "a generation does not shrink by an offer";
 }
 
-TEST(WarmPoolTest, ThePlaceholderIsThisNodeAlone) {
+TEST(WarmPoolTest, PlaceholderContainsOnlyThisNode) {
   rendezvous::Offer offer;
   offer.node_id = "me";
   offer.address = "10.0.0.2";

@@ -10,7 +10,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using Life = WorkerSlot::Life;
 
-/// `count` running members that have said they are cooperative, ranks from 4.
+/// Returns `count` running cooperative members, with ranks from 4.
 WorkerSlots Running(int count, bool warm_up = false) {
   WorkerSlots slots("node1", warm_up);
   slots.Reset(count);
@@ -31,7 +31,7 @@ TEST(WorkerSlotsTest, StartKeepsTheRankAndForgetsTheOldProcess) {
   EXPECT_EQ(slots.Find(-1), nullptr);
 }
 
-TEST(WorkerSlotsTest, RanksGoToMembersThenToTheWarmThenToTheFresh) {
+TEST(WorkerSlotsTest, RanksAreGivenToMembersThenWarmThenFreshWorkers) {
   WorkerSlots slots("node1", true);
   slots.Reset(4);
   slots.AssignRanks(0, 0);
@@ -48,7 +48,7 @@ TEST(WorkerSlotsTest, RanksGoToMembersThenToTheWarmThenToTheFresh) {
   EXPECT_THAT(slots.Members(), ElementsAre(1, 2, 3));
 }
 
-TEST(WorkerSlotsTest, TheEndOfAGenerationTakesTheRanksOfTheDead) {
+TEST(WorkerSlotsTest, GenerationEndRemovesTheRanksOfDeadWorkers) {
   WorkerSlots slots = Running(3);
   slots[0].said_done = slots[1].due = true;
   slots[1].life = Life::kExited;
@@ -60,7 +60,7 @@ TEST(WorkerSlotsTest, TheEndOfAGenerationTakesTheRanksOfTheDead) {
   EXPECT_EQ(slots.leftovers_deadline(), std::nullopt);
 }
 
-TEST(WorkerSlotsTest, ASlotIsFilledWhenNothingOfItsWorkerIsLeft) {
+TEST(WorkerSlotsTest, SlotIsFilledAfterItsWorkerIsFullyGone) {
   WorkerSlots slots = Running(2);
   slots[1] = WorkerSlot{.life = Life::kExited, .due = true, .rank = 5};
   slots.AwaitLeftovers(TimePoint(std::chrono::seconds(5)));
@@ -73,7 +73,7 @@ TEST(WorkerSlotsTest, ASlotIsFilledWhenNothingOfItsWorkerIsLeft) {
   EXPECT_EQ(slots.leftovers_deadline(), std::nullopt) << "nobody else is due";
 }
 
-TEST(WorkerSlotsTest, LeftoversAreGivenUpOnlyWhereAProcessIsDue) {
+TEST(WorkerSlotsTest, LeftoversAreAbandonedOnlyInDueSlots) {
   WorkerSlots slots = Running(2);
   slots[0] = WorkerSlot{.life = Life::kExited, .due = true, .rank = 4};
   slots[1].life = Life::kExited;
@@ -84,7 +84,7 @@ TEST(WorkerSlotsTest, LeftoversAreGivenUpOnlyWhereAProcessIsDue) {
   EXPECT_TRUE(slots.AllAtLeast(Life::kGone));
 }
 
-TEST(WorkerSlotsTest, AVacantSlotStillBelongsToItsGeneration) {
+TEST(WorkerSlotsTest, VacantSlotStillBelongsToItsGeneration) {
   WorkerSlots slots = Running(3, true);
   for (int i = 0; i < 3; ++i) slots[i].life = Life::kGone;
   slots[1].rank = -1;
@@ -93,7 +93,7 @@ TEST(WorkerSlotsTest, AVacantSlotStillBelongsToItsGeneration) {
   EXPECT_THAT(slots.Vacant(), ElementsAre(1)) << "0 is not reported yet, 2 was given up";
 }
 
-TEST(WorkerSlotsTest, CooperativeMeansEverybodyWhoRuns) {
+TEST(WorkerSlotsTest, CooperativeMeansEveryRunningWorker) {
   WorkerSlots slots = Running(2);
   EXPECT_TRUE(slots.Cooperative());
   slots.Start(1, false);
@@ -111,7 +111,7 @@ TEST(WorkerSlotsTest, CooperativeMeansEverybodyWhoRuns) {
   EXPECT_TRUE(trainers.Cooperative()) << "trainers are believed";
 }
 
-TEST(WorkerSlotsTest, WhoIsDoneSafeAndOut) {
+TEST(WorkerSlotsTest, TellsDoneSafeAndExitedMembers) {
   WorkerSlots slots = Running(2);
   slots[0].said_done = slots[1].exited_well = true;
   EXPECT_TRUE(slots.AllMembersDone());
@@ -124,7 +124,7 @@ TEST(WorkerSlotsTest, WhoIsDoneSafeAndOut) {
   EXPECT_TRUE(slots.AllOut());
 }
 
-TEST(WorkerSlotsTest, LeavingWellNeedsTheWordAndTheStatus) {
+TEST(WorkerSlotsTest, LeavingWellNeedsTheMessageAndTheStatus) {
   WorkerSlots slots = Running(1);
   slots[0].said_leaving = true;
   EXPECT_FALSE(slots.AllMembersLeftWell());

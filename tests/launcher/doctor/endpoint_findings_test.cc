@@ -23,24 +23,24 @@ EndpointFacts Answering() {
   return facts;
 }
 
-TEST(EndpointFindingsTest, AllIsWell) {
+TEST(EndpointFindingsTest, HealthyEndpointIsOk) {
   EXPECT_EQ(JudgeEndpoint(Answering()),
             (Findings{{Health::kOk, "endpoint",
                        "node1:29400 answers at 10.0.0.1, round trip 0.21 ms, from 10.0.0.2 on eth0"},
-                      {Health::kOk, "service", "TLS, and the token fits, up for 2 min 10 s, 1 job"},
-                      {Health::kOk, "its clock", "agrees to 3 ms"},
+                      {Health::kOk, "service", "TLS, and the token matches, up for 2 min 10 s, 1 job"},
+                      {Health::kOk, "its clock", "agrees within 3 ms"},
                       {Health::kOk, "path MTU", "1500 bytes, and packets of that size arrive"},
                       {Health::kOk, "bandwidth", "at least 5.37 Gbit/s to the service, by one connection"}}));
 }
 
-TEST(EndpointFindingsTest, OneLineWhereNobodyAnswers) {
+TEST(EndpointFindingsTest, UnreachableEndpointIsOneLine) {
   EndpointFacts facts{.endpoint = {"node1", 29400}};
   ASSERT_THAT(JudgeEndpoint(facts), SizeIs(1));
   EXPECT_EQ(JudgeEndpoint(facts)[0].found, "node1:29400: the name does not resolve");
   facts.addresses = {"10.0.0.1"}, facts.error = "connection refused";
   ASSERT_THAT(JudgeEndpoint(facts), SizeIs(1));
   EXPECT_EQ(JudgeEndpoint(facts)[0].health, Health::kFail);
-  EXPECT_EQ(JudgeEndpoint(facts)[0].found, "nobody answers at node1:29400 (10.0.0.1): connection refused");
+  EXPECT_EQ(JudgeEndpoint(facts)[0].found, "nothing answers at node1:29400 (10.0.0.1): connection refused");
   EXPECT_THAT(JudgeEndpoint(facts)[0].mend, HasSubstr("start mtrdzv"));
   facts.error = "connection timed out";
   EXPECT_THAT(JudgeEndpoint(facts)[0].mend, HasSubstr("firewalls"));
@@ -49,7 +49,7 @@ TEST(EndpointFindingsTest, OneLineWhereNobodyAnswers) {
   EXPECT_THAT(JudgeEndpoint(facts)[0].found, HasSubstr("an mtrun here would host it"));
 }
 
-TEST(EndpointFindingsTest, AWayThatIsSlowOrHalfClosed) {
+TEST(EndpointFindingsTest, SlowOrPartlyUnreachableEndpointIsAWarning) {
   EndpointFacts facts = Answering();
   facts.failed = "fd00::1", facts.error = "connection timed out";
   EXPECT_EQ(JudgeEndpoint(facts)[0].health, Health::kWarn);
@@ -62,7 +62,7 @@ TEST(EndpointFindingsTest, AWayThatIsSlowOrHalfClosed) {
   EXPECT_EQ(JudgeEndpoint(facts)[0].health, Health::kWarn);
 }
 
-TEST(EndpointFindingsTest, WhatTheServiceSays) {
+TEST(EndpointFindingsTest, ServiceAnswersAreJudged) {
   EndpointFacts facts = Answering();
   facts.service->status =
       absl::UnauthenticatedError("the service at node1:29400 has another token: give ...");
@@ -85,7 +85,7 @@ TEST(EndpointFindingsTest, Clocks) {
     facts.service->tells_time = tells;
     return JudgeEndpoint(facts)[2];
   };
-  EXPECT_EQ(judge(milliseconds(2)).found, "agrees to 3 ms");
+  EXPECT_EQ(judge(milliseconds(2)).found, "agrees within 3 ms");
   EXPECT_EQ(judge(milliseconds(-40)), (Finding{Health::kOk, "its clock", "this machine is 40 ms behind"}));
   EXPECT_EQ(judge(seconds(90)).health, Health::kWarn);
   EXPECT_THAT(judge(seconds(90)).found, HasSubstr("1 min 30 s ahead"));
@@ -99,7 +99,8 @@ TEST(EndpointFindingsTest, PathMtu) {
     facts.interface_mtu = interface_mtu;
     return JudgeEndpoint(facts)[3];
   };
-  EXPECT_EQ(judge({1500, MtuProof::kNone}).found, "1500 bytes as far as known: its host answers no probe");
+  EXPECT_EQ(judge({1500, MtuProof::kNone}).found,
+            "1500 bytes as far as known: its host does not answer probes");
   EXPECT_EQ(judge({1400, MtuProof::kArrives}).health, Health::kWarn);
   EXPECT_THAT(judge({1500, MtuProof::kArrives}, 9000).found, HasSubstr("eth0 has 9000"));
   EXPECT_EQ(judge({9000, MtuProof::kLost}, 9000).health, Health::kFail);
@@ -119,7 +120,7 @@ TEST(EndpointFindingsTest, Bandwidth) {
   EXPECT_THAT(slow.mend, HasSubstr("ethtool"));
   EXPECT_EQ(judge(absl::UnimplementedError("the service is of an older mtrun")),
             (Finding{Health::kOk, "bandwidth", "not measured: the service is of an older mtrun"}));
-  EXPECT_EQ(judge(absl::ResourceExhaustedError("somebody else measures")).health, Health::kWarn);
+  EXPECT_EQ(judge(absl::ResourceExhaustedError("another client is measuring")).health, Health::kWarn);
   EXPECT_EQ(judge(rendezvous::Throughput{0, Duration::zero()}).health, Health::kWarn);
 }
 

@@ -18,13 +18,13 @@ TEST(FindingTest, ColumnsAlign) {
   EXPECT_EQ(Render({}, false), "");
 }
 
-TEST(FindingTest, OnlyWhatFailsCounts) {
+TEST(FindingTest, OnlyFailuresCount) {
   EXPECT_EQ(ExitStatusOf({}), 0);
   EXPECT_EQ(ExitStatusOf({kSome[0], kSome[1]}), 0);
   EXPECT_EQ(ExitStatusOf(kSome), 1);
 }
 
-TEST(FindingTest, BytesForPeople) {
+TEST(FindingTest, BytesAreHumanReadable) {
   EXPECT_EQ(HumanBytes(0), "0 bytes");
   EXPECT_EQ(HumanBytes(1023), "1023 bytes");
   EXPECT_EQ(HumanBytes(1 << 16), "64 KiB");

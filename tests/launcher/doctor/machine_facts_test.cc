@@ -21,7 +21,7 @@ class MachineFactsTest : public testing::Test {
   const support::TemporaryFolder root_;
 };
 
-TEST_F(MachineFactsTest, TheSmallestGroupSaysHowManyProcessesMayCome) {
+TEST_F(MachineFactsTest, SmallestControlGroupLimitsTheProcesses) {
   EXPECT_EQ(ProcessesOfGroups(root_.path()), kNoLimit);
   Put("proc/self/cgroup", "0::/a/b\n");
   Put("sys/fs/cgroup/a/b/pids.max", "max\n");
@@ -37,7 +37,7 @@ TEST_F(MachineFactsTest, TheSmallestGroupSaysHowManyProcessesMayCome) {
   EXPECT_EQ(ProcessesOfGroups(root_.path()), 20u);
 }
 
-TEST_F(MachineFactsTest, GpusAreSeenWithoutAnyLibrary) {
+TEST_F(MachineFactsTest, GpusAreFoundWithoutALibrary) {
   Put("proc/driver/nvidia/version",
       "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5\n");
   for (const char* gpu : {"0000:1b:00.0", "0000:2b:00.0", "0000:3b:00.0"})
@@ -64,7 +64,7 @@ TEST_F(MachineFactsTest, OnlyGpusThatCanBeOpenedAreVisible) {
   EXPECT_EQ(gpus.visible, 1);
 }
 
-TEST_F(MachineFactsTest, FoldersAreTriedAndLeftAsTheyWere) {
+TEST_F(MachineFactsTest, FolderChecksLeaveNoTrace) {
   const std::string state = root_.File("state");
   const EnvironmentMap environment = {{"XDG_STATE_HOME", state}};
   const auto folders = [&](const std::string& log_dir) { return LookAtHost(log_dir, environment).folders; };
@@ -78,13 +78,13 @@ TEST_F(MachineFactsTest, FoldersAreTriedAndLeftAsTheyWere) {
   EXPECT_EQ(folders(root_.File("a/b/c"))[0].error, "");
   EXPECT_FALSE(std::filesystem::exists(root_.File("a")));
   Put("file", "");
-  EXPECT_THAT(folders(root_.File("file/logs"))[0].error, HasSubstr("file is no folder"));
+  EXPECT_THAT(folders(root_.File("file/logs"))[0].error, HasSubstr("file is not a folder"));
   EXPECT_THAT(folders("/proc/no/logs")[0].error, HasSubstr("make /proc/no/logs: "));
   EXPECT_THAT(folders("/dev/null"), SizeIs(1));
   EXPECT_THAT(LookAtHost("", {}).folders[0].path, "");
 }
 
-TEST_F(MachineFactsTest, ThisMachineHasSomeOfEverything) {
+TEST_F(MachineFactsTest, ThisMachineHasPlausibleFacts) {
   const HostFacts host = LookAtHost("", {});
   EXPECT_GT(host.limits.own_files, 0u);
   EXPECT_EQ(host.memory.memory_file_error, "");

@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
-TEST(MachineFindingsTest, FilesAreMtrunsOwnAndTheWorkers) {
+TEST(MachineFindingsTest, FileLimitsAreJudgedForMtrunAndItsWorkers) {
   const auto judge = [](uint64_t own, uint64_t worker) {
     return JudgeLimits({.own_files = own, .worker_files = worker})[0];
   };
@@ -23,7 +23,7 @@ TEST(MachineFindingsTest, FilesAreMtrunsOwnAndTheWorkers) {
   EXPECT_EQ(judge(20, 20).health, Health::kFail);
 }
 
-TEST(MachineFindingsTest, ProcessesAreThoseThatAreLeft) {
+TEST(MachineFindingsTest, ProcessLimitCountsTheRemainingOnes) {
   const auto judge = [](uint64_t left) {
     return JudgeLimits({.processes = left, .processes_from = "ulimit -u"})[1];
   };
@@ -31,15 +31,15 @@ TEST(MachineFindingsTest, ProcessesAreThoseThatAreLeft) {
   EXPECT_EQ(judge(5000).health, Health::kOk);
   EXPECT_EQ(judge(300).health, Health::kWarn);
   EXPECT_EQ(judge(3).health, Health::kFail);
-  EXPECT_EQ(judge(3).found, "room for 3 more, threads among them (ulimit -u)");
+  EXPECT_EQ(judge(3).found, "room for 3 more, including threads (ulimit -u)");
 }
 
-TEST(MachineFindingsTest, LockedMemoryMattersToInfiniBand) {
+TEST(MachineFindingsTest, LockedMemoryMattersOnlyToInfiniBand) {
   const auto judge = [](uint64_t bytes, bool infiniband) {
     return JudgeLimits({.locked_memory = bytes, .infiniband = infiniband})[2];
   };
   EXPECT_EQ(judge(8 << 20, false),
-            (Finding{Health::kOk, "locked memory", "8 MiB, which matters to InfiniBand alone"}));
+            (Finding{Health::kOk, "locked memory", "8 MiB, which matters only for InfiniBand"}));
   EXPECT_EQ(judge(8 << 20, true).health, Health::kWarn);
   EXPECT_EQ(judge(kNoLimit, true).health, Health::kOk);
 }
@@ -59,7 +59,7 @@ TEST(MachineFindingsTest, SharedMemory) {
               HasSubstr("memfd_create: denied"));
 }
 
-TEST(MachineFindingsTest, AFolderThatWasNamedMustBeWritable) {
+TEST(MachineFindingsTest, NamedFolderMustBeWritable) {
   EXPECT_EQ(JudgeFolder({.holds = "log folder", .path = "/l", .free = 2 * kGiB}),
             (Finding{Health::kOk, "log folder", "/l has 2 GiB free"}));
   FolderFacts folder{
@@ -95,7 +95,7 @@ TEST(MachineFindingsTest, Gpus) {
   EXPECT_EQ(JudgeGpus({.listed = 8, .has_library = true}).health, Health::kWarn);
 }
 
-TEST(MachineFindingsTest, AQuestionNeedsSomeRoom) {
+TEST(MachineFindingsTest, AskingNeedsSpareProcessesAndFiles) {
   EXPECT_TRUE(HasRoomToAsk({}));
   EXPECT_FALSE(HasRoomToAsk({.processes = 10}));
   EXPECT_FALSE(HasRoomToAsk({.own_files = 40}));

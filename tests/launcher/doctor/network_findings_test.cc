@@ -23,7 +23,7 @@ TEST(NetworkFindingsTest, Ports) {
   EXPECT_EQ(JudgePorts(ports)[0].health, Health::kFail);
 }
 
-TEST(NetworkFindingsTest, APortRangeIsTriedPortByPort) {
+TEST(NetworkFindingsTest, PortRangeIsTriedPortByPort) {
   PortFacts ports{.range = {5000, 5099}, .free_in_range = 98};
   EXPECT_EQ(JudgePorts(ports)[1], (Finding{Health::kOk, "--port_range", "98 of 100 are free in 5000-5099"}));
   ports.free_in_range = 5;
@@ -38,7 +38,7 @@ TEST(NetworkFindingsTest, Clock) {
             (Finding{Health::kOk, "clock", "synchronised, to 12 ms"}));
   EXPECT_EQ(JudgeClock({.known = true}).health, Health::kWarn);
   EXPECT_EQ(JudgeClock({.known = true, .synchronised = true, .most_wrong = std::chrono::seconds(16)}).found,
-            "it may be 16.0 s wrong");
+            "it may be off by 16.0 s");
   EXPECT_EQ(JudgeClock({}).health, Health::kOk);
 }
 
@@ -49,7 +49,8 @@ TEST(NetworkFindingsTest, Token) {
   EXPECT_EQ(JudgeToken(token, false).health, Health::kOk);
   EXPECT_THAT(JudgeToken(token, true).mend, HasSubstr("copy ~/.mtrun/token"));
   token.make_error = "make /h/.mtrun: Permission denied";
-  EXPECT_EQ(JudgeToken(token, true).found, "none, and mtrun makes none: make /h/.mtrun: Permission denied");
+  EXPECT_EQ(JudgeToken(token, true).found,
+            "none, and mtrun cannot create one: make /h/.mtrun: Permission denied");
   EXPECT_EQ(JudgeToken(token, true).health, Health::kFail);
   token.given = true;
   EXPECT_EQ(JudgeToken(token, false), (Finding{Health::kFail, "token", "no token"}));
@@ -57,12 +58,12 @@ TEST(NetworkFindingsTest, Token) {
   EXPECT_EQ(JudgeToken(token, false), (Finding{Health::kFail, "token", "run `chmod 600 f`"}));
 }
 
-TEST(NetworkFindingsTest, ANameThatLeadsHereAloneMattersToSeveralNodes) {
+TEST(NetworkFindingsTest, LoopbackOnlyNameIsAWarningIfThereAreSeveralNodes) {
   const NameFacts debian{.own = "node1", .addresses = {"127.0.1.1"}};
   EXPECT_EQ(JudgeName(debian, false),
-            (Finding{Health::kOk, "name", "node1 is 127.0.1.1, which no other machine reaches"}));
+            (Finding{Health::kOk, "name", "node1 is 127.0.1.1, which no other machine can reach"}));
   EXPECT_EQ(JudgeName(debian, true).health, Health::kWarn);
-  EXPECT_THAT(JudgeName(debian, true).mend, HasSubstr("--local_addr auto"));
+  EXPECT_THAT(JudgeName(debian, true).mend, HasSubstr("need an entry in DNS"));
   EXPECT_EQ(JudgeName({.own = "node1"}, true).found, "this machine's own, \"node1\", does not resolve");
   EXPECT_EQ(JudgeName({.own = "node1", .addresses = {"127.0.1.1", "10.0.0.1"}}, true),
             (Finding{Health::kOk, "name", "node1 is 127.0.1.1, 10.0.0.1"}));
@@ -83,7 +84,7 @@ TEST(NetworkFindingsTest, AddressesForPeers) {
   EXPECT_EQ(JudgeAddress(node).health, Health::kFail);
 }
 
-TEST(NetworkFindingsTest, ALineForEachThing) {
+TEST(NetworkFindingsTest, EachSubjectHasALine) {
   const Findings findings = JudgeNode({});
   std::vector<std::string> subjects;
   for (const Finding& finding : findings) subjects.push_back(finding.subject);

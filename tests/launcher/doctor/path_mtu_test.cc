@@ -18,14 +18,14 @@ sockaddr_in Loopback(int port) {
   return address;
 }
 
-TEST(PathMtuTest, AHostThatRefusesProvesThatPacketsArrive) {
+TEST(PathMtuTest, RefusingHostProvesThatPacketsArrive) {
   const sockaddr_in address = Loopback(support::FreePort());
   const PathMtu found = ProbePathMtu(reinterpret_cast<const sockaddr*>(&address), sizeof address);
   EXPECT_GE(found.bytes, 1280);
   EXPECT_EQ(found.proof, MtuProof::kArrives);
 }
 
-TEST(PathMtuTest, NothingIsProvedWhereSomebodyListens) {
+TEST(PathMtuTest, ListeningPortProvesNothing) {
   const UniqueFd listener(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = Loopback(0);
   socklen_t size = sizeof address;

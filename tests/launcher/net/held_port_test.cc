@@ -14,7 +14,7 @@
 namespace mtrun::launcher {
 namespace {
 
-/// An IPv6 socket that takes IPv4 too.
+/// Returns an IPv6 socket that also accepts IPv4.
 UniqueFd MakeSocket(bool reuse) {
   UniqueFd socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1, off = 0;
@@ -23,7 +23,7 @@ UniqueFd MakeSocket(bool reuse) {
   return socket;
 }
 
-/// 0 or the errno of binding `socket` to the port, of all addresses or of loopback's 127.0.0.1.
+/// Binds `socket` to the port on all addresses or on 127.0.0.1; returns 0 or the errno.
 int Bind(const UniqueFd& socket, int port, bool loopback = false) {
   sockaddr_in6 address = {};
   address.sin6_family = AF_INET6;
@@ -32,7 +32,7 @@ int Bind(const UniqueFd& socket, int port, bool loopback = false) {
   return bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
 }
 
-/// 0 or the errno of binding (and listening on) the port.
+/// Binds the port and listens on it; returns 0 or the errno.
 int Listen(int port, bool reuse, UniqueFd* kept) {
   UniqueFd socket = MakeSocket(reuse);
   if (const int error = Bind(socket, port); error != 0) return error;
@@ -41,7 +41,7 @@ int Listen(int port, bool reuse, UniqueFd* kept) {
   return 0;
 }
 
-/// What `act` returns in a process of another user.
+/// Returns what `act` returns in a process of another user.
 int AsAnotherUser(const std::function<int()>& act) {
   const pid_t other = fork();
   if (other == 0) _exit(setuid(support::kNobody) == 0 ? act() : -1);
@@ -50,7 +50,7 @@ int AsAnotherUser(const std::function<int()>& act) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST(HeldPortTest, OnlyWhoReusesMayListenOnIt) {
+TEST(HeldPortTest, OnlySocketsWithReuseCanListenOnIt) {
   auto held = HeldPort::Open();
   ASSERT_TRUE(held.ok()) << held.status();
   EXPECT_GT(held->port(), 0);
@@ -59,8 +59,8 @@ TEST(HeldPortTest, OnlyWhoReusesMayListenOnIt) {
   EXPECT_EQ(Listen(held->port(), true, &listener), 0);
 }
 
-/// Neither on all addresses nor on one, and not with a socket that was bound before either.
-TEST(HeldPortTest, OnceItListensNobodyElseMay) {
+/// On all addresses and on one, and also with a socket that was bound before.
+TEST(HeldPortTest, NoOtherSocketCanListenOnceItListens) {
   auto held = HeldPort::Open();
   ASSERT_TRUE(held.ok()) << held.status();
   const UniqueFd early = MakeSocket(/*reuse=*/true);
@@ -72,7 +72,7 @@ TEST(HeldPortTest, OnceItListensNobodyElseMay) {
   EXPECT_EQ(Bind(one, held->port(), /*loopback=*/true), EADDRINUSE);
 }
 
-TEST(HeldPortTest, OnceItListensAnotherUserMayNotEither) {
+TEST(HeldPortTest, NoOtherUserCanListenOnceItListens) {
   if (getuid() != 0) GTEST_SKIP() << "needs root";
   auto held = HeldPort::Open();
   ASSERT_TRUE(held.ok()) << held.status();
@@ -87,14 +87,14 @@ TEST(HeldPortTest, OnceItListensAnotherUserMayNotEither) {
   EXPECT_EQ(take(), EADDRINUSE);
 }
 
-TEST(HeldPortTest, EachIsAnother) {
+TEST(HeldPortTest, EachHasItsOwnPort) {
   const auto first = HeldPort::Open(), second = HeldPort::Open();
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_NE(first->port(), second->port());
 }
 
-TEST(HeldPortTest, AReleasedOneIsFree) {
-  for (int attempt = 0; attempt < 20; ++attempt) {  // somebody else may take it in between
+TEST(HeldPortTest, ReleasedPortIsFree) {
+  for (int attempt = 0; attempt < 20; ++attempt) {  // another process can take it in between
     auto held = HeldPort::Open();
     ASSERT_TRUE(held.ok()) << held.status();
     const int port = held->port();
@@ -107,14 +107,14 @@ TEST(HeldPortTest, AReleasedOneIsFree) {
   FAIL() << "no port was free once it was released";
 }
 
-TEST(AddressTowardsTest, KnowsLoopbackAndLiteralAddresses) {
+TEST(AddressTowardsTest, HandlesLoopbackAndLiteralAddresses) {
   EXPECT_EQ(*AddressTowards({"localhost", 1}, false), "127.0.0.1");
   EXPECT_EQ(*AddressTowards({"127.0.0.1", 1}, true), "127.0.0.1");
   EXPECT_EQ(*AddressTowards({"10.1.2.3", 1}, true),
-            "10.1.2.3");  // this node hosts: the others reached it there
+            "10.1.2.3");  // this node hosts, and the others reached it there
 }
 
-TEST(AddressTowardsTest, AnUnknownNameMayBeTriedAgain) {
+TEST(AddressTowardsTest, UnknownNameIsARetryableError) {
   const auto address = AddressTowards({"no-such-host.invalid", 1}, false);
   EXPECT_EQ(address.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_NE(std::string(address.status().message()).find("no-such-host.invalid"), std::string::npos);

@@ -11,12 +11,12 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TEST(InterfacesTest, LoopbackIsAmongThem) {
+TEST(InterfacesTest, LoopbackIsListed) {
   const std::vector<InterfaceAddress> all = ListInterfaces();
   EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const InterfaceAddress& each) {
     return each.loopback && each.up && (each.address == "127.0.0.1" || each.address == "::1");
   })) << DescribeInterfaces(all);
-  // The addresses of one stand together.
+  // The addresses of an interface are contiguous.
   for (size_t i = 2; i < all.size(); ++i) {
     if (all[i].interface == all[i - 1].interface) continue;
     EXPECT_TRUE(
@@ -32,10 +32,10 @@ TEST(InterfacesTest, NamesAreLookedUp) {
               AllOf(HasSubstr("no-such-host"), HasSubstr("this machine has lo (")));
 }
 
-TEST(InterfacesTest, AutoStaysOnLoopbackWhereTheEndpointIs) {
+TEST(InterfacesTest, AutoChoosesLoopbackIfTheEndpointIsOnLoopback) {
   EXPECT_EQ(*AutoAddress({"127.0.0.1", 1}), "127.0.0.1");
   EXPECT_EQ(AutoAddress({"no-such-host.invalid", 1}).status().code(), absl::StatusCode::kUnavailable);
-  // Through an address of this machine it comes back to that.
+  // An endpoint at an address of this machine gives that address.
   const std::string own = FirstForPeers(ListInterfaces(), /*six=*/false);
   if (!own.empty()) {
     EXPECT_EQ(*AutoAddress({own, 1}), own);

@@ -26,15 +26,15 @@ std::string Chosen(const std::string& text, bool six = false, bool is_known = fa
   return address.ok() ? *address : std::string(address.status().message());
 }
 
-TEST(LocalAddressTest, AnAddressOrANameIsItself) {
-  EXPECT_EQ(Chosen("10.0.0.9"), "10.0.0.9");  // behind address translation: not this machine's
+TEST(LocalAddressTest, AddressOrNameIsUnchanged) {
+  EXPECT_EQ(Chosen("10.0.0.9"), "10.0.0.9");  // behind address translation: not an address of this machine
   EXPECT_EQ(Chosen("fd00::2"), "fd00::2");
   EXPECT_EQ(Chosen("node3", false, true), "node3");
-  EXPECT_EQ(Chosen("train-0.train"), "train-0.train");  // a cluster's DNS may know it in a moment
+  EXPECT_EQ(Chosen("train-0.train"), "train-0.train");  // a cluster's DNS may know it later
   EXPECT_EQ(Chosen("auto"), "auto");
 }
 
-TEST(LocalAddressTest, AnInterfaceIsItsAddressForPeers) {
+TEST(LocalAddressTest, InterfaceBecomesItsAddressForPeers) {
   EXPECT_EQ(Chosen("eth0"), "10.0.0.2");
   EXPECT_EQ(Chosen("eth0", /*six=*/true), "fd00::2");
   EXPECT_EQ(Chosen("ib0", /*six=*/true), "192.168.7.2");
@@ -42,17 +42,17 @@ TEST(LocalAddressTest, AnInterfaceIsItsAddressForPeers) {
   EXPECT_EQ(*ChooseAddress("eth0", {{"eth0", "fe80::1"}, {"eth0", "fd00::2"}}, false, false), "fd00::2");
 }
 
-TEST(LocalAddressTest, ANetworkIsTheFirstAddressInIt) {
+TEST(LocalAddressTest, NetworkBecomesTheFirstAddressInIt) {
   EXPECT_EQ(Chosen("192.168.0.0/16"), "192.168.7.2");
   EXPECT_EQ(Chosen("10.0.0.2/32"), "10.0.0.2");
   EXPECT_EQ(Chosen("fd00::/8"), "fd00::2");
-  EXPECT_THAT(Chosen("10.0.0.0/31"), HasSubstr("holds no address at which"));
+  EXPECT_THAT(Chosen("10.0.0.0/31"), HasSubstr("contains no address at which"));
   EXPECT_EQ(Chosen("0.0.0.0/0"), "10.0.0.2");
   EXPECT_EQ(Chosen("127.0.0.0/8"), "127.0.0.1");
-  EXPECT_THAT(Chosen("fe80::/10"), HasSubstr("holds no address at which"));
+  EXPECT_THAT(Chosen("fe80::/10"), HasSubstr("contains no address at which"));
 }
 
-TEST(LocalAddressTest, WhatIsWrongNamesTheInterfaces) {
+TEST(LocalAddressTest, ErrorsListTheInterfaces) {
   constexpr char kAll[] =
       "this machine has lo (127.0.0.1, ::1), eth0 (fe80::1, 10.0.0.2, fd00::2), ib0 (192.168.7.2), eth1 "
       "(down), "
@@ -60,27 +60,27 @@ TEST(LocalAddressTest, WhatIsWrongNamesTheInterfaces) {
   EXPECT_EQ(
       Chosen("eht0"),
       absl::StrCat(
-          "--local_addr: \"eht0\" is no address, no interface, no network like 10.0.0.0/8, not auto, and "
-          "no name that resolves; ",
+          "--local_addr: \"eht0\" is not an address, an interface, a network like 10.0.0.0/8, auto or a "
+          "name that resolves; ",
           kAll));
   EXPECT_THAT(Chosen("eth1"), AllOf(HasSubstr("\"eth1\" is down"), HasSubstr(kAll)));
-  EXPECT_THAT(Chosen("docker0"), HasSubstr("has no address that another machine reaches"));
-  EXPECT_THAT(Chosen("usb0"), HasSubstr("has no address that another machine reaches"));
+  EXPECT_THAT(Chosen("docker0"), HasSubstr("has no address that another machine can reach"));
+  EXPECT_THAT(Chosen("usb0"), HasSubstr("has no address that another machine can reach"));
   for (const char* text :
        {"10.0.0.0/33", "10.0.0.0/", "/8", "eth0/24", "fd00::/129", "10.0.0.0/-1", "10.0.0/8"})
-    EXPECT_THAT(Chosen(text), AllOf(HasSubstr(text), HasSubstr("is no network like"), HasSubstr(kAll)))
+    EXPECT_THAT(Chosen(text), AllOf(HasSubstr(text), HasSubstr("is not a network like"), HasSubstr(kAll)))
         << text;
   EXPECT_THAT(std::string(ChooseAddress("x", {}, false, false).status().message()),
               HasSubstr("this machine has no network interface"));
 }
 
-TEST(LocalAddressTest, OnlyWhatMayBeANameIsLookedUp) {
+TEST(LocalAddressTest, OnlyPossibleNamesAreLookedUp) {
   EXPECT_TRUE(MayBeName("node3", kNode));
   for (const char* text : {"", "auto", "10.0.0.0/8", "10.0.0.1", "fd00::1", "eth0"})
     EXPECT_FALSE(MayBeName(text, kNode)) << text;
 }
 
-TEST(LocalAddressTest, AnAddressHasAnInterfaceUnlessItIsLoopback) {
+TEST(LocalAddressTest, AddressHasAnInterfaceUnlessItIsLoopback) {
   EXPECT_EQ(InterfaceOf("10.0.0.2", kNode), "eth0");
   EXPECT_EQ(InterfaceOf("fd00:0::2", kNode), "eth0");
   EXPECT_EQ(InterfaceOf("192.168.7.2", kNode), "ib0");
@@ -88,10 +88,19 @@ TEST(LocalAddressTest, AnAddressHasAnInterfaceUnlessItIsLoopback) {
     EXPECT_EQ(InterfaceOf(text, kNode), "") << text;
 }
 
-TEST(LocalAddressTest, LoopbackAndLinkLocalAreNotForPeers) {
+TEST(LocalAddressTest, LoopbackAndLinkLocalAreNotOfferedToPeers) {
   EXPECT_EQ(FirstForPeers(kNode, false), "10.0.0.2");
   EXPECT_EQ(FirstForPeers(kNode, true), "fd00::2");
   EXPECT_EQ(FirstForPeers({kNode.begin(), kNode.begin() + 3}, false), "");
+}
+
+TEST(LocalAddressTest, ZoneIsThatOfTheFirstInterfaceOnALink) {
+  EXPECT_EQ(FirstZone({{"lo", "fe80::9", true, true},
+                       {"eth0", "10.0.0.1"},
+                       {"eth1", "fe80::1", false},
+                       {"eth2", "fe80::2"}}),
+            "eth2");
+  EXPECT_EQ(FirstZone({{"eth0", "10.0.0.1"}}), "");
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-TEST(NameWait, SaysSoOnceInHalfAMinuteAndEnds) {
+TEST(NameWait, ReportsEveryHalfMinuteAndEnds) {
   const TimePoint start{std::chrono::hours(1)};
   const absl::Status unknown = absl::NotFoundError("the host node9 is not known");
   NameWait wait(seconds(60), start);

@@ -23,7 +23,7 @@ PresencePort OpenPort(bool on_loopback = true) {
   return *std::move(port);
 }
 
-/// Connected, and not yet accepted.
+/// Returns a connected socket that is not yet accepted.
 UniqueFd Call(const PresencePort& port) {
   UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = {};
@@ -49,7 +49,7 @@ TEST(PresencePortTest, GreetsWithItsId) {
   }
 }
 
-TEST(PresencePortTest, EachIsAnother) {
+TEST(PresencePortTest, EachHasItsOwnPortAndId) {
   const PresencePort none, first = OpenPort(), second = OpenPort();
   EXPECT_EQ(none.port(), 0);
   EXPECT_EQ(none.id(), 0u);
@@ -59,7 +59,7 @@ TEST(PresencePortTest, EachIsAnother) {
   EXPECT_NE(first.port(), second.port());
 }
 
-TEST(PresencePortTest, OnLoopbackNoOtherMachineReachesIt) {
+TEST(PresencePortTest, LoopbackPortIsUnreachableFromOtherMachines) {
   const PresencePort port = OpenPort(/*on_loopback=*/true);
   sockaddr_storage address = {};
   socklen_t size = sizeof address;
@@ -68,7 +68,7 @@ TEST(PresencePortTest, OnLoopbackNoOtherMachineReachesIt) {
   EXPECT_EQ(ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr), INADDR_LOOPBACK);
 }
 
-TEST(PresencePortTest, TheKernelRefusesWhenTheLastProcessIsGone) {
+TEST(PresencePortTest, KernelRefusesAfterTheLastProcessExited) {
   PresencePort port = OpenPort();
   support::Program heir({"sh", "-c", "exec 3>&1 4>&1 5>&1; echo up; exec sleep 1000"});
   ASSERT_TRUE(heir.WaitForLine("up"));
@@ -79,7 +79,7 @@ TEST(PresencePortTest, TheKernelRefusesWhenTheLastProcessIsGone) {
   EXPECT_EQ(support::HearAt(port.port()), "refused");
 }
 
-TEST(PresencePortTest, GreetsAtMostSoManyAtOnce) {
+TEST(PresencePortTest, GreetsAtMostTheGivenNumberAtOnce) {
   PresencePort port = OpenPort();
   EXPECT_TRUE(port.Greet(2)) << "nobody is there";
   const UniqueFd first = Call(port), second = Call(port), third = Call(port);
@@ -89,7 +89,7 @@ TEST(PresencePortTest, GreetsAtMostSoManyAtOnce) {
   EXPECT_FALSE(SomebodyWaits(port));
 }
 
-TEST(PresencePortTest, ACallerThatIsGoneIsNoTrouble) {
+TEST(PresencePortTest, DisconnectedCallerIsHarmless) {
   PresencePort port = OpenPort();
   UniqueFd caller = Call(port);
   const linger hard = {1, 0};
@@ -98,7 +98,7 @@ TEST(PresencePortTest, ACallerThatIsGoneIsNoTrouble) {
   EXPECT_TRUE(port.Greet(2));
 }
 
-TEST(PresencePortTest, SaysWhenItCannotAccept) {
+TEST(PresencePortTest, ReportsThatItCannotAccept) {
   PresencePort port = OpenPort();
   const UniqueFd caller = Call(port);
   rlimit before = {};

@@ -8,7 +8,7 @@
 namespace mtrun::launcher {
 namespace {
 
-TEST(EventLogTest, RecordsSayWhatHappened) {
+TEST(EventLogTest, RecordsDescribeEvents) {
   WorkerExited killed;
   killed.local_rank = 2;
   killed.pid = 77;
@@ -29,24 +29,21 @@ TEST(EventLogTest, RecordsSayWhatHappened) {
   EXPECT_EQ(RecordOf(Effect(Exit{7, std::nullopt}))->dump(), R"({"code":7,"event":"exit"})");
 }
 
-TEST(EventLogTest, ACallFromOutsideSaysWhoAsked) {
-  const rendezvous::ControlCall drain{
-      .call = rendezvous::ControlCall::kDrain, .node = "node2", .by = {"anna", "login1", 7, "10.0.0.7:4242"}};
+TEST(EventLogTest, ControlCallNamesItsCaller) {
+  const rendezvous::ControlCall drain{rendezvous::DrainCall{"node2"}, {"anna", "login1", 7, "10.0.0.7:4242"}};
   EXPECT_EQ(RecordOf(Event(rendezvous::ServiceEvent(drain)))->dump(),
             R"({"by":{"address":"10.0.0.7:4242","host":"login1","pid":7,"user":"anna"},)"
             R"("call":"drain","event":"control_call","node":"node2"})");
-  const rendezvous::ControlCall stop{.call = rendezvous::ControlCall::kStop, .checkpoint = true};
+  const rendezvous::ControlCall stop{rendezvous::StopCall{true}, {}};
   EXPECT_EQ((*RecordOf(Event(rendezvous::ServiceEvent(stop))))["checkpoint"], true);
-  const rendezvous::ControlCall evict{.call = rendezvous::ControlCall::kEvict,
-                                      .node = "node2",
-                                      .by = {"anna", "login1", 7, "10.0.0.7:4242"},
-                                      .age = std::chrono::seconds(12)};
+  const rendezvous::ControlCall evict{rendezvous::EvictCall{"node2", std::chrono::seconds(12)},
+                                      {"anna", "login1", 7, "10.0.0.7:4242"}};
   EXPECT_EQ(RecordOf(Event(rendezvous::ServiceEvent(evict)))->dump(),
             R"({"age_s":12.0,"by":{"address":"10.0.0.7:4242","host":"login1","pid":7,"user":"anna"},)"
             R"("call":"evict","event":"control_call","node":"node2"})");
 }
 
-TEST(EventLogTest, ALogThatIsFollowedIsOneCall) {
+TEST(EventLogTest, FollowedLogIsOneCall) {
   rendezvous::LogRequest first{.id = 5, .rank = 3, .by = {"anna", "login1", 7, "10.0.0.7:4242"}};
   EXPECT_EQ(RecordOf(Event(rendezvous::ServiceEvent(first)))->dump(),
             R"({"by":{"address":"10.0.0.7:4242","host":"login1","pid":7,"user":"anna"},)"
@@ -55,7 +52,7 @@ TEST(EventLogTest, ALogThatIsFollowedIsOneCall) {
   EXPECT_EQ(RecordOf(Event(rendezvous::ServiceEvent(first))), std::nullopt);
 }
 
-TEST(EventLogTest, GenerationsAreNamedAsTheWorkersKnowThem) {
+TEST(EventLogTest, GenerationsHaveTheNamesThatWorkersSee) {
   rendezvous::Assignment assignment;
   assignment.generation = {3, 0xab};
   assignment.members.resize(2);
@@ -72,9 +69,11 @@ TEST(EventLogTest, GenerationsAreNamedAsTheWorkersKnowThem) {
   const auto started = RecordOf(Effect(StartWorkers{assignment, 1, {0}}));
   EXPECT_EQ((*started)["generation_id"], name);
   EXPECT_EQ((*started)["local_ranks"].dump(), "[0]");
+  const rendezvous::Cause joins{"node3-7-abc", "node3", rendezvous::NodeJoined()};
   const auto dissolved = RecordOf(
-      Event(rendezvous::ServiceEvent(rendezvous::GenerationDissolved{assignment.generation, "why", 0})));
+      Event(rendezvous::ServiceEvent(rendezvous::GenerationDissolved{assignment.generation, joins, 0})));
   EXPECT_EQ((*dissolved)["generation_id"], name);
+  EXPECT_EQ((*dissolved)["reason"], "node3 joins");
 }
 
 TEST(EventLogTest, LinesAreAppendedWithTimeAndHost) {
@@ -98,7 +97,7 @@ TEST(EventLogTest, LinesAreAppendedWithTimeAndHost) {
   EXPECT_EQ(nlohmann::json::parse(lines[2])["event"], "worker_exited");
 }
 
-TEST(EventLogTest, AFileThatCannotBeOpenedIsNamed) {
+TEST(EventLogTest, ErrorNamesAFileThatCannotBeOpened) {
   const auto log = EventLog::Open("/no/such/folder/events", "node1", "job");
   EXPECT_THAT(std::string(log.status().message()),
               testing::HasSubstr("--event_log: open /no/such/folder/events"));

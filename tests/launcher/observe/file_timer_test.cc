@@ -23,7 +23,7 @@ std::string Request(int pid, const std::string& scope, double expires, int signa
                       R"(", "expiration_time": )", expires, R"(, "signal": )", signal, "}");
 }
 
-TEST(FileTimersTest, RunOutUnlessReleased) {
+TEST(FileTimersTest, TimersExpireUnlessReleased) {
   FileTimers timers;
   EXPECT_FALSE(timers.Next());
   ASSERT_TRUE(timers.Take(Request(7, "a", 100, 9)).ok());
@@ -36,17 +36,17 @@ TEST(FileTimersTest, RunOutUnlessReleased) {
   EXPECT_FALSE(timers.Next());
 }
 
-TEST(FileTimersTest, OneSignalAWorkerTheFirstThatIsOne) {
+TEST(FileTimersTest, WorkerGetsTheFirstValidSignalOnly) {
   FileTimers timers;
   ASSERT_TRUE(timers.Take(Request(7, "late", 20, 9)).ok());
   ASSERT_TRUE(timers.Take(Request(7, "silent", 5, 0)).ok());
   ASSERT_TRUE(timers.Take(Request(7, "early", 10, 15)).ok());
   ASSERT_TRUE(timers.Take(Request(7, "future", 1000, 9)).ok());
   EXPECT_THAT(timers.Expire(50), ElementsAre(FileTimers::Expired{7, 15, "early"}));
-  EXPECT_FALSE(timers.Next());  // the whole worker is forgotten
+  EXPECT_FALSE(timers.Next());  // all timers of the worker are removed
 }
 
-TEST(FileTimersTest, ANewTimeReplacesTheOld) {
+TEST(FileTimersTest, NewDeadlineReplacesTheOld) {
   FileTimers timers;
   ASSERT_TRUE(timers.Take(Request(7, "a", 10, 9)).ok());
   ASSERT_TRUE(timers.Take(Request(7, "a", 20, 9)).ok());
@@ -61,7 +61,7 @@ TEST(FileTimersTest, NonsenseIsRefused) {
     EXPECT_FALSE(timers.Take(line).ok()) << line;
 }
 
-TEST(FileTimerServerTest, TellsWhenATimerRunsOut) {
+TEST(FileTimerServerTest, ReportsAnExpiredTimer) {
   asio::io_context io;
   std::vector<FileTimers::Expired> seen;
   auto server = FileTimerServer::Start(io, "", [&](const FileTimers::Expired& expired) {
@@ -79,8 +79,8 @@ TEST(FileTimerServerTest, TellsWhenATimerRunsOut) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
-/// Whose workers' timers they are: an mtrun in one of its workers would take the pipe away.
-TEST(FileTimerServerTest, ThePipeOfTheJobAroundIsLeftAlone) {
+/// The pipe belongs to the outer job's workers: an mtrun in one of them would take it over.
+TEST(FileTimerServerTest, PipeOfAnOuterJobIsNotTouched) {
   asio::io_context io;
   auto outer = FileTimerServer::Start(io, "", {});
   ASSERT_TRUE(outer.ok()) << outer.status();
@@ -98,7 +98,7 @@ TEST(FileTimerServerTest, ThePipeOfTheJobAroundIsLeftAlone) {
   EXPECT_EQ(StartWatching(io, environment, "", "none", {})->timer_file(), path) << "its user names it";
 }
 
-TEST(FileTimerServerTest, AFileInTheWayIsAnError) {
+TEST(FileTimerServerTest, ExistingFileIsAnError) {
   const support::TemporaryFolder folder;
   support::WriteText(folder.File("timer"), "mine");
   asio::io_context io;

@@ -20,7 +20,7 @@ using testing::EndsWith;
 using testing::StartsWith;
 
 constexpr char kProbe[] = "GET /healthz HTTP/1.1\r\nHost: node\r\n\r\n";
-constexpr support::Seconds kMoment{0.3};  // in which an answer that comes would be here
+constexpr support::Seconds kMoment{0.3};  // any answer arrives within this time
 
 std::unique_ptr<HealthServer> StartServer(asio::io_context& io,
                                           const std::atomic<bool>* takes_part = nullptr) {
@@ -30,7 +30,7 @@ std::unique_ptr<HealthServer> StartServer(asio::io_context& io,
   return *std::move(server);
 }
 
-/// An agent: its loop on a thread, and its health endpoint.
+/// Runs an agent's loop on a thread, with its health endpoint.
 class HealthTest : public testing::Test {
  protected:
   ~HealthTest() override {
@@ -52,7 +52,7 @@ TEST_F(HealthTest, AnswersThatTheAgentIsAlive) {
   }
 }
 
-TEST_F(HealthTest, SaysWhetherTheNodeTakesPart) {
+TEST_F(HealthTest, ReadinessTellsWhetherTheNodeIsAMember) {
   constexpr char kReadiness[] = "GET /readyz HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n";
   EXPECT_THAT(Ask(server_->port(), kReadiness), StartsWith("HTTP/1.1 503 "));
   takes_part_ = true;
@@ -62,8 +62,8 @@ TEST_F(HealthTest, SaysWhetherTheNodeTakesPart) {
   EXPECT_THAT(Ask(server_->port(), kProbe), EndsWith("\r\n\r\nalive\n"));
 }
 
-// It is in plain text and everybody reaches it: no answer may say more than another one.
-TEST_F(HealthTest, TellsNothingElseWhateverIsAsked) {
+// The endpoint is unencrypted and open to all clients: no answer may reveal more than another.
+TEST_F(HealthTest, AnswerIsTheSameForEveryPath) {
   for (const char* target : {"/", "/status", "/metrics?job=1", "/../etc/passwd", "//host"}) {
     const std::string request =
         absl::StrCat("GET ", target, " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -74,8 +74,8 @@ TEST_F(HealthTest, TellsNothingElseWhateverIsAsked) {
   }
 }
 
-// Once 64 connections that said nothing kept every probe out, and a kubelet killed the node.
-TEST_F(HealthTest, IdleConnectionsThatAreRenewedKeepNoProbeOut) {
+// Once, 64 silent connections blocked all probes, and a kubelet killed the node.
+TEST_F(HealthTest, RenewedIdleConnectionsDoNotBlockProbes) {
   std::deque<TcpClient> idle;
   for (int i = 0; i < 64; ++i) idle.emplace_back(server_->port());
   for (int probe = 0; probe < 50; ++probe) {
@@ -86,7 +86,7 @@ TEST_F(HealthTest, IdleConnectionsThatAreRenewedKeepNoProbeOut) {
   }
 }
 
-TEST_F(HealthTest, AnAgentThatHangsDoesNotAnswer) {
+TEST_F(HealthTest, HungAgentDoesNotAnswer) {
   std::promise<void> wake;
   asio::post(io_, [&] { wake.get_future().wait(); });
   const TcpClient probe(server_->port());
@@ -108,7 +108,7 @@ TEST(HealthLoopTest, OnlyWholeRequestsReachTheAgentsLoop) {
   EXPECT_EQ(io.poll(), 0u);
 }
 
-TEST(HealthLoopTest, APortInUseIsNamed) {
+TEST(HealthLoopTest, ErrorNamesAPortInUse) {
   asio::io_context io;
   const auto first = StartServer(io);
   const auto second = HealthServer::Start(io, first->port(), [] { return true; });

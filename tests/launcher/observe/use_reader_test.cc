@@ -33,7 +33,7 @@ TEST(UseReaderTest, MachineAndWorkerAreRead) {
   EXPECT_EQ(use.workers[1].memory, 0);
 }
 
-TEST(UseReaderTest, ThisProcessUsesSomething) {
+TEST(UseReaderTest, ThisProcessHasUsage) {
   rendezvous::NodeUse use;
   use.workers = {{.pid = getpid()}};
   ReadUse("", &use);
@@ -43,7 +43,7 @@ TEST(UseReaderTest, ThisProcessUsesSomething) {
   EXPECT_GT(use.measured, Duration::zero());
 }
 
-TEST(UseReaderTest, WhatIsNotThereIsZero) {
+TEST(UseReaderTest, MissingValuesAreZero) {
   const support::TemporaryFolder folder;
   rendezvous::NodeUse use;
   use.workers = {{.pid = 7}};

@@ -15,7 +15,7 @@ rendezvous::WorkerUse UseOf(const WorkerSteps& steps, TimePoint now) {
   return use;
 }
 
-TEST(WorkerStepsTest, AStepTakesTheTimeBetweenReports) {
+TEST(WorkerStepsTest, StepTimeIsTheTimeBetweenReports) {
   WorkerSteps steps;
   EXPECT_EQ(UseOf(steps, kNow).step, -1);
   steps.OnProgress(0, {.step = 1, .samples = 32}, At(0));
@@ -28,7 +28,7 @@ TEST(WorkerStepsTest, AStepTakesTheTimeBetweenReports) {
   EXPECT_EQ(use.quiet, std::chrono::milliseconds(50));
 }
 
-TEST(WorkerStepsTest, OldReportsDoNotCountButTwoAlwaysDo) {
+TEST(WorkerStepsTest, OldReportsAreIgnoredExceptTheLastTwo) {
   WorkerSteps steps;
   for (int i = 0; i <= 100; ++i) steps.OnProgress(0, {.step = i}, At(1000 * i));
   steps.OnProgress(0, {.step = 101}, At(100'500));
@@ -37,7 +37,7 @@ TEST(WorkerStepsTest, OldReportsDoNotCountButTwoAlwaysDo) {
   EXPECT_EQ(UseOf(steps, At(200'000)).step_time, std::chrono::milliseconds(99'500));
 }
 
-TEST(WorkerStepsTest, StepsDoneAgainBeginAnew) {
+TEST(WorkerStepsTest, RepeatedStepsResetTheStepTime) {
   WorkerSteps steps;
   steps.OnProgress(0, {.step = 10}, At(0));
   steps.OnProgress(0, {.step = 20}, At(100));
@@ -48,7 +48,7 @@ TEST(WorkerStepsTest, StepsDoneAgainBeginAnew) {
   EXPECT_EQ(UseOf(steps, At(5000)).step, -1);
 }
 
-TEST(WorkerStepsTest, WaitsAreWhatTheWorkerSays) {
+TEST(WorkerStepsTest, WaitTimesAreReportedByTheWorker) {
   WorkerSteps steps;
   steps.OnProgress(0, {.step = 1}, At(0));
   steps.OnTimes(0, {.step = 1, .data_seconds = 0.25, .exchange_seconds = -1});
@@ -56,7 +56,7 @@ TEST(WorkerStepsTest, WaitsAreWhatTheWorkerSays) {
   EXPECT_EQ(UseOf(steps, At(0)).exchange_wait, Duration::zero());
 }
 
-TEST(WorkerStepsTest, SoAreLossAndLearningRate) {
+TEST(WorkerStepsTest, LossAndLearningRateAreReportedByTheWorker) {
   WorkerSteps steps;
   steps.OnProgress(0, {.step = 1}, At(0));
   EXPECT_EQ(UseOf(steps, At(0)).loss, std::nullopt);

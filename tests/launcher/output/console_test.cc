@@ -26,7 +26,7 @@
 namespace mtrun::launcher {
 namespace {
 
-/// Everything until the other end is closed.
+/// Returns all data until the other end is closed.
 std::string ReadAll(int fd) {
   std::string text;
   char bytes[64 << 10];
@@ -52,7 +52,7 @@ TEST(ConsoleTest, LinesComeOutInOrder) {
   EXPECT_EQ(ReadAll(out.read.get()), expected);
 }
 
-/// A terminal of 20 columns that changes no byte.
+/// A terminal of 20 columns that does not change any byte.
 struct Terminal {
   UniqueFd screen, console;
   Terminal() {
@@ -70,7 +70,7 @@ struct Terminal {
   }
 };
 
-/// What a terminal shows of what `say` says to it.
+/// Returns what a terminal shows of the output of `say`.
 std::string Shown(const std::function<void(Console&)>& say) {
   Terminal terminal;
   {
@@ -82,7 +82,7 @@ std::string Shown(const std::function<void(Console&)>& say) {
   return ReadAll(terminal.screen.get());
 }
 
-TEST(ConsoleTest, AnUpdateStaysBelowWhatComes) {
+TEST(ConsoleTest, UpdateStaysBelowNewLines) {
   EXPECT_EQ(Shown([](Console& console) {
               console.Update(0, "step 1");
               console.Lines(1, "a warning\n");
@@ -93,13 +93,13 @@ TEST(ConsoleTest, AnUpdateStaysBelowWhatComes) {
             "step 1\r\r\x1b[Ka warning\nstep 1\r\r\x1b[Kstep 2\r\r\x1b[Kdone\n");
 }
 
-TEST(ConsoleTest, AnUpdateIsCutToTheTerminalsWidth) {
+TEST(ConsoleTest, UpdateIsCutToTheTerminalsWidth) {
   EXPECT_EQ(Shown([](Console& console) { console.Update(0, "0123456789012345678901234567890"); }),
             "0123456789012345678\r\r\x1b[K")
       << "the last column may wrap";
 }
 
-TEST(ConsoleTest, TheSameUpdateIsWrittenOnce) {
+TEST(ConsoleTest, UnchangedUpdateIsWrittenOnce) {
   EXPECT_EQ(Shown([](Console& console) {
               console.Update(0, "step 1");
               console.Update(0, "step 1");
@@ -107,7 +107,7 @@ TEST(ConsoleTest, TheSameUpdateIsWrittenOnce) {
             Shown([](Console& console) { console.Update(0, "step 1"); }));
 }
 
-TEST(ConsoleTest, AnUpdateErasesNothingInAFile) {
+TEST(ConsoleTest, UpdateErasesNothingInAFile) {
   const Terminal terminal;
   Pipe errors;
   {
@@ -120,7 +120,7 @@ TEST(ConsoleTest, AnUpdateErasesNothingInAFile) {
   EXPECT_EQ(ReadAll(errors.read.get()), "a warning\n");
 }
 
-TEST(ConsoleTest, APromptIsFinishedWhereItStands) {
+TEST(ConsoleTest, PromptIsCompletedInPlace) {
   EXPECT_EQ(Shown([](Console& console) {
               console.Begin(0, "[a]:name", 7, 0);
               console.Begin(0, "[a]:name? ", 7, 8);
@@ -129,7 +129,7 @@ TEST(ConsoleTest, APromptIsFinishedWhereItStands) {
             "[a]:name? Eve\n[a]:next\n");
 }
 
-TEST(ConsoleTest, ALineOfSomebodyElseEndsThePromptWhichIsShownAgain) {
+TEST(ConsoleTest, LineOfAnotherStreamInterruptsThePromptWhichIsRepeated) {
   EXPECT_EQ(Shown([](Console& console) {
               console.Begin(0, "[a]:name? ", 7, 0);
               console.Finish(1, "[b]:line\n", 8, 0);
@@ -138,7 +138,7 @@ TEST(ConsoleTest, ALineOfSomebodyElseEndsThePromptWhichIsShownAgain) {
             "[a]:name? \n[b]:line\n[a]:name? Eve\n");
 }
 
-TEST(ConsoleTest, AnUpdateWaitsUntilThePromptIsAnswered) {
+TEST(ConsoleTest, UpdateWaitsUntilThePromptIsAnswered) {
   EXPECT_EQ(Shown([](Console& console) {
               console.Update(0, "step 1");
               console.Begin(0, "[a]:name? ", 7, 0);
@@ -149,7 +149,7 @@ TEST(ConsoleTest, AnUpdateWaitsUntilThePromptIsAnswered) {
             "step 1\r\r\x1b[K[a]:name? Eve\nstep 2\r\r\x1b[K");
 }
 
-TEST(ConsoleTest, RawBytesPassAndOwnLinesBeginAtALinesBegin) {
+TEST(ConsoleTest, RawBytesAreUnchangedAndMessagesStartOnANewLine) {
   EXPECT_EQ(Shown([](Console& console) {
               console.Raw(0, "50%\r");
               console.Raw(0, "60%");
@@ -167,7 +167,7 @@ TEST(ConsoleTest, RawBytesPassAndOwnLinesBeginAtALinesBegin) {
   EXPECT_EQ(ReadAll(out.read.get()), "no end");
 }
 
-TEST(ConsoleTest, ASlowReaderHoldsUpAndLosesNothing) {
+TEST(ConsoleTest, SlowReaderDelaysOutputAndLosesNothing) {
   Pipe out;
   constexpr size_t kBlocks = 3 * Console::kQueueBytes / (64 << 10);
   const std::string block(63, 'x');
@@ -185,7 +185,7 @@ TEST(ConsoleTest, ASlowReaderHoldsUpAndLosesNothing) {
   EXPECT_EQ(text.size(), kBlocks * (64 << 10));
 }
 
-TEST(ConsoleTest, TheEndWaitsForASlowReader) {
+TEST(ConsoleTest, DestructionWaitsForASlowReader) {
   Pipe out;
   std::string text;
   std::thread reader([&] {
@@ -206,27 +206,27 @@ TEST(ConsoleTest, TheEndWaitsForASlowReader) {
   EXPECT_EQ(text.size(), size);
 }
 
-TEST(ConsoleTest, WhatTheEndDropsIsSaidWhereSomethingIsTaken) {
+TEST(ConsoleTest, OutputDroppedAtTheEndIsReportedOnTheOtherStream) {
   signal(SIGPIPE, SIG_IGN);  // as mtrun does
   const support::TemporaryFolder folder;
   const UniqueFd err(open(folder.File("err").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  Pipe out;  // nobody reads it
+  Pipe out;  // never read
   { Console(out.write.get(), err.get()).Lines(0, std::string(100'000, 'x') + "\n"); }
   EXPECT_EQ(support::ReadText(folder.File("err")),
             "mtrun: about 100001 bytes of output are missing here: the console did not take them\n");
 }
 
-TEST(ConsoleTest, WhatTheEndDropsIsSaidWithWhatWasLostBefore) {
+TEST(ConsoleTest, OutputDroppedAtTheEndIsReportedWithEarlierLosses) {
   signal(SIGPIPE, SIG_IGN);
   const support::TemporaryFolder folder;
   const UniqueFd err(open(folder.File("err").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  Pipe out;  // nobody reads it
+  Pipe out;  // never read
   constexpr size_t kBlock = 1 << 20, kBlocks = 8;
   {
     Console console(out.write.get(), err.get(), [] { return true; });
     for (size_t i = 0; i < kBlocks; ++i) {
       console.Lines(0, std::string(kBlock - 1, 'x') + "\n");
-      if (i == 5) console.FlushAll();  // says what is lost by then, behind what nobody reads
+      if (i == 5) console.FlushAll();  // reports the losses so far, after the unread output
     }
   }
   const std::string said = support::ReadText(folder.File("err")), about = "mtrun: about ";
@@ -236,7 +236,7 @@ TEST(ConsoleTest, WhatTheEndDropsIsSaidWithWhatWasLostBefore) {
   EXPECT_LT(bytes, kBlocks * kBlock + 200) << "the notices that stand for them";
 }
 
-TEST(ConsoleTest, WhatWasSaidToBeLostIsNotSaidAgain) {
+TEST(ConsoleTest, ReportedLossIsNotReportedAgain) {
   signal(SIGPIPE, SIG_IGN);
   const support::TemporaryFolder folder;
   const UniqueFd err(open(folder.File("err").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
@@ -263,7 +263,7 @@ TEST(ConsoleTest, WhatWasSaidToBeLostIsNotSaidAgain) {
                                     "mtrun: about 100001 bytes of output are missing here[^\n]*\n"));
 }
 
-TEST(ConsoleTest, AHurryEndsTheWait) {
+TEST(ConsoleTest, ShutdownRequestEndsTheWait) {
   signal(SIGPIPE, SIG_IGN);
   Pipe out;
   const TimePoint begin = MonotonicNow();
@@ -273,8 +273,8 @@ TEST(ConsoleTest, AHurryEndsTheWait) {
   EXPECT_LT(MonotonicNow() - begin, std::chrono::seconds(1));
 }
 
-/// What could not be written was all that ever came: the disk's first moment without room ended the output.
-TEST(ConsoleTest, AFullDiskCostsNothingThatComesLater) {
+/// Regression: the first moment without disk space ended the output.
+TEST(ConsoleTest, OutputResumesAfterAFullDisk) {
   const support::TemporaryFolder folder;
   const auto disk = support::SmallDisk::Make(folder.File("disk"), 64 << 10);
   if (!disk.ok()) GTEST_SKIP() << disk.status().message();
@@ -300,12 +300,12 @@ TEST(ConsoleTest, AFullDiskCostsNothingThatComesLater) {
   EXPECT_THAT(said, testing::EndsWith(" bytes are missing on standard output\n"));
 }
 
-TEST(ConsoleTest, LinesThatAStandingConsoleLosesAreCountedAndSaid) {
+TEST(ConsoleTest, LinesLostByABlockedConsoleAreCountedAndReported) {
   Pipe out;
   Console console(out.write.get(), out.write.get());
   std::string lines;
   for (int i = 0; i < 1024; ++i) absl::StrAppend(&lines, std::string(1023, 'x'), "\n");
-  for (int i = 0; i < 8; ++i) console.Lines(0, lines);  // 8 MiB; nobody reads
+  for (int i = 0; i < 8; ++i) console.Lines(0, lines);  // 8 MiB, never read
   std::string text;
   std::thread reader([&] {
     char bytes[64 << 10];
@@ -327,7 +327,7 @@ TEST(ConsoleTest, LinesThatAStandingConsoleLosesAreCountedAndSaid) {
   EXPECT_THAT(text, testing::EndsWith("end\n"));
 }
 
-TEST(ConsoleTest, AReaderThatIsGoneStopsNothing) {
+TEST(ConsoleTest, ClosedReaderStopsNothing) {
   signal(SIGPIPE, SIG_IGN);
   Pipe out;
   out.read.Reset();

@@ -6,7 +6,7 @@
 namespace mtrun::launcher {
 namespace {
 
-TEST(ErrorTailTest, KeepsTheLastLinesAndNoUpdate) {
+TEST(ErrorTailTest, KeepsTheLastLinesWithoutUpdates) {
   ErrorTail tail;
   std::vector<Piece> pieces;
   for (int i = 0; i < 500; ++i) pieces.push_back({.text = std::to_string(i)});
@@ -19,7 +19,7 @@ TEST(ErrorTailTest, KeepsTheLastLinesAndNoUpdate) {
 
 int64_t TracebackAt(const ErrorTail& tail) { return tail.traceback() ? tail.traceback()->at_ns : -1; }
 
-TEST(ErrorTailTest, KnowsWhenTheLastTracebackCame) {
+TEST(ErrorTailTest, RecordsTheTimeOfTheLastTraceback) {
   ErrorTail tail;
   tail.Add({{.text = "Traceback (most recent call last):"}, {.text = "ValueError"}}, 5);
   EXPECT_EQ(TracebackAt(tail), 5);
@@ -31,7 +31,7 @@ TEST(ErrorTailTest, KnowsWhenTheLastTracebackCame) {
   EXPECT_EQ(TracebackAt(tail), 7) << "its beginning is no longer among the last lines";
 }
 
-TEST(ErrorTailTest, KnowsWhetherItsWorkerWroteOnAfterATraceback) {
+TEST(ErrorTailTest, DetectsOutputAfterATraceback) {
   constexpr int64_t kSecond = 1'000'000'000;
   ErrorTail tail;
   tail.Add({{.text = "Traceback (most recent call last):"}}, kSecond);

@@ -19,7 +19,7 @@ OtherFailure Failure(int rank, const std::string& message, int exit_code = 1, in
           .message = message};
 }
 
-TEST(FailureCausesTest, NumbersDoNotTellCausesApart) {
+TEST(FailureCausesTest, CausesThatDifferOnlyInNumbersAreFolded) {
   const auto causes = FoldCauses({Failure(7, "RuntimeError: [rank7] peer 10.0.0.1:41234 is gone"),
                                   Failure(2, "ValueError: no such layer"),
                                   Failure(5, "RuntimeError: [rank5] peer 10.0.0.1:999 is gone\nTraceback")});
@@ -29,12 +29,12 @@ TEST(FailureCausesTest, NumbersDoNotTellCausesApart) {
   EXPECT_THAT(causes[1].ranks, ElementsAre(2));
 }
 
-TEST(FailureCausesTest, HowTheyEndedDoes) {
+TEST(FailureCausesTest, CausesWithDifferentExitCodesAreNotFolded) {
   EXPECT_THAT(FoldCauses({Failure(0, "x", 1), Failure(1, "x", 2), Failure(2, "x", 0, 9)}), SizeIs(3));
   EXPECT_THAT(FoldCauses({Failure(0, "", 0, 9), Failure(1, "", 0, 9)}), SizeIs(1));
 }
 
-TEST(FailureCausesTest, WhoFailedAsTheRootCauseDidIsTakenOut) {
+TEST(FailureCausesTest, FailuresLikeTheRootCauseAreRemoved) {
   auto causes = FoldCauses({Failure(0, "x 1"), Failure(3, "y"), Failure(2, "x 2")});
   rendezvous::WorkerFailure root;
   root.exit_code = 1;
@@ -45,7 +45,7 @@ TEST(FailureCausesTest, WhoFailedAsTheRootCauseDidIsTakenOut) {
   EXPECT_THAT(TakeAlike(root, &causes), IsEmpty());
 }
 
-TEST(FailureCausesTest, RanksAreRanges) {
+TEST(FailureCausesTest, RanksAreWrittenAsRanges) {
   EXPECT_EQ(RanksText({3}), "rank 3");
   EXPECT_EQ(RanksText({0, 1, 2, 3, 7}), "ranks 0-3, 7");
   EXPECT_EQ(RanksText({0, 2, 4, 6, 8, 10, 12, 14}), "ranks 0, 2, 4, 6, 8, 10, 12, 14");

@@ -20,7 +20,7 @@ TEST(LineSplitterTest, CutsAtNewlines) {
   EXPECT_THAT(splitter.Flush(), IsEmpty());
 }
 
-TEST(LineSplitterTest, TheLastUpdateStandsUntilMoreComes) {
+TEST(LineSplitterTest, LastUpdateIsKeptUntilMoreArrives) {
   LineSplitter splitter;
   EXPECT_EQ(splitter.Standing(), std::nullopt);
   splitter.Feed("10%\r20%\r");
@@ -31,28 +31,28 @@ TEST(LineSplitterTest, TheLastUpdateStandsUntilMoreComes) {
   EXPECT_EQ(splitter.Standing(), "30%");
 }
 
-TEST(LineSplitterTest, AReturnAloneIsAnUpdate) {
+TEST(LineSplitterTest, CarriageReturnAloneIsAnUpdate) {
   LineSplitter splitter;
   EXPECT_THAT(splitter.Feed("10%\r20%\r"), ElementsAre(Piece{Kind::kUpdate, "10%", 4}));
   EXPECT_THAT(splitter.Feed("done\n"),
               ElementsAre(Piece{Kind::kUpdate, "20%", 4}, Piece{Kind::kLine, "done", 5}));
 }
 
-TEST(LineSplitterTest, AReturnBeforeANewlineBelongsToIt) {
+TEST(LineSplitterTest, CarriageReturnBeforeANewlineBelongsToIt) {
   LineSplitter splitter;
   EXPECT_THAT(splitter.Feed("dos\r"), IsEmpty());
   EXPECT_THAT(splitter.Feed("\nnext"), ElementsAre(Piece{Kind::kLine, "dos", 5}));
   EXPECT_THAT(splitter.Flush(), ElementsAre(Piece{Kind::kPart, "next", 4}));
 }
 
-TEST(LineSplitterTest, LongLinesAreCutAtTheBound) {
+TEST(LineSplitterTest, OverlongLinesAreCutAtTheBound) {
   LineSplitter splitter(4);
   EXPECT_THAT(
       splitter.Feed("abcdefghi\n"),
       ElementsAre(Piece{Kind::kPart, "abcd", 4}, Piece{Kind::kPart, "efgh", 4}, Piece{Kind::kLine, "i", 2}));
 }
 
-TEST(LineSplitterTest, NoByteIsLostHoweverItIsCut) {
+TEST(LineSplitterTest, NoByteIsLostHoweverInputIsSplit) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     LineSplitter splitter(1 + random() % 9);

@@ -21,7 +21,7 @@ namespace {
 
 using testing::StartsWith;
 
-TEST(LogFilesTest, LiesWhereTorchrunPutsThem) {
+TEST(LogFilesTest, LayoutMatchesTorchrun) {
   const support::TemporaryFolder folder;
   auto files = LogFiles::Make(folder.path() + "/a/b", "job 1/x");
   ASSERT_TRUE(files.ok()) << files.status();
@@ -33,10 +33,10 @@ TEST(LogFilesTest, LiesWhereTorchrunPutsThem) {
   EXPECT_EQ(worker->error, files->folder() + "/attempt_2/5/error.json");
 }
 
-/// Log folders of other nodes and other runs.
+/// Makes log folders of other nodes and runs.
 class OldRunsTest : public testing::Test {
  protected:
-  /// One of a node whose run began at that date; `wrote`: how long ago it wrote its log last.
+  /// Makes the folder of a node whose run began at `date`; `wrote`: time since its last write to the log.
   std::string Folder(const std::string& run_id, const std::string& date,
                      std::chrono::hours wrote = std::chrono::hours(1000)) {
     const std::string folder = state_.File(absl::StrFormat("%s-%s-%08x", run_id, date, ++count_));
@@ -46,9 +46,9 @@ class OldRunsTest : public testing::Test {
     std::filesystem::last_write_time(log, std::filesystem::file_time_type::clock::now() - wrote);
     return folder;
   }
-  /// As many runs as are kept, all newer than anything that has begun by now.
+  /// Makes as many runs as are kept, all newer than any real run.
   void NewerRuns() {
-    for (size_t i = 0; i < LogFiles::kMostRuns; ++i) Folder(absl::StrCat("newer", i), "29991231-000000");
+    for (size_t i = 0; i < LogFiles::kMaxRuns; ++i) Folder(absl::StrCat("newer", i), "29991231-000000");
   }
   void RemoveOldRuns(const std::stop_token& stop = {}) {
     const auto files = LogFiles::Make("", "mine", state_.path());
@@ -61,12 +61,12 @@ class OldRunsTest : public testing::Test {
   unsigned count_ = 0;
 };
 
-TEST_F(OldRunsTest, TheNewestRunsOfTheUserAreKept) {
+TEST_F(OldRunsTest, NewestRunsOfTheUserAreKept) {
   support::WriteText(state_.File("job.membership"), "another's");
   std::filesystem::create_directory(state_.File("mine-20200101"));
   std::vector<std::string> old;
   for (int i = 0; i < 30; ++i) old.push_back(Folder("job", absl::StrFormat("202001%02d-000000", 1 + i)));
-  // A file's lock: NFS keeps that of a folder on the machine that took it.
+  // A file's lock: NFS keeps a folder's lock on the machine that took it.
   const UniqueFd goes_on(open((old[3] + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   ASSERT_EQ(flock(goes_on.get(), LOCK_EX), 0);
   const auto files = LogFiles::Make("", "job", state_.path());
@@ -80,18 +80,18 @@ TEST_F(OldRunsTest, TheNewestRunsOfTheUserAreKept) {
   EXPECT_TRUE(Exists(state_.File("mine-20200101")));
 }
 
-TEST_F(OldRunsTest, AllNodesOfARunAreOne) {
+TEST_F(OldRunsTest, AllNodesOfARunCountAsOneRun) {
   std::vector<std::string> nodes;
   for (int i = 0; i < 50; ++i) nodes.push_back(Folder("job", absl::StrFormat("20200102-0000%02d", i)));
   const std::string before = Folder("job", "20200101-120000");
-  for (size_t i = 0; i < LogFiles::kMostRuns - 2; ++i) Folder(absl::StrCat("newer", i), "20200201-000000");
+  for (size_t i = 0; i < LogFiles::kMaxRuns - 2; ++i) Folder(absl::StrCat("newer", i), "20200201-000000");
   RemoveOldRuns();
   for (const std::string& node : nodes) EXPECT_TRUE(Exists(node)) << node;
   EXPECT_FALSE(Exists(before)) << "another one of that id";
 }
 
-TEST_F(OldRunsTest, OfTheLastRunThatIsKeptAllNodesStay) {
-  for (size_t i = 0; i < LogFiles::kMostRuns - 2; ++i) Folder(absl::StrCat("newer", i), "20200201-000000");
+TEST_F(OldRunsTest, AllNodesOfTheOldestKeptRunAreKept) {
+  for (size_t i = 0; i < LogFiles::kMaxRuns - 2; ++i) Folder(absl::StrCat("newer", i), "20200201-000000");
   const std::string first = Folder("last", "20200102-000000"), other = Folder("other", "20200102-000002"),
                     second = Folder("last", "20200102-000005");
   RemoveOldRuns();
@@ -100,7 +100,7 @@ TEST_F(OldRunsTest, OfTheLastRunThatIsKeptAllNodesStay) {
   EXPECT_TRUE(Exists(first)) << "a node of the same run as the second one";
 }
 
-TEST_F(OldRunsTest, WhatALinkLeadsToIsNobodysToRemove) {
+TEST_F(OldRunsTest, TargetOfALinkIsNotRemoved) {
   const support::TemporaryFolder elsewhere;
   const std::string kept = Folder("kept", "20200101-000000"), moved = elsewhere.File("kept");
   std::filesystem::rename(kept, moved);
@@ -111,8 +111,8 @@ TEST_F(OldRunsTest, WhatALinkLeadsToIsNobodysToRemove) {
   EXPECT_TRUE(std::filesystem::is_symlink(kept));
 }
 
-/// Where locks hold on one machine only, and before a node has taken its own.
-TEST_F(OldRunsTest, WhatANodeHasJustBegunIsKeptWithoutItsLock) {
+/// For file systems whose locks are local to a machine, and before a node has taken its lock.
+TEST_F(OldRunsTest, NewRunIsKeptWithoutALock) {
   std::string fresh;
   {
     const auto files = LogFiles::Make("", "job", state_.path());
@@ -124,17 +124,17 @@ TEST_F(OldRunsTest, WhatANodeHasJustBegunIsKeptWithoutItsLock) {
   EXPECT_TRUE(Exists(fresh));
 }
 
-TEST_F(OldRunsTest, WhatIsStillWrittenToIsKeptWithoutItsLock) {
+TEST_F(OldRunsTest, RecentlyWrittenRunIsKeptWithoutALock) {
   const std::string writes = Folder("long", "20200101-000000", std::chrono::hours(1)),
                     silent = Folder("silent", "20200101-000000", std::chrono::hours(100));
-  support::WriteText(silent + "/.lock", "");  // whoever looks for the lock makes it
+  support::WriteText(silent + "/.lock", "");  // checking the lock creates it
   NewerRuns();
   RemoveOldRuns();
   EXPECT_TRUE(Exists(writes));
   EXPECT_FALSE(Exists(silent));
 }
 
-TEST_F(OldRunsTest, WhoIsToldToStopRemovesNothingMore) {
+TEST_F(OldRunsTest, RemovalStopsOnRequest) {
   const std::string old = Folder("old", "20200101-000000");
   NewerRuns();
   std::stop_source over;
@@ -145,7 +145,7 @@ TEST_F(OldRunsTest, WhoIsToldToStopRemovesNothingMore) {
   EXPECT_FALSE(Exists(old));
 }
 
-TEST(LogFilesTest, WhereTheStateFolderCannotBeWrittenThereIsATemporaryOne) {
+TEST(LogFilesTest, UnwritableStateFolderIsReplacedByATemporaryOne) {
   const support::TemporaryFolder folder;
   support::WriteText(folder.File("file"), "");
   const auto files = LogFiles::Make("", "job", folder.File("file"));
@@ -154,7 +154,7 @@ TEST(LogFilesTest, WhereTheStateFolderCannotBeWrittenThereIsATemporaryOne) {
   std::filesystem::remove_all(std::filesystem::path(files->folder()).parent_path());
 }
 
-TEST(LogFilesTest, AMembershipRestartHasAFolderOfItsOwn) {
+TEST(LogFilesTest, MembershipRestartHasItsOwnFolder) {
   const support::TemporaryFolder folder;
   auto files = LogFiles::Make(folder.path(), "job");
   ASSERT_TRUE(files.ok()) << files.status();
@@ -166,7 +166,7 @@ TEST(LogFilesTest, AMembershipRestartHasAFolderOfItsOwn) {
   EXPECT_EQ(files->ForWorker(1, 7, 1)->filtered_err, run + "/attempt_1.g7/filtered_stderr.log");
 }
 
-TEST(LogFilesTest, NothingIsDeletedForTheNextWorker) {
+TEST(LogFilesTest, NextWorkerDeletesNothing) {
   const support::TemporaryFolder folder;
   auto files = LogFiles::Make(folder.path(), "job");
   const auto first = files->ForWorker(0, 1, 0);
@@ -178,14 +178,14 @@ TEST(LogFilesTest, NothingIsDeletedForTheNextWorker) {
   EXPECT_TRUE(std::filesystem::exists(first->out));
 }
 
-TEST(LogFilesTest, NoFilesForDevNull) {
+TEST(LogFilesTest, DevNullMeansNoFiles) {
   auto files = LogFiles::Make("/dev/null", "job");
   ASSERT_TRUE(files.ok());
   EXPECT_EQ(files->folder(), "");
   EXPECT_EQ(files->ForWorker(0, 1, 0)->out, "");
 }
 
-TEST(LogFilesTest, AFileInTheWayIsAnError) {
+TEST(LogFilesTest, ExistingFileIsAnError) {
   const support::TemporaryFolder folder;
   support::WriteText(folder.File("log"), "a file");
   auto files = LogFiles::Make(folder.File("log"), "job");
@@ -193,8 +193,8 @@ TEST(LogFilesTest, AFileInTheWayIsAnError) {
   EXPECT_THAT(std::string(files.status().message()), testing::HasSubstr("--log_dir"));
 }
 
-/// A node that starts again while the disk of the logs is full was sent away with status 2.
-TEST(LogFilesTest, AFullDiskKeepsNobodyFromStarting) {
+/// Regression: a node that restarted while the log disk was full exited with status 2.
+TEST(LogFilesTest, FullDiskDoesNotPreventAStart) {
   const support::TemporaryFolder folder;
   const auto disk = support::SmallDisk::Make(folder.File("disk"), 64 << 10);
   if (!disk.ok()) GTEST_SKIP() << disk.status().message();

@@ -21,7 +21,7 @@ class LogReaderTest : public ::testing::Test {
   const support::TemporaryFolder folder_;
 };
 
-TEST_F(LogReaderTest, TheLastLinesAndThenWhatComes) {
+TEST_F(LogReaderTest, ReadsTheLastLinesAndThenNewOnes) {
   support::WriteText(folder_.File("stdout.log"), "one\ntwo\n");
   const LogPart first = ReadLogPart({.id = 1, .rank = 3}, Files());
   EXPECT_EQ(first.out, "one\ntwo\n");
@@ -35,7 +35,7 @@ TEST_F(LogReaderTest, TheLastLinesAndThenWhatComes) {
   EXPECT_FALSE(next.more);
 }
 
-TEST_F(LogReaderTest, ALongFileComesInPartsOfWholeLines) {
+TEST_F(LogReaderTest, LargeFileIsReadInPartsOfWholeLines) {
   std::string text;
   for (int i = 0; text.size() < 3 * kMaxLogBytes; ++i) text += "line " + std::to_string(i) + "\n";
   support::WriteText(folder_.File("stdout.log"), text);
@@ -50,26 +50,26 @@ TEST_F(LogReaderTest, ALongFileComesInPartsOfWholeLines) {
   EXPECT_EQ(all, text);
 }
 
-TEST_F(LogReaderTest, AnotherAttemptIsReadFromItsBegin) {
+TEST_F(LogReaderTest, NewAttemptIsReadFromItsStart) {
   support::WriteText(folder_.File("stdout.log"), "again\n");
   EXPECT_EQ(ReadLogPart({1, 3, "/logs/attempt_0/1", 100, 0}, Files()).out, "again\n");
 }
 
-TEST_F(LogReaderTest, WithoutFilesItSaysWhy) {
+TEST_F(LogReaderTest, ErrorExplainsMissingFiles) {
   EXPECT_THAT(ReadLogPart({.id = 1, .rank = 3}, {}).error, HasSubstr("--log_dir /dev/null"));
   EXPECT_THAT(ReadLogPart({.id = 1, .rank = 3}, Files()).error, HasSubstr("has no log files in"));
 }
 
-TEST_F(LogReaderTest, TooManyQuestionsAreRefused) {
+TEST_F(LogReaderTest, TooManyRequestsAreRefused) {
   support::WriteText(folder_.File("stdout.log"), "x\n");
   asio::io_context io;
   size_t read = 0, refused = 0;
   {
     LogReader reader(io);
-    for (size_t i = 0; i < LogReader::kMostWaiting + 2; ++i)
+    for (size_t i = 0; i < LogReader::kMaxWaiting + 2; ++i)
       reader.Read({.id = 1, .rank = 3}, Files(),
                   [&](const LogPart& part) { ++(part.error.empty() ? read : refused); });
-    while (read < LogReader::kMostWaiting) io.restart(), io.run_one();
+    while (read < LogReader::kMaxWaiting) io.restart(), io.run_one();
   }
   EXPECT_EQ(refused, 2u);
 }

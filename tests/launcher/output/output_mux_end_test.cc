@@ -1,4 +1,4 @@
-// How OutputMux ends: a generation's streams, the job's, and what outlives both.
+// The end of OutputMux: streams of a generation, of the job, and streams that outlive both.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -16,9 +16,9 @@ namespace {
 
 using OutputMuxEndTest = OutputMuxTest;
 
-/// A file that takes nothing kept a generation's end waiting, which then came over the next one's workers:
-/// they died of SIGPIPE.
-TEST_F(OutputMuxEndTest, ALateCloseEndsNoStreamThatCameAfterIt) {
+/// Regression: a blocked file delayed a generation's end, which then closed the streams of the next one's
+/// workers: they died of SIGPIPE.
+TEST_F(OutputMuxEndTest, LateCloseDoesNotCloseNewerStreams) {
   signal(SIGPIPE, SIG_IGN);
   const std::string fifo = folder_.File("fifo");
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
@@ -40,14 +40,14 @@ TEST_F(OutputMuxEndTest, ALateCloseEndsNoStreamThatCameAfterIt) {
     got += static_cast<size_t>(size);
   }
   EXPECT_TRUE(carried == text);
-  mux.TailOfError(1, kPatience);  // the close is behind us then
+  mux.TailOfError(1, kPatience);  // the close has been processed by then
   EXPECT_FALSE(WriteAll(first.out.get(), "late").ok());
   EXPECT_TRUE(WriteAll(second.out.get(), "next\n").ok());
   mux.CloseAll(kPatience);
   EXPECT_EQ(support::ReadText(folder_.File("out1")), "next\n");
 }
 
-TEST_F(OutputMuxEndTest, WhatLivesOnIsNotClosedWithAGeneration) {
+TEST_F(OutputMuxEndTest, StreamThatLivesOnIsNotClosedWithAGeneration) {
   signal(SIGPIPE, SIG_IGN);
   OutputMux mux(out_.get(), err_.get());
   const FakeWorker helper = AddWorker(mux, -1, {}, [](WorkerStreams& streams) { streams.lives_on = true; });
@@ -60,24 +60,24 @@ TEST_F(OutputMuxEndTest, WhatLivesOnIsNotClosedWithAGeneration) {
   EXPECT_EQ(support::ReadText(folder_.File("out-1")), "still here\n");
 }
 
-TEST_F(OutputMuxEndTest, WhatIsLeftBehindIsStillCarried) {
+TEST_F(OutputMuxEndTest, HandedOffStreamIsStillForwarded) {
   FakeWorker worker;
   {
     OutputMux mux(out_.get(), err_.get());
     worker = AddWorker(mux, 0);
     ASSERT_TRUE(WriteAll(worker.out.get(), "before\n").ok());
-    mux.LeaveBehind(kPatience);
+    mux.HandOff(kPatience);
   }
   ASSERT_TRUE(WriteAll(worker.out.get(), "after\n").ok());
   worker.out.Reset();
   worker.err.Reset();
   int status = -1;
-  EXPECT_GT(waitpid(-1, &status, 0), 0);  // the carrier
+  EXPECT_GT(waitpid(-1, &status, 0), 0);  // the forwarding process
   EXPECT_EQ(status, 0);
   EXPECT_EQ(support::ReadText(folder_.File("out0")), "before\nafter\n");
 }
 
-TEST_F(OutputMuxEndTest, ASlowConsoleGetsEverythingAtTheEnd) {
+TEST_F(OutputMuxEndTest, SlowConsoleGetsEverythingAtTheEnd) {
   signal(SIGPIPE, SIG_IGN);
   Pipe console;
   std::string shown;
@@ -96,12 +96,12 @@ TEST_F(OutputMuxEndTest, ASlowConsoleGetsEverythingAtTheEnd) {
     worker = AddWorker(mux, 0, {}, [](WorkerStreams& streams) { streams.raw = true; });
     ASSERT_GT(fcntl(worker.out.get(), F_SETPIPE_SZ, 1 << 20), 0);
     ASSERT_TRUE(WriteAll(worker.out.get(), text).ok());
-    mux.LeaveBehind(std::chrono::seconds(1));
+    mux.HandOff(std::chrono::seconds(1));
   }
   EXPECT_TRUE(WriteAll(worker.out.get(), "after\n").ok());
   worker.out.Reset();
   worker.err.Reset();
-  EXPECT_GT(waitpid(-1, nullptr, 0), 0);  // the carrier
+  EXPECT_GT(waitpid(-1, nullptr, 0), 0);  // the forwarding process
   console.write.Reset();
   reader.join();
   EXPECT_EQ(shown.size(), text.size());

@@ -15,7 +15,7 @@
 
 namespace mtrun::launcher {
 
-/// A worker's ends of its two streams.
+/// The worker's ends of its two streams.
 struct FakeWorker {
   UniqueFd out, err;
 };
@@ -39,7 +39,7 @@ class OutputMuxTest : public testing::Test {
   }
 
   const support::TemporaryFolder folder_;
-  // Files as consoles: what is written can be read at leisure.
+  // Files serve as consoles, so their content can be read later.
   const std::string console_out_ = folder_.File("console_out"), console_err_ = folder_.File("console_err");
   const UniqueFd out_{open(console_out_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)};
   const UniqueFd err_{open(console_err_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)};

@@ -27,7 +27,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-/// A terminal that changes no byte.
+/// A terminal that does not change any byte.
 struct Screen {
   UniqueFd reader, terminal;
   std::string shown;
@@ -63,7 +63,7 @@ TEST_F(OutputMuxTest, LinesGoToFilesAndWithAPrefixToTheConsole) {
   EXPECT_EQ(support::ReadText(folder_.File("err3")), "oh\n");
 }
 
-TEST_F(OutputMuxTest, ThePlanIsKept) {
+TEST_F(OutputMuxTest, StreamsFollowTheOutputPlan) {
   OutputMux mux(out_.get(), err_.get());
   const FakeWorker worker = AddWorker(mux, 0, {{true, false}, {false, true}});
   ASSERT_TRUE(WriteAll(worker.out.get(), "file\n").ok());
@@ -75,14 +75,14 @@ TEST_F(OutputMuxTest, ThePlanIsKept) {
   EXPECT_FALSE(std::ifstream(folder_.File("err0")).good());
 }
 
-TEST_F(OutputMuxTest, LinesOfSeveralWorkersAreNeverMixed) {
+TEST_F(OutputMuxTest, LinesOfSeveralWorkersAreNotInterleaved) {
   constexpr int kWorkers = 8, kLines = 400;
   {
     OutputMux mux(out_.get(), err_.get());
     std::vector<std::thread> writers;
     for (int i = 0; i < kWorkers; ++i) {
       writers.emplace_back([i, worker = AddWorker(mux, i)] {
-        // Cut at odd places, so that only the splitter can put lines together.
+        // Cut at odd places, so that only the splitter can reassemble the lines.
         std::string text;
         for (int line = 0; line < kLines; ++line)
           absl::StrAppend(&text, std::string(static_cast<size_t>(line % 300), static_cast<char>('a' + i)),
@@ -106,7 +106,7 @@ TEST_F(OutputMuxTest, LinesOfSeveralWorkersAreNeverMixed) {
   for (const auto& [prefix, lines] : next) EXPECT_EQ(lines, kLines) << prefix;
 }
 
-TEST_F(OutputMuxTest, TheTailHasEverythingWrittenBefore) {
+TEST_F(OutputMuxTest, TailContainsEverythingWrittenBefore) {
   OutputMux mux(out_.get(), err_.get());
   const FakeWorker worker = AddWorker(mux, 1);
   for (int i = 0; i < 50; ++i) {
@@ -123,7 +123,7 @@ TEST_F(OutputMuxTest, UpdatesAreForTerminalsOnly) {
     ASSERT_TRUE(WriteAll(worker.out.get(), "10%\r20%\rdone\n").ok());
     mux.CloseAll(kPatience);
     EXPECT_EQ(support::ReadText(console_out_), "[w0]:done\n");
-    EXPECT_EQ(support::ReadText(folder_.File("out0")), "10%\r20%\rdone\n");  // files get everything
+    EXPECT_EQ(support::ReadText(folder_.File("out0")), "10%\r20%\rdone\n");  // files get all output
   }
   Screen screen;
   OutputMux mux(screen.terminal.get(), screen.terminal.get());
@@ -133,7 +133,7 @@ TEST_F(OutputMuxTest, UpdatesAreForTerminalsOnly) {
   EXPECT_EQ(screen.shown, "[w1]:10%\r\r\x1b[K[w1]:20%\r\r\x1b[K[w1]:done\n");
 }
 
-TEST_F(OutputMuxTest, LinesForPeopleAreBrokenOnATerminalAlone) {
+TEST_F(OutputMuxTest, LinesWrapOnlyOnATerminal) {
   const std::string first(60, 'a'), second(60, 'b'), line = first + " " + second + "\n";
   const auto for_people = [](WorkerStreams& streams) { streams.breaks_lines = true; };
   {
@@ -143,7 +143,7 @@ TEST_F(OutputMuxTest, LinesForPeopleAreBrokenOnATerminalAlone) {
     mux.CloseAll(kPatience);
     EXPECT_EQ(support::ReadText(console_err_), "[w0]:" + line) << "no terminal";
   }
-  Screen screen;  // of 80 columns
+  Screen screen;  // 80 columns
   OutputMux mux(screen.terminal.get(), screen.terminal.get());
   const FakeWorker people = AddWorker(mux, 1, {}, for_people);
   ASSERT_TRUE(WriteAll(people.err.get(), line + "end\n").ok());
@@ -156,7 +156,7 @@ TEST_F(OutputMuxTest, LinesForPeopleAreBrokenOnATerminalAlone) {
   screen.Await("[w2]:" + line);
 }
 
-TEST_F(OutputMuxTest, ALineThatRewritesTheLastOneIsAnUpdateNoPrompt) {
+TEST_F(OutputMuxTest, LineThatRewritesTheLastOneIsAnUpdate) {
   Screen screen;
   OutputMux mux(screen.terminal.get(), screen.terminal.get());
   const FakeWorker worker = AddWorker(mux, 1);
@@ -170,7 +170,7 @@ TEST_F(OutputMuxTest, ALineThatRewritesTheLastOneIsAnUpdateNoPrompt) {
   EXPECT_THAT(screen.shown, testing::EndsWith("[w1]:20%\r\r\x1b[K[w1]:20%\n[w1]:name? "));
 }
 
-TEST_F(OutputMuxTest, ThinnedUpdatesAreALineNowAndThen) {
+TEST_F(OutputMuxTest, ThinnedUpdatesBecomeOccasionalLines) {
   OutputMux mux(out_.get(), err_.get());
   const FakeWorker worker =
       AddWorker(mux, 0, {}, [](WorkerStreams& streams) { streams.thins_updates = true; });
@@ -180,16 +180,16 @@ TEST_F(OutputMuxTest, ThinnedUpdatesAreALineNowAndThen) {
       << "one every 5 s, without colours";
 }
 
-TEST_F(OutputMuxTest, AConsoleThatStandsStillStopsNothing) {
+TEST_F(OutputMuxTest, BlockedConsoleStopsNothing) {
   signal(SIGPIPE, SIG_IGN);  // as mtrun does
-  Pipe console;              // nobody reads it
+  Pipe console;              // never read
   fcntl(console.write.get(), F_SETPIPE_SZ, 4096);
   OutputMux mux(console.write.get(), err_.get());
   const FakeWorker worker = AddWorker(mux, 0);
   ASSERT_TRUE(WriteAll(worker.out.get(), std::string(30'000, 'x') + "\n").ok());
   ASSERT_TRUE(WriteAll(worker.err.get(), "last line\n").ok());
-  mux.TailOfError(0, std::chrono::milliseconds(50));  // comes back
-  console.read.Reset();                               // now the reader is gone altogether
+  mux.TailOfError(0, std::chrono::milliseconds(50));  // must return
+  console.read.Reset();                               // now the reader is closed
   EXPECT_EQ(mux.TailOfError(0, kPatience), "last line");
   EXPECT_EQ(support::ReadText(folder_.File("out0")).size(), 30'001u);
 }
@@ -219,7 +219,7 @@ TEST_F(OutputMuxTest, FilteredLinesAreKeptApart) {
   EXPECT_EQ(support::ReadText(console_out_), "");
 }
 
-TEST_F(OutputMuxTest, AFullDiskIsSaidOnceAndStopsNothing) {
+TEST_F(OutputMuxTest, FullDiskIsReportedOnceAndStopsNothing) {
   testing::internal::CaptureStderr();
   {
     OutputMux mux(out_.get(), err_.get());
@@ -263,7 +263,7 @@ TEST_F(OutputMuxTest, FilesGetEverythingAtAnyRate) {
     EXPECT_EQ(std::filesystem::file_size(folder_.File(absl::StrCat("out", rank))), kBytes);
 }
 
-TEST_F(OutputMuxTest, RawBytesPassUnchangedAndTheTailIsKept) {
+TEST_F(OutputMuxTest, RawBytesAreUnchangedAndTheTailIsKept) {
   using std::string_literals::operator""s;
   const std::string bytes = "{\"a\": 1}\r50%\0\xff no end"s;
   {
@@ -281,7 +281,7 @@ TEST_F(OutputMuxTest, RawBytesPassUnchangedAndTheTailIsKept) {
   EXPECT_EQ(support::ReadText(folder_.File("out0")), bytes);
 }
 
-TEST_F(OutputMuxTest, ABoundedFileKeepsTheNewestBytes) {
+TEST_F(OutputMuxTest, BoundedFileKeepsTheNewestBytes) {
   const std::string block(1000, 'x');
   {
     OutputMux mux(out_.get(), err_.get());
@@ -302,7 +302,7 @@ TEST_F(OutputMuxTest, ABoundedFileKeepsTheNewestBytes) {
   EXPECT_LT(newest.size() + older.size(), 400'000u + 2 * (64 << 10));
 }
 
-TEST_F(OutputMuxTest, AFileThatCannotBeOpenedIsNamed) {
+TEST_F(OutputMuxTest, ErrorNamesAFileThatCannotBeOpened) {
   OutputMux mux(out_.get(), err_.get());
   WorkerStreams streams;
   streams.out_file = "/no/such/folder/out";

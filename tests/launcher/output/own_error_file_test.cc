@@ -21,7 +21,7 @@ rendezvous::JobOutcome Failed() {
   return outcome;
 }
 
-TEST(OwnErrorFileTest, IsTheWorkersWithTheExitCode) {
+TEST(OwnErrorFileTest, CopiesTheWorkersRecordWithTheExitCode) {
   const std::string record =
       R"({"message":{"message":"ValueError: no","extraInfo":{"timestamp":"17","other":[1]}},"more":1})";
   const auto own = nlohmann::json::parse(OwnErrorFile(record, Failed()));
@@ -34,7 +34,7 @@ TEST(OwnErrorFileTest, IsTheWorkersWithTheExitCode) {
   EXPECT_EQ(flat["errorCode"], 3);
 }
 
-TEST(OwnErrorFileTest, IsMadeOfWhatIsKnownWithoutARecord) {
+TEST(OwnErrorFileTest, IsMadeFromTheOutcomeIfThereIsNoRecord) {
   const auto own = nlohmann::json::parse(OwnErrorFile("", Failed()));
   EXPECT_EQ(own["message"]["message"], "ValueError: no");
   EXPECT_EQ(own["message"]["extraInfo"]["py_callstack"], "Traceback\n at x");
@@ -47,7 +47,7 @@ TEST(OwnErrorFileTest, IsMadeOfWhatIsKnownWithoutARecord) {
   EXPECT_EQ(nlohmann::json::parse(OwnErrorFile("", killed))["message"]["message"], "rank 1 failed");
 }
 
-TEST(OwnErrorFileTest, ARecordNestedTooDeepIsReplacedByWhatIsKnown) {
+TEST(OwnErrorFileTest, TooDeeplyNestedRecordIsReplacedByTheOutcome) {
   const std::string open(3'000'000, '['), close(3'000'000, ']');
   const auto own = nlohmann::json::parse(
       OwnErrorFile(absl::StrCat(R"({"message":"no","more":)", open, close, "}"), Failed()));
@@ -55,7 +55,7 @@ TEST(OwnErrorFileTest, ARecordNestedTooDeepIsReplacedByWhatIsKnown) {
   EXPECT_EQ(own["message"]["errorCode"], 3);
 }
 
-TEST(OwnErrorFileTest, ReadsTheRecordBesideTheLog) {
+TEST(OwnErrorFileTest, ReadsTheRecordNextToTheLog) {
   const std::string folder = *MakeTemporaryFolder("error_file_test_");
   ASSERT_TRUE(WriteFileAtomically(folder + "/error.json", R"({"message":{"message":"from the file"}})").ok());
   rendezvous::JobOutcome outcome = Failed();

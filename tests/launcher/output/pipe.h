@@ -1,4 +1,4 @@
-// What the tests of this room share.
+// Helpers shared by the tests in this folder.
 #pragma once
 
 #include <fcntl.h>

@@ -6,13 +6,14 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/program.h"
 #include "tests/support/small_disk.h"
 
 namespace mtrun::launcher {
 namespace {
 
-TEST(WorkerLogTest, ABoundedFileThatSomebodyRemovesIsMadeAgain) {
+TEST(WorkerLogTest, RemovedBoundedFileIsRecreated) {
   const support::TemporaryFolder folder;
   auto log = WorkerLog::Open(folder.File("out.log"), 40'000);
   ASSERT_TRUE(log.ok()) << log.status();
@@ -23,8 +24,24 @@ TEST(WorkerLogTest, ABoundedFileThatSomebodyRemovesIsMadeAgain) {
   EXPECT_THAT(support::ReadText(folder.File("out.log")), testing::EndsWith("the end\n"));
 }
 
-/// What could not be written counted, so that the file was put aside twice, and what it held was gone.
-TEST(WorkerLogTest, AFullDiskCostsNothingThatIsKept) {
+/// A bounded log rotates earlier, so that it holds the newest lines; one that was requested ends at the
+/// limit.
+TEST(WorkerLogTest, SizeLimitOfFilesLosesNoNewLines) {
+  const support::TemporaryFolder folder;
+  const support::FileSizeLimit limit(4096);
+  auto log = WorkerLog::Open(folder.File("out.log"), 1 << 20);
+  ASSERT_TRUE(log.ok()) << log.status();
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(log->Write(std::string(1000, 'x')).ok()) << i;
+  EXPECT_TRUE(log->Write("the end\n").ok());
+  EXPECT_THAT(support::ReadText(folder.File("out.log")), testing::EndsWith("the end\n"));
+  auto whole = WorkerLog::Open(folder.File("whole.log"));
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(whole->Write(std::string(1000, 'x')).ok());
+  EXPECT_TRUE(IsAtSizeLimit(whole->Write(std::string(1000, 'x'))));
+}
+
+/// Regression: failed writes were counted, so the file was rotated twice and its content was lost.
+TEST(WorkerLogTest, FullDiskLosesNoKeptOutput) {
   const support::TemporaryFolder folder;
   const auto disk = support::SmallDisk::Make(folder.File("disk"), 64 << 10);
   if (!disk.ok()) GTEST_SKIP() << disk.status().message();

@@ -15,13 +15,13 @@ absl::StatusOr<std::optional<PmiMessage>> Parse(std::string_view bytes) {
   return parser.Next();
 }
 
-TEST(PmiMessage, IsWrittenAsSlurmReadsIt) {
+TEST(PmiMessage, IsEncodedForSlurm) {
   EXPECT_EQ(Encode({"kvs-put", {{"key", "k"}, {"value", "a=b"}}}), "    28cmd=kvs-put;key=k;value=a=b;");
   EXPECT_EQ(Encode({"kvs-fence"}), "    14cmd=kvs-fence;");
 }
 
-/// As Slurm 22.05 says it.
-TEST(PmiMessage, IsReadAsSlurmWritesIt) {
+/// As written by Slurm 22.05.
+TEST(PmiMessage, DecodesWhatSlurmWrites) {
   const auto message = Parse("47    cmd=kvs-get-response;rc=0;found=TRUE;value=a=b;");
   ASSERT_TRUE(message.ok()) << message.status();
   EXPECT_EQ(**message, (PmiMessage{"kvs-get-response", {{"rc", "0"}, {"found", "TRUE"}, {"value", "a=b"}}}));
@@ -29,7 +29,7 @@ TEST(PmiMessage, IsReadAsSlurmWritesIt) {
   EXPECT_EQ((*message)->Field("nothing"), "");
 }
 
-TEST(PmiMessage, ComesInPieces) {
+TEST(PmiMessage, MayArriveInPieces) {
   const std::string both = Encode({"one", {{"a", "1"}}}) + Encode({"two"});
   PmiParser parser;
   std::vector<std::string> commands;
@@ -42,7 +42,7 @@ TEST(PmiMessage, ComesInPieces) {
   EXPECT_THAT(commands, testing::ElementsAre("one", "two"));
 }
 
-TEST(PmiMessage, WhatIsNoneIsRefusedWithoutItsText) {
+TEST(PmiMessage, MalformedMessageIsRefusedWithoutQuotingIt) {
   for (const char* bytes : {"abc   cmd=x;", "      cmd=x;", "-5    cmd=x;", "65537 cmd=x;", "999999",
                             "0     ", "12    secret=x;yy=", "6     secret", "13    cmd=;secret=1",
                             "14    cmd=x;secret;y=", "6     =x;y=z"}) {

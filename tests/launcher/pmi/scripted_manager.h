@@ -1,4 +1,4 @@
-// A process manager for tests that answers what its script says, whatever it is asked.
+// A process manager for tests that gives scripted answers to any request.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,15 +14,14 @@
 
 namespace mtrun::launcher {
 
-/// More than any answer takes, and less than anybody waits for one that does not come.
+/// kLong: more than any answer takes; kShort: a wait for an answer that never arrives.
 inline constexpr Duration kLong = std::chrono::seconds(60), kShort = std::chrono::milliseconds(50);
 
 class ScriptedManager {
  public:
   static constexpr char kHello[] = "cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0\n";
 
-  /// Sends one of `answers` after each thing that it hears ("": it says nothing and goes on to listen), and
-  /// closes the connection when it has to answer once more.
+  /// Sends one of `answers` after each request ("": none), and closes the connection at the next request.
   explicit ScriptedManager(std::vector<std::string> answers) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) abort();
@@ -44,7 +43,7 @@ class ScriptedManager {
   }
 
   UniqueFd TakeClient() { return std::move(client_); }
-  /// All that was said to it, once the other end is closed.
+  /// Returns all requests once the other end is closed.
   const std::string& Heard() {
     client_.Reset();
     thread_.join();

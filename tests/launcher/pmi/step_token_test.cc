@@ -22,7 +22,7 @@ EnvironmentMap With(const std::string& name, const std::string& value) {
   return environment;
 }
 
-/// From fullinit on.
+/// Returns the answers from fullinit on.
 std::vector<std::string> Answers(const std::vector<std::string>& commands) {
   std::vector<std::string> answers = {ScriptedManager::kHello, ScriptedManager::Ok("fullinit")};
   for (const std::string& command : commands) answers.push_back(ScriptedManager::Ok(command));
@@ -36,16 +36,16 @@ std::vector<std::string> Holding(const std::string& token) {
   return answers;
 }
 
-TEST(StepToken, ThePlaceIsInTheEnvironment) {
+TEST(StepToken, PlaceIsReadFromTheEnvironment) {
   EXPECT_EQ(*PmiPlaceOf(kTask), (PmiPlace{10, "5.0", 1}));
   EXPECT_THAT(PmiPlaceOf({}).status().message(), HasSubstr("PMI_FD is missing"));
-  EXPECT_THAT(PmiPlaceOf(With("PMI_FD", "-1")).status().message(), HasSubstr("PMI_FD is no number"));
-  EXPECT_THAT(PmiPlaceOf(With("PMI_RANK", "x")).status().message(), HasSubstr("PMI_RANK is no number"));
+  EXPECT_THAT(PmiPlaceOf(With("PMI_FD", "-1")).status().message(), HasSubstr("PMI_FD is not a number"));
+  EXPECT_THAT(PmiPlaceOf(With("PMI_RANK", "x")).status().message(), HasSubstr("PMI_RANK is not a number"));
   EXPECT_THAT(PmiPlaceOf({{"PMI_FD", "10"}}).status().message(), HasSubstr("PMI_RANK is missing"));
   EXPECT_THAT(PmiPlaceOf(With("PMI_JOBID", "a;b")).status().message(), HasSubstr("PMI_JOBID"));
 }
 
-TEST(StepToken, TheFirstMakesOneAndPutsIt) {
+TEST(StepToken, FirstRankMakesAndPublishesTheToken) {
   ScriptedManager manager(Answers({"kvs-put", "kvs-fence", "finalize"}));
   const auto token = ShareTokenOfStep(manager.TakeClient(), {10, "5.0", 0}, kLong);
   ASSERT_TRUE(token.ok()) << token.status();
@@ -53,23 +53,23 @@ TEST(StepToken, TheFirstMakesOneAndPutsIt) {
   EXPECT_THAT(manager.Heard(), HasSubstr("key=mtrun-token;value=" + *token + ";"));
 }
 
-TEST(StepToken, TheOthersReadIt) {
+TEST(StepToken, OtherRanksReadTheToken) {
   ScriptedManager manager(Holding(support::kToken));
   EXPECT_EQ(*ShareTokenOfStep(manager.TakeClient(), {10, "5.0", 1}, kLong), support::kToken);
   EXPECT_THAT(manager.Heard(), AllOf(HasSubstr("cmd=finalize;"), Not(HasSubstr("kvs-put"))));
 }
 
-TEST(StepToken, AnErrorSaysWhatToDoAndTellsNoToken) {
+TEST(StepToken, ErrorGivesAdviceAndNoToken) {
   ScriptedManager wrong(Holding("mtrun1-abc"));
   const std::string error(ShareTokenOfStep(wrong.TakeClient(), {10, "5.0", 1}, kLong).status().message());
   EXPECT_THAT(error,
-              AllOf(HasSubstr("what rank 0 has put"), HasSubstr("--token_file FILE"), Not(HasSubstr("abc"))));
+              AllOf(HasSubstr("the token of rank 0"), HasSubstr("--token_file FILE"), Not(HasSubstr("abc"))));
   std::vector<std::string> silent = Answers({});
   silent.emplace_back("");
   ScriptedManager fence(silent);
   EXPECT_THAT(
       ShareTokenOfStep(fence.TakeClient(), {10, "5.0", 1}, kShort).status().message(),
-      AllOf(HasSubstr("no answer to kvs-fence within"), HasSubstr("every task of the step has to come")));
+      AllOf(HasSubstr("no answer to kvs-fence within"), HasSubstr("every task of the step must ask")));
 }
 
 }  // namespace

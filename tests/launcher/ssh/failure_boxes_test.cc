@@ -11,7 +11,7 @@ using testing::IsEmpty;
 
 const std::string kRule(80, '=');
 
-/// All that is shown of these lines.
+/// Returns everything that is shown of these lines.
 std::vector<std::string> Shown(FailureBoxes& boxes, const std::vector<std::string>& lines) {
   std::vector<std::string> shown;
   for (const std::string& line : lines) {
@@ -20,7 +20,7 @@ std::vector<std::string> Shown(FailureBoxes& boxes, const std::vector<std::strin
   return shown;
 }
 
-TEST(FailureBoxesTest, TheSameBoxIsShownOnce) {
+TEST(FailureBoxesTest, IdenticalBoxIsShownOnce) {
   const auto shown = std::make_shared<std::set<std::string>>();
   FailureBoxes one(shown), two(shown), three(shown);
   const std::vector<std::string> box = {kRule, "x.py FAILED", "---", "  rank : 1", kRule};
@@ -32,7 +32,15 @@ TEST(FailureBoxesTest, TheSameBoxIsShownOnce) {
               ElementsAre(kRule, "x.py FAILED", "  rank : 2", kRule));
 }
 
-TEST(FailureBoxesTest, OtherLinesPass) {
+TEST(FailureBoxesTest, BoxOfAStoppedJobIsShownOnce) {
+  const auto shown = std::make_shared<std::set<std::string>>();
+  FailureBoxes one(shown), two(shown);
+  const std::vector<std::string> box = {kRule, "x.py STOPPED", "---", "  reason : stopped by SIGTERM", kRule};
+  EXPECT_THAT(Shown(one, box), testing::ElementsAreArray(box));
+  EXPECT_THAT(Shown(two, box), IsEmpty());
+}
+
+TEST(FailureBoxesTest, OtherLinesAreUnchanged) {
   FailureBoxes boxes(std::make_shared<std::set<std::string>>());
   EXPECT_THAT(Shown(boxes, {"a", "====", kRule, "b", kRule}), ElementsAre("a", "====", kRule, "b"));
   EXPECT_THAT(Shown(boxes, {kRule}), ElementsAre(kRule));

@@ -16,7 +16,7 @@ std::string ErrorOf(const absl::StatusOr<std::vector<Host>>& hosts) {
   return std::string(hosts.status().message());
 }
 
-TEST(HostsTest, AListNamesHostsUsersAndWorkers) {
+TEST(HostsTest, ListGivesHostsUsersAndWorkers) {
   EXPECT_THAT(*ParseHosts("a"), ElementsAre(Host{"", "a", 0}));
   EXPECT_THAT(*ParseHosts("a,me@b.example.org:8, c"),
               ElementsAre(Host{"", "a", 0}, Host{"me", "b.example.org", 8}, Host{"", "c", 0}));
@@ -24,13 +24,13 @@ TEST(HostsTest, AListNamesHostsUsersAndWorkers) {
   EXPECT_EQ(Destination({"", "b", 8}), "b");
 }
 
-TEST(HostsTest, RangesAreWrittenAsSlurmWritesThem) {
+TEST(HostsTest, RangesHaveSlurmSyntax) {
   EXPECT_THAT(*ParseHosts("me@n[08-10,12]:4,m"),
               ElementsAre(Host{"me", "n08", 4}, Host{"me", "n09", 4}, Host{"me", "n10", 4},
                           Host{"me", "n12", 4}, Host{"", "m", 0}));
 }
 
-TEST(HostsTest, AddressesOfVersion6StandInBrackets) {
+TEST(HostsTest, Ipv6AddressesAreInBrackets) {
   EXPECT_THAT(*ParseHosts("[2001:db8::1]:8,me@[::1],10.0.0.1:2"),
               ElementsAre(Host{"", "2001:db8::1", 8}, Host{"me", "::1", 0}, Host{"", "10.0.0.1", 2}));
   EXPECT_THAT(ErrorOf(ParseHosts("2001:db8::1")), HasSubstr("brackets"));
@@ -38,7 +38,7 @@ TEST(HostsTest, AddressesOfVersion6StandInBrackets) {
     ErrorOf(ParseHosts(bad));
 }
 
-TEST(HostsTest, WhatIsNoHostIsRefused) {
+TEST(HostsTest, InvalidHostIsRefused) {
   for (const char* bad : {"",         ",",          "a,",   "a,,b", "-oProxyCommand=reboot",
                           "a;reboot", "a$(reboot)", "a`b`", "a b",  "a|b",
                           "a'b",      "a\"b",       "a/b",  "a\nb", "a\\b",
@@ -49,24 +49,24 @@ TEST(HostsTest, WhatIsNoHostIsRefused) {
   }
   EXPECT_THAT(ErrorOf(ParseHosts("-oProxyCommand=x")), HasSubstr("host"));
   EXPECT_THAT(ErrorOf(ParseHosts(std::string("a\0b", 3))), HasSubstr("\\x00"));
-  EXPECT_THAT(ErrorOf(ParseHosts(std::string("[::1\0]", 6))), HasSubstr("no address"));
+  EXPECT_THAT(ErrorOf(ParseHosts(std::string("[::1\0]", 6))), HasSubstr("not an IP address"));
   EXPECT_THAT(ErrorOf(ParseHosts("n[1-5000]")), HasSubstr("4096"));
   EXPECT_THAT(ErrorOf(ParseHosts("a,b,me@a")), AllOf(HasSubstr("\"a\""), HasSubstr("twice")));
   EXPECT_THAT(ErrorOf(ParseHosts("n[1,1]")), HasSubstr("twice"));
 }
 
-TEST(HostsTest, AFileHasOneALine) {
+TEST(HostsTest, FileHasOneHostPerLine) {
   EXPECT_THAT(
       *ParseHostfile("# our nodes\n\nnode1 slots=8\r\n  me@node2\tslots=4 # slow\nnode3\n10.0.0.[4-5]:2"),
       ElementsAre(Host{"", "node1", 8}, Host{"me", "node2", 4}, Host{"", "node3", 0}, Host{"", "10.0.0.4", 2},
                   Host{"", "10.0.0.5", 2}));
 }
 
-TEST(HostsTest, ABadLineIsNamedByItsNumber) {
+TEST(HostsTest, ErrorNamesTheBadLine) {
   EXPECT_EQ(ErrorOf(ParseHostfile("a\n\nb slots=none\n")),
-            "line 3: \"slots=none\": a host's workers are a number from 1 to 4096");
+            "line 3: \"slots=none\": the number of a host's workers must be 1 to 4096");
   EXPECT_EQ(ErrorOf(ParseHostfile("a max_slots=3\n")),
-            "line 1: \"max_slots=3\": only slots=N stands behind a host");
+            "line 1: \"max_slots=3\": only slots=N can follow a host");
   EXPECT_THAT(ErrorOf(ParseHostfile("a\nb\n a slots=2")), AllOf(HasSubstr("line 3"), HasSubstr("twice")));
   EXPECT_THAT(ErrorOf(ParseHostfile("a slots=2 slots=3")), HasSubstr("line 1"));
   EXPECT_THAT(ErrorOf(ParseHostfile("a:2 slots=3")), AllOf(HasSubstr("line 1"), HasSubstr("twice")));

@@ -1,4 +1,4 @@
-// RemoteJob by scripts (testdata/*.txt), and random walks over what has to hold whatever happens.
+// Scripts of RemoteJob (testdata/*.txt), and random walks that check its invariants.
 #include "launcher/ssh/remote_job.h"
 
 #include <signal.h>
@@ -42,8 +42,8 @@ std::string Text(const RemoteEffect& effect, const std::vector<std::string>& hos
   return "";
 }
 
-/// Commands: "job HOST... least=N", then "greets HOST", "ended HOST status=N", "lost HOST why=...", "signal
-/// N [forward]", "time"; each with at=SECONDS.
+/// Plays a script. Commands: "job HOST... least=N", then "greets HOST", "ended HOST status=N", "lost HOST
+/// why=...", "signal N [forward]", "time"; each with at=SECONDS.
 class Player {
  public:
   std::vector<std::string> Run(const std::string& line) {
@@ -96,15 +96,15 @@ TEST(RemoteJobTest, Scripts) {
   });
 }
 
-TEST(RemoteJobTest, NotAllConnectAtOnce) {
+TEST(RemoteJobTest, AtMostEightHostsConnectAtOnce) {
   std::vector<std::string> hosts;
   for (int i = 0; i < 20; ++i) hosts.push_back(absl::StrCat("n", i));
   RemoteJob job({.hosts = hosts, .least = 20, .version = "1"});
-  EXPECT_EQ(job.Start({}).size(), RemoteJob::kMostAtOnce);
+  EXPECT_EQ(job.Start({}).size(), RemoteJob::kMaxAtOnce);
   EXPECT_EQ(job.OnGreeting(3, {"1", "n3", "10.0.0.3"}, {}), (RemoteJob::Effects{{Kind::kConnect, 8}}));
 }
 
-/// What a shell would have to complain about.
+/// Checks the effects for what a shell would complain about.
 class Watcher {
  public:
   explicit Watcher(size_t hosts) : connected_(hosts), launched_(hosts) {}
@@ -140,7 +140,7 @@ class Watcher {
   bool over_ = false;
 };
 
-/// One event that the world may bring, none where it may not.
+/// Performs one random event, or none if it is impossible in this state.
 void Step(RemoteJob& job, Watcher& watcher, std::vector<bool>& greeted, TimePoint now, uint32_t dice) {
   const size_t host = dice / 8 % greeted.size();
   if (!watcher.connected(host)) greeted[host] = false;
@@ -177,7 +177,7 @@ TEST(RemoteJobTest, RandomWalksEnd) {
       now += std::chrono::milliseconds(dice() % 3000);
       Step(job, watcher, greeted, now, dice());
     }
-    // Whoever starts it can always end it.
+    // SIGINT always ends it.
     for (int i = 0; i < 3 && !watcher.over(); ++i) watcher.Take(job.OnSignal(SIGINT, true, now));
     ASSERT_TRUE(watcher.over() && job.over()) << "walk " << walk << ": " << job.Describe();
   }

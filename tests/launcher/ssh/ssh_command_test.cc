@@ -11,21 +11,21 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(SshCommandTest, WordsEndAtBlanksOutsideOfQuotes) {
+TEST(SshCommandTest, WordsAreSplitAtUnquotedBlanks) {
   EXPECT_THAT(*SplitWords("ssh"), ElementsAre("ssh"));
   EXPECT_THAT(*SplitWords("  ssh -F  'my file' -o \"A=b c\"x '' "),
               ElementsAre("ssh", "-F", "my file", "-o", "A=b cx", ""));
   for (const char* bad : {"", "  ", "ssh 'x", "ssh \"", "''"}) EXPECT_FALSE(SplitWords(bad).ok()) << bad;
 }
 
-/// What a shell makes of it.
+/// Returns the words that a shell reads from `text`.
 std::vector<std::string> Unquoted(const std::string& shell, const std::string& text) {
   support::Program program({shell, "-c", "printf '%s\\n' " + text});
   EXPECT_EQ(program.Wait(), 0) << program.Text();
   return program.OutLines();
 }
 
-TEST(SshCommandTest, AShellTakesAQuotedWordAsItIs) {
+TEST(SshCommandTest, QuotedWordSurvivesTheShell) {
   for (const char* word : {"/home/me/bin/mtrun", "", "a b", "a'b", "''", "$HOME", "`id`", "a\"b", "a;b&c|d>e",
                            "a!b", "a\\b", "\\", "*", "~", "-n", "#x", "a\\'b"}) {
     EXPECT_THAT(Unquoted("sh", ShellQuoted(word)), ElementsAre(word));
@@ -33,14 +33,14 @@ TEST(SshCommandTest, AShellTakesAQuotedWordAsItIs) {
   }
 }
 
-TEST(SshCommandTest, OursFollowTheUsers) {
+TEST(SshCommandTest, UserOptionsPrecedeOurs) {
   EXPECT_THAT(SshCommand({"ssh", "-F", "file"}, {"me", "node1", 8}, {"/opt/mtrun", true}),
               ElementsAre("ssh", "-F", "file", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o",
                           "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "RequestTTY=no", "--",
                           "me@node1", "exec '/opt/mtrun' --ssh_host"));
 }
 
-TEST(SshCommandTest, TheShellThereStartsTheMtrunThatIsThere) {
+TEST(SshCommandTest, RemoteShellFallsBackToMtrunOnPath) {
   support::TemporaryFolder folder;
   const std::string here = folder.File("it's mine"), bin = folder.File("mtrun");
   support::WriteText(here, "#!/bin/sh\necho here \"$@\"\n", true);
@@ -57,7 +57,7 @@ TEST(SshCommandTest, TheShellThereStartsTheMtrunThatIsThere) {
   EXPECT_THAT(run({here + "x", true}), HasSubstr("not found"));
 }
 
-TEST(SshCommandTest, WhatSshSaysIsOneSentence) {
+TEST(SshCommandTest, SshErrorBecomesOneSentence) {
   const Host host = {"me", "b", 0};
   const RemoteMtrun mtrun = {"/opt/mtrun", false};
   const auto why = [&](const char* said, int status) { return WhyUnreachable(host, mtrun, said, status); };
@@ -70,11 +70,11 @@ TEST(SshCommandTest, WhatSshSaysIsOneSentence) {
       "it asks for a password, which mtrun cannot give: set up a key (ssh-copy-id me@b), so that `ssh me@b` "
       "asks nothing");
   EXPECT_EQ(why("me@b: Permission denied (publickey).\n", 255),
-            "it takes none of your keys: me@b: Permission denied (publickey).");
+            "it accepts none of your keys: me@b: Permission denied (publickey).");
   EXPECT_THAT(why("No ED25519 host key is known for b.\nHost key verification failed.\n", 255),
               AllOf(HasSubstr("host key"), HasSubstr("ssh me@b")));
   EXPECT_EQ(why("sh: 1: exec: mtrun: not found\n", 127),
-            "there is no mtrun at /opt/mtrun, nor on its PATH (--ssh_mtrun names another place): sh: 1: "
+            "there is no mtrun at /opt/mtrun, nor on its PATH (set its path with --ssh_mtrun): sh: 1: "
             "exec: mtrun: "
             "not found");
   EXPECT_THAT(why("mtrun: unknown flag --ssh_host (see --help)\n", 2), HasSubstr("older"));

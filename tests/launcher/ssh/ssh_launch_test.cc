@@ -33,7 +33,7 @@ std::string ErrorFrom(const std::string& line, const std::string& hostfile = "")
   return std::string(launch.status().message());
 }
 
-/// "nnodes=2" and so on, of what has a value.
+/// Returns "nnodes=2" and so on for each setting with a value.
 std::vector<std::string> SettingsOf(const SshLaunch& launch, size_t host) {
   std::vector<std::string> texts;
   for (const DerivedSetting& setting : OrderFor(launch, host, "10.0.0.1").settings) {
@@ -42,7 +42,7 @@ std::vector<std::string> SettingsOf(const SshLaunch& launch, size_t host) {
   return texts;
 }
 
-TEST(SshLaunchTest, HostsAreNodesAndTheFirstOneIsTheEndpoint) {
+TEST(SshLaunchTest, HostsBecomeNodesAndTheFirstTheEndpoint) {
   const auto launch = Made("--hosts a,b:8 x");
   ASSERT_TRUE(launch.ok()) << launch.status();
   EXPECT_EQ(launch->least, 2);
@@ -53,7 +53,7 @@ TEST(SshLaunchTest, HostsAreNodesAndTheFirstOneIsTheEndpoint) {
                                    "rdzv_endpoint=10.0.0.1:15042", "nproc_per_node=8"));
 }
 
-TEST(SshLaunchTest, WhatWasGivenWins) {
+TEST(SshLaunchTest, GivenSettingsOverrideDerivedOnes) {
   EXPECT_THAT(SettingsOf(*Made("--hosts a,b,c --nnodes 1:3 --rdzv_endpoint c:1 --rdzv_id run x"), 0),
               UnorderedElementsAre("nnodes=1:3", "node_rank=0"));
   EXPECT_THAT(SettingsOf(*Made("--hosts a,b --master_port 1234 --rdzv_id r x"), 0),
@@ -63,16 +63,15 @@ TEST(SshLaunchTest, WhatWasGivenWins) {
   EXPECT_THAT(ErrorFrom("--hosts a,b --nnodes 3 x"), HasSubstr("2 hosts"));
 }
 
-TEST(SshLaunchTest, TheHostsGetTheArgumentsAsTheyAre) {
+TEST(SshLaunchTest, HostsGetUnchangedArguments) {
   const Order order = OrderFor(*Made("--hosts a --ssh_folder /there x"), 0, "");
   EXPECT_THAT(order.args, ElementsAre("--the", "args"));
   EXPECT_EQ(order.folder, "/there");
   EXPECT_EQ(OrderFor(*Made("--hosts a x"), 0, "").folder, "/work");
 }
 
-/// They start no others, whatever their arguments, variables and files say, and use the token that they are
-/// told.
-TEST(SshLaunchTest, AHostRunsItsPart) {
+/// Hosts start no others, whatever their arguments, variables and files say, and use the token that they get.
+TEST(SshLaunchTest, HostRunsOnlyItsPart) {
   const auto launch = Made("--hosts a,b:3 --token_file /t x");
   const std::vector<std::string> line = {"--hosts", "a,b:3", "--nproc_per_node", "2", "--token_file",
                                          "/t",      "x"};
@@ -89,7 +88,7 @@ TEST(SshLaunchTest, AHostRunsItsPart) {
   EXPECT_EQ(second->workers, 3);
 }
 
-TEST(SshLaunchTest, VariablesThatAreNamedGoAlong) {
+TEST(SshLaunchTest, ExportedVariablesAreSent) {
   EXPECT_THAT(Made("--hosts a --export A,B=x,C=y=z,D= x")->order.environment,
               UnorderedElementsAre(std::pair("A", "1"), std::pair("B", "x"), std::pair("C", "y=z"),
                                    std::pair("D", ""), std::pair("PET_MAX_RESTARTS", "3"),
@@ -99,7 +98,7 @@ TEST(SshLaunchTest, VariablesThatAreNamedGoAlong) {
     EXPECT_THAT(ErrorFrom(std::string("--hosts a --export ") + bad + " x"), HasSubstr("--export")) << bad;
 }
 
-TEST(SshLaunchTest, TheSshIsTheUsers) {
+TEST(SshLaunchTest, SshProgramCanBeChosen) {
   const auto launch = Made("--hosts a --ssh /usr/bin/ssh x");
   EXPECT_THAT(launch->ssh, ElementsAre("/usr/bin/ssh"));
   EXPECT_EQ(launch->mtrun.path, "/opt/bin/mtrun");
@@ -108,7 +107,7 @@ TEST(SshLaunchTest, TheSshIsTheUsers) {
   EXPECT_THAT(ErrorFrom("--hosts a --ssh 'x x"), HasSubstr("--ssh"));
 }
 
-TEST(SshLaunchTest, WhatIsWrongIsNamedWithItsFlag) {
+TEST(SshLaunchTest, ErrorNamesTheFlag) {
   EXPECT_THAT(ErrorFrom("--hosts -oProxyCommand=x x"), HasSubstr("--hosts"));
   EXPECT_THAT(ErrorFrom("--hostfile f x", "a\nb slots=x\n"), HasSubstr("--hostfile f: line 2"));
   EXPECT_EQ(Made("--hostfile f x", "a\nb slots=2\n")->hosts.size(), 2u);

@@ -27,12 +27,12 @@ Order DecodedFrom(const std::string& message) {
   return read.ok() && *read ? std::get<Order>(**read) : Order();
 }
 
-TEST(WireTest, AnOrderComesAsItWasSent) {
+TEST(WireTest, StartCommandRoundTrips) {
   EXPECT_EQ(DecodedFrom(Encode(SomeOrder())), SomeOrder());
   EXPECT_EQ(DecodedFrom(Encode(Order())), Order());
 }
 
-TEST(WireTest, MessagesComeInAnyPieces) {
+TEST(WireTest, MessagesMayArriveInPieces) {
   const std::string all =
       absl::StrCat(EncodeBeat(), Encode(SomeOrder()), EncodeSignal(SIGTERM), EncodeBeat());
   HostInput input;
@@ -49,7 +49,7 @@ TEST(WireTest, MessagesComeInAnyPieces) {
   EXPECT_EQ(messages[2], HostInput::Message(HostInput::Signal{SIGTERM}));
 }
 
-TEST(WireTest, WhatNoMtrunSaysIsRefused) {
+TEST(WireTest, MalformedInputIsRefused) {
   const std::string zero(1, '\0');
   for (const std::string& bad :
        {std::string("hello\n"), std::string("order\n"), std::string("order x\n"), std::string("order -1\n"),
@@ -60,13 +60,13 @@ TEST(WireTest, WhatNoMtrunSaysIsRefused) {
     input.Append(bad);
     EXPECT_FALSE(input.Next().ok()) << bad;
   }
-  // A count that is too large, and texts beyond the last one.
+  // A count that is too large, and text after the last field.
   EXPECT_FALSE(DecodeOrder("1:t1:n1:f5:99999").ok());
   EXPECT_FALSE(DecodeOrder("1:t1:n1:f1:01:01:01:x").ok());
   EXPECT_TRUE(DecodeOrder("1:t1:n1:f1:01:01:0").ok());
 }
 
-TEST(WireTest, TheGreetingStandsAmongWhatTheShellPrints) {
+TEST(WireTest, GreetingIsFoundInShellOutput) {
   const Greeting greeting = {.version = "0.2.0", .host = "node1", .address = "10.0.0.1"};
   HostOutput output;
   EXPECT_EQ(output.Feed("Welcome!\nmtrun-over-ssh-1 is none\nno newline").greeting, std::nullopt);
@@ -74,8 +74,8 @@ TEST(WireTest, TheGreetingStandsAmongWhatTheShellPrints) {
   EXPECT_EQ(piece.greeting, greeting);
   EXPECT_EQ(piece.output, "rank 0\n");
   EXPECT_EQ(output.Feed("more").output, "more");
-  // One of another protocol reads no order of this one: it is not to be taken for an equal, whatever its
-  // version.
+  // An mtrun with another protocol cannot read this one's start command: it must not be taken for a
+  // compatible one, whatever its version.
   HostOutput other;
   const auto named = other.Feed("mtrun-over-ssh-1 0.2.0 node1 10.0.0.1\n").greeting;
   ASSERT_TRUE(named.has_value());
@@ -86,7 +86,7 @@ TEST(WireTest, TheGreetingStandsAmongWhatTheShellPrints) {
   EXPECT_EQ(HostOutput().Feed(std::string(100'000, 'x') + Encode(bare)).greeting, bare);
 }
 
-TEST(WireTest, TheEndIsToldFromOutputThatLooksLikeIt) {
+TEST(WireTest, OutputThatResemblesAnEndMarkerIsNotOne) {
   const std::string zero(1, '\0');
   const std::string sent =
       absl::StrCat("a", zero, "b", zero, "mtrun ended x\n", zero, "mtrun ended N \n", zero,
@@ -113,7 +113,7 @@ TEST(WireTest, TheEndIsToldFromOutputThatLooksLikeIt) {
   EXPECT_EQ(output.Flush(), absl::StrCat(zero, "mtrun en"));
 }
 
-TEST(WireTest, ZerosAreOutputLikeAnyOther) {
+TEST(WireTest, ZeroBytesAreOrdinaryOutput) {
   std::string sent(300, '\0');
   for (const size_t at : {size_t{40}, size_t{41}, size_t{150}, sent.size() - 1}) sent[at] = '\n';
   sent.replace(200, 6, "mtrun ");
@@ -133,8 +133,8 @@ TEST(WireTest, ZerosAreOutputLikeAnyOther) {
   }
 }
 
-/// What is taken byte by byte must not be moved for each of them: that would take an hour.
-TEST(WireTest, ManyZerosAndManyLinesBeforeTheGreetingAreTakenInOneGo) {
+/// Input that arrives byte by byte must not be moved for each byte: that would take an hour.
+TEST(WireTest, ManyZerosAndLinesTakeLinearTime) {
   const std::string lines(16 << 20, '\n'), zeros(16 << 20, '\0');
   const Greeting greeting = {"1", "h", ""};
   HostOutput output("N");

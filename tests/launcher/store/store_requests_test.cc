@@ -10,7 +10,7 @@ using testing::HasSubstr;
 
 const StoreRequest kGreeting = {.command = StoreCommand::kValidate, .number = StoreParser::kMagic};
 
-/// One of each command.
+/// Returns one request of each command.
 std::vector<StoreRequest> AllRequests() {
   using enum StoreCommand;
   return {kGreeting,
@@ -36,7 +36,7 @@ std::vector<StoreRequest> AllRequests() {
           {kMultiSet}};
 }
 
-TEST(StoreRequestsTest, EveryCommandIsReadHoweverItsBytesCome) {
+TEST(StoreRequestsTest, EveryCommandIsReadHoweverItsBytesAreSplit) {
   std::string all;
   for (const StoreRequest& request : AllRequests()) all += Encode(request);
   for (const size_t piece : {size_t{1}, size_t{3}, size_t{64}, all.size()}) {
@@ -54,8 +54,8 @@ TEST(StoreRequestsTest, EveryCommandIsReadHoweverItsBytesCome) {
   }
 }
 
-/// As PyTorch 2.11's client wrote it when these tests were made.
-TEST(StoreRequestsTest, TheBytesAreThoseOfPyTorch) {
+/// As written by PyTorch 2.11's client.
+TEST(StoreRequestsTest, BytesMatchPyTorch) {
   StoreParser parser;
   parser.Append(std::string_view("\x00\xce\xf7\x85\x3c", 5));                          // connect
   parser.Append(std::string_view("\x01\x02\0\0\0\0\0\0\0/k\x01\0\0\0\0\0\0\0v", 20));  // set("k", "v")
@@ -71,25 +71,25 @@ std::string ErrorOf(std::string_view bytes) {
   return std::string(request.status().message());
 }
 
-TEST(StoreRequestsTest, StrangersAreRefusedAtTheFirstBytes) {
+TEST(StoreRequestsTest, OtherProtocolsAreRefusedAtTheFirstBytes) {
   EXPECT_THAT(ErrorOf("GET / HTTP/1.1\r\n"), HasSubstr("command 71"));
   EXPECT_THAT(ErrorOf(std::string("\0abcd", 5)), HasSubstr("not a TCPStore's"));
   EXPECT_THAT(ErrorOf(Encode({StoreCommand::kGet, {"a"}})), HasSubstr("before the greeting"));
   EXPECT_THAT(ErrorOf(Encode(kGreeting) + Encode(kGreeting)), HasSubstr("second"));
 }
 
-TEST(StoreRequestsTest, SizesAreBoundedBeforeTheBytesCome) {
+TEST(StoreRequestsTest, SizesAreCheckedBeforeTheBytesArrive) {
   const auto size = [](uint64_t number) {
     return std::string(reinterpret_cast<const char*>(&number), sizeof number);
   };
   const std::string begin = Encode(kGreeting);
-  EXPECT_THAT(ErrorOf(begin + "\x03" + size(StoreParser::kMostKeyBytes + 1)), HasSubstr("8193"));
+  EXPECT_THAT(ErrorOf(begin + "\x03" + size(StoreParser::kMaxKeyBytes + 1)), HasSubstr("8193"));
   EXPECT_THAT(ErrorOf(begin + "\x06" + size(uint64_t{1} << 60)), HasSubstr("keys"));
   EXPECT_THAT(ErrorOf(begin + "\x01" + size(1) + "k" + size(~uint64_t{0})), HasSubstr("more than 8388608"));
   StoreRequest large = {StoreCommand::kMultiSet};
   for (int i = 0; i < 9; ++i) {
     large.keys.push_back("k");
-    large.values.emplace_back(StoreParser::kMostValueBytes, 'v');
+    large.values.emplace_back(StoreParser::kMaxValueBytes, 'v');
   }
   EXPECT_THAT(ErrorOf(begin + Encode(large)), HasSubstr("in one request"));
 }

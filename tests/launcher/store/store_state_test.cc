@@ -18,14 +18,14 @@ std::string Text(const std::string& text) { return Int(static_cast<int64_t>(text
 
 class StoreStateTest : public testing::Test {
  protected:
-  /// What `client` and others are sent.
+  /// Returns the answers to `client` and others.
   std::vector<StoreAnswer> Ask(int64_t client, const StoreRequest& request) {
     const auto answers = state_.Apply(client, request);
     EXPECT_TRUE(answers.ok()) << answers.status();
     state_.CheckInvariants();
     return answers.value_or(std::vector<StoreAnswer>());
   }
-  /// The only answer, which must be to client 1.
+  /// Returns the only answer, which must be to client 1.
   std::string Answer(const StoreRequest& request) {
     const auto answers = Ask(1, request);
     return answers.size() == 1 && answers[0].client == 1 ? answers[0].bytes : "(no answer)";
@@ -55,26 +55,26 @@ TEST_F(StoreStateTest, KeysAreSetReadCountedListedAndDeleted) {
   EXPECT_EQ(Answer({kPing, {}, {}, 0x01020304}), "\x04\x03\x02\x01");
 }
 
-TEST_F(StoreStateTest, AddingCountsAndRefusesWhatIsNoNumber) {
+TEST_F(StoreStateTest, AddCountsAndRefusesNonNumbers) {
   EXPECT_EQ(Answer({kAdd, {"n"}, {}, 5}), Int(5));
   EXPECT_EQ(Answer({kAdd, {"n"}, {}, -7}), Int(-2));
   EXPECT_EQ(Answer({kGet, {"n"}}), Text("-2"));
   Ask(1, {kSet, {"n"}, {"9223372036854775807"}});
   EXPECT_THAT(Refusal({kAdd, {"n"}, {}, 1}), HasSubstr("too large"));
   Ask(1, {kSet, {"n"}, {"seven"}});
-  EXPECT_THAT(Refusal({kAdd, {"n"}, {}, 1}), HasSubstr("no number"));
+  EXPECT_THAT(Refusal({kAdd, {"n"}, {}, 1}), HasSubstr("not a number"));
 }
 
-TEST_F(StoreStateTest, CompareSetAnswersAsPyTorchDoes) {
-  EXPECT_EQ(Answer({kCompareSet, {"c"}, {"old", "new"}}), Text("old"));  // not set, and yet
+TEST_F(StoreStateTest, CompareSetAnswersLikePyTorch) {
+  EXPECT_EQ(Answer({kCompareSet, {"c"}, {"old", "new"}}), Text("old"));  // not set, but returned
   EXPECT_EQ(Answer({kNumKeys}), Int(0));
   EXPECT_EQ(Answer({kCompareSet, {"c"}, {"", "1"}}), Text("1"));
   EXPECT_EQ(Answer({kCompareSet, {"c"}, {"0", "2"}}), Text("1"));
   EXPECT_EQ(Answer({kCompareSet, {"c"}, {"1", "2"}}), Text("2"));
 }
 
-/// A few bytes may ask for many.
-TEST_F(StoreStateTest, NoAnswerIsLongerThanItMayBe) {
+/// A small request can ask for a large answer.
+TEST_F(StoreStateTest, AnswerSizeIsBounded) {
   const std::string text(300, 'x');
   Ask(1, {kSet, {"big"}, {text}});
   Ask(1, {kQueuePush, {"queue"}, {text}});
@@ -86,16 +86,16 @@ TEST_F(StoreStateTest, NoAnswerIsLongerThanItMayBe) {
   EXPECT_EQ(Answer({kQueueLength, {"queue"}}), Int(1));
 }
 
-TEST(StoreState, AValueGrowsNoLargerThanOneMayBe) {
+TEST(StoreState, ValueSizeIsBounded) {
   StoreState state;
-  ASSERT_TRUE(state.Apply(1, {kSet, {"k"}, {std::string(StoreParser::kMostValueBytes - 1, 'v')}}).ok());
+  ASSERT_TRUE(state.Apply(1, {kSet, {"k"}, {std::string(StoreParser::kMaxValueBytes - 1, 'v')}}).ok());
   ASSERT_TRUE(state.Apply(1, {kAppend, {"k"}, {"v"}}).ok());
   const auto answers = state.Apply(1, {kAppend, {"k"}, {"v"}});
   EXPECT_TRUE(absl::IsResourceExhausted(answers.status())) << answers.status();
   state.CheckInvariants();
 }
 
-TEST_F(StoreStateTest, AWaitEndsWithTheLastOfItsKeys) {
+TEST_F(StoreStateTest, WaitEndsWithTheLastOfItsKeys) {
   EXPECT_EQ(Answer({kCheck, {"a", "b"}}), "\1");
   EXPECT_THAT(Ask(1, {kWait, {"a", "b", "a"}}), IsEmpty());
   EXPECT_THAT(Ask(2, {kWait, {"b"}}), IsEmpty());
@@ -106,7 +106,7 @@ TEST_F(StoreStateTest, AWaitEndsWithTheLastOfItsKeys) {
   EXPECT_EQ(state_.waiting(), 0u);
 }
 
-TEST_F(StoreStateTest, WhoGivesUpOrGoesIsNotWoken) {
+TEST_F(StoreStateTest, ClientThatCancelsOrDisconnectsIsNotWoken) {
   Ask(1, {kWait, {"a"}});
   Ask(2, {kWait, {"a"}});
   EXPECT_THAT(Refusal({kWait, {"b"}}), HasSubstr("wait again"));
@@ -116,7 +116,7 @@ TEST_F(StoreStateTest, WhoGivesUpOrGoesIsNotWoken) {
   EXPECT_THAT(Ask(3, {kSet, {"a"}, {"1"}}), IsEmpty());
 }
 
-TEST_F(StoreStateTest, WhatAWaitTakesIsTheWaitingClients) {
+TEST_F(StoreStateTest, MemoryOfAWaitIsChargedToItsClient) {
   EXPECT_EQ(state_.bytes_waiting(1), 0u);
   Ask(1, {kWait, {std::string(100, 'a')}});
   EXPECT_GE(state_.bytes_waiting(1), 200u) << "a key is kept twice";
@@ -132,7 +132,7 @@ TEST_F(StoreStateTest, WhatAWaitTakesIsTheWaitingClients) {
   for (const int64_t client : {1, 2, 3}) EXPECT_EQ(state_.bytes_waiting(client), 0u) << client;
 }
 
-TEST_F(StoreStateTest, AQueuesEntryWakesOneWaiter) {
+TEST_F(StoreStateTest, QueueEntryWakesOneWaiter) {
   EXPECT_EQ(Answer({kQueuePop, {"q"}}), Int(0));
   Ask(1, {kWait, {"q"}});
   Ask(2, {kWait, {"q"}});
@@ -145,7 +145,7 @@ TEST_F(StoreStateTest, AQueuesEntryWakesOneWaiter) {
   EXPECT_EQ(state_.bytes(), 0u);
 }
 
-TEST_F(StoreStateTest, ABarrierOpensForItsLastMember) {
+TEST_F(StoreStateTest, BarrierOpensForItsLastMember) {
   EXPECT_THAT(Ask(1, {kBarrier, {"b"}, {}, 2}), IsEmpty());
   EXPECT_EQ(Answer({kCancelWait}), kCancelled);
   EXPECT_THAT(Ask(2, {kBarrier, {"b"}, {}, 2}), IsEmpty());
@@ -153,7 +153,7 @@ TEST_F(StoreStateTest, ABarrierOpensForItsLastMember) {
   EXPECT_THAT(Ask(3, {kBarrier, {"b"}, {}, 2}), IsEmpty());  // the next round
 }
 
-TEST_F(StoreStateTest, WhatDoesNotFitIsRefusedAndChangesNothing) {
+TEST_F(StoreStateTest, RequestThatDoesNotFitIsRefusedAndChangesNothing) {
   for (int i = 0; i < 10; ++i) Ask(1, {kSet, {std::to_string(i)}, {std::string(100, 'v')}});
   EXPECT_THAT(Refusal({kSet, {"more"}, {std::string(400, 'v')}}), HasSubstr("full"));
   EXPECT_THAT(Refusal({kQueuePush, {"q"}, {std::string(400, 'v')}}), HasSubstr("full"));

@@ -27,7 +27,7 @@ class Connection {
     EXPECT_EQ(connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   }
   void Say(const std::string& bytes) { EXPECT_TRUE(WriteAll(socket_.get(), bytes).ok()); }
-  /// The server may hang up in between.
+  /// Sends `bytes`; the server can disconnect before it is done.
   void TryToSay(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -35,13 +35,13 @@ class Connection {
       bytes.remove_prefix(static_cast<size_t>(sent));
     }
   }
-  /// The server has closed it.
+  /// Returns whether the server has closed the connection.
   bool IsOver() {
     char byte = 0;
     const ssize_t got = recv(socket_.get(), &byte, 1, 0);
     return got == 0 || (got < 0 && errno == ECONNRESET);
   }
-  /// `size` bytes, fewer when the server hangs up.
+  /// Reads `size` bytes, or fewer if the server disconnects.
   std::string Hear(size_t size) {
     std::string bytes(size, '\0');
     const ssize_t got = recv(socket_.get(), bytes.data(), size, MSG_WAITALL);
@@ -72,7 +72,7 @@ class TcpStoreServerTest : public testing::Test {
   std::unique_ptr<TcpStoreServer> server_;
 };
 
-TEST_F(TcpStoreServerTest, OneClientsKeyEndsTheOthersWait) {
+TEST_F(TcpStoreServerTest, KeyFromOneClientEndsAnothersWait) {
   Connection first(port_), second(port_);
   first.Say(Encode(kHello) + Encode({kWait, {"k"}}));
   second.Say(Encode(kHello) + Encode({kPing, {}, {}, 7}));
@@ -81,7 +81,7 @@ TEST_F(TcpStoreServerTest, OneClientsKeyEndsTheOthersWait) {
   EXPECT_EQ(first.Hear(1), std::string(1, '\0'));
 }
 
-TEST_F(TcpStoreServerTest, StrangersAndThoseWhoBreakTheProtocolAreHungUpOn) {
+TEST_F(TcpStoreServerTest, InvalidClientsAreDisconnected) {
   Connection stranger(port_), client(port_);
   stranger.Say("GET / HTTP/1.1\r\n\r\n");
   EXPECT_EQ(stranger.Hear(1), "");
@@ -89,7 +89,7 @@ TEST_F(TcpStoreServerTest, StrangersAndThoseWhoBreakTheProtocolAreHungUpOn) {
   EXPECT_EQ(client.Hear(1), "");
 }
 
-TEST_F(TcpStoreServerTest, WhoDoesNotReadIsNotReadFromButLosesNothing) {
+TEST_F(TcpStoreServerTest, ClientThatDoesNotReadIsNotReadFromButLosesNothing) {
   Connection client(port_);
   const std::string value(1 << 20, 'v');
   client.Say(Encode(kHello) + Encode({kSet, {"k"}, {value}}));
@@ -99,7 +99,7 @@ TEST_F(TcpStoreServerTest, WhoDoesNotReadIsNotReadFromButLosesNothing) {
   for (int i = 0; i < 100; ++i) ASSERT_EQ(client.Hear(8 + value.size()).size(), 8 + value.size()) << i;
 }
 
-TEST_F(TcpStoreServerTest, AnAnswerOfNoBytesLeavesTheOthersWhole) {
+TEST_F(TcpStoreServerTest, EmptyAnswerLeavesTheOthersWhole) {
   Connection client(port_);
   std::string value(1 << 20, '\0');
   for (size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>(i * 2654435761u >> 16);
@@ -111,7 +111,7 @@ TEST_F(TcpStoreServerTest, AnAnswerOfNoBytesLeavesTheOthersWhole) {
   }
 }
 
-TEST_F(TcpStoreServerTest, StartingOverForgetsEverything) {
+TEST_F(TcpStoreServerTest, ResetForgetsEverything) {
   Connection before(port_);
   before.Say(Encode(kHello) + Encode({kAdd, {"k"}, {}, 1}));
   EXPECT_EQ(before.Hear(8).size(), 8u);
@@ -122,7 +122,7 @@ TEST_F(TcpStoreServerTest, StartingOverForgetsEverything) {
   EXPECT_EQ(after.Hear(8), std::string(8, '\0'));
 }
 
-TEST_F(TcpStoreServerTest, ItsEndClosesEveryConnection) {
+TEST_F(TcpStoreServerTest, DestructionClosesEveryConnection) {
   Connection client(port_);
   client.Say(Encode(kHello) + Encode({kWait, {"a"}}) + Encode({kCheck, {"a"}}));
   EXPECT_EQ(client.Hear(1), "\1");
@@ -130,7 +130,7 @@ TEST_F(TcpStoreServerTest, ItsEndClosesEveryConnection) {
   EXPECT_EQ(client.Hear(1), "");
 }
 
-TEST_F(TcpStoreServerTest, AConnectionFromElsewhereIsAdopted) {
+TEST_F(TcpStoreServerTest, ConnectionFromAnotherListenerIsAdopted) {
   auto other = HeldPort::Open();
   ASSERT_TRUE(other.ok() && other->Listen().ok());
   Connection client(other->port());
@@ -140,7 +140,7 @@ TEST_F(TcpStoreServerTest, AConnectionFromElsewhereIsAdopted) {
   EXPECT_EQ(client.Hear(1), "\1");
 }
 
-TEST_F(TcpStoreServerTest, OfTooManyClientsTheQuietestGoesFirst) {
+TEST_F(TcpStoreServerTest, QuietestClientIsDroppedFirst) {
   Connection waits(port_), speaks(port_);
   waits.Say(Encode(kHello) + Encode({kCheck, {"a"}}) + Encode({kWait, {"a"}}));
   EXPECT_EQ(waits.Hear(1), "\1");
@@ -157,7 +157,7 @@ TEST_F(TcpStoreServerTest, OfTooManyClientsTheQuietestGoesFirst) {
   EXPECT_EQ(speaks.Hear(1), "\1");
 }
 
-TEST_F(TcpStoreServerTest, AnAdoptedClientCountsToo) {
+TEST_F(TcpStoreServerTest, AdoptedClientCountsTowardsTheLimit) {
   auto other = HeldPort::Open();
   ASSERT_TRUE(other.ok() && other->Listen().ok());
   const int port = other->port();
@@ -172,8 +172,8 @@ TEST_F(TcpStoreServerTest, AnAdoptedClientCountsToo) {
   EXPECT_TRUE(clients.front().IsOver());
 }
 
-/// Requests that never become whole.
-TEST_F(TcpStoreServerTest, WhoHoldsMostGoesWhenAllHoldTooMuch) {
+/// Uses requests that are never completed.
+TEST_F(TcpStoreServerTest, LargestClientIsDroppedIfTheMemoryBoundIsExceeded) {
   const std::string begun =
       Encode({kMultiSet, {"a", "b", "c", "d", "e"}, std::vector<std::string>(5, std::string(8 << 20, 'v'))});
   Connection small(port_), big(port_);
@@ -184,7 +184,7 @@ TEST_F(TcpStoreServerTest, WhoHoldsMostGoesWhenAllHoldTooMuch) {
   EXPECT_EQ(small.Hear(1), std::string(1, '\0'));
 }
 
-TEST_F(TcpStoreServerTest, AnswersThatNobodyReadsAreHeldToo) {
+TEST_F(TcpStoreServerTest, UnreadAnswersCountAsMemory) {
   const std::string value(8 << 20, 'v');
   Connection writer(port_);
   writer.Say(Encode(kHello) + Encode({kSet, {"k"}, {value}}) + Encode({kCheck, {"k"}}));
@@ -195,20 +195,20 @@ TEST_F(TcpStoreServerTest, AnswersThatNobodyReadsAreHeldToo) {
   EXPECT_LT(reader.Hear(whole).size(), whole);
 }
 
-/// For `count` keys that nobody sets.
+/// Returns a wait for `count` keys that are never set.
 StoreRequest LongWait(size_t count) {
   StoreRequest wait = {.command = kWait};
   for (size_t i = 0; i < count; ++i) wait.keys.push_back(std::string(100, 'k') + std::to_string(i));
   return wait;
 }
 
-/// What has come whole is not forgotten while it is waited with.
-TEST_F(TcpStoreServerTest, KeysThatAreWaitedForAreHeldToo) {
+/// A complete request still counts while its client waits for the keys.
+TEST_F(TcpStoreServerTest, AwaitedKeysCountAsMemory) {
   Connection patient(port_), greedy(port_), greedier(port_);
   patient.Say(Encode(kHello) + Encode({kCheck, {"k"}}) + Encode({kWait, {"k"}}));
   EXPECT_EQ(patient.Hear(1), "\1");
-  greedy.Say(Encode(kHello) + Encode(LongWait(StoreParser::kMostKeys / 2)));
-  greedier.TryToSay(Encode(kHello) + Encode(LongWait(StoreParser::kMostKeys)));
+  greedy.Say(Encode(kHello) + Encode(LongWait(StoreParser::kMaxKeys / 2)));
+  greedier.TryToSay(Encode(kHello) + Encode(LongWait(StoreParser::kMaxKeys)));
   EXPECT_TRUE(greedier.IsOver());
   greedy.Say(Encode({kCancelWait}));
   EXPECT_EQ(greedy.Hear(1), "\1");

@@ -22,7 +22,7 @@ namespace {
 
 constexpr support::Seconds kSoon{10};
 
-/// A front -> guardian -> agent chain whose agent starts a tree of processes, some in sessions of their own.
+/// A front -> guardian -> agent chain whose agent starts a tree of processes, some in other sessions.
 class GuardianTest : public testing::Test {
  protected:
   void Start() {
@@ -38,7 +38,7 @@ class GuardianTest : public testing::Test {
       BecomeGuarded(*presence, LeaseAlarm());
       const pid_t pids[2] = {getppid(), getpid()};
       setenv(support::Mark::kVariable, mark_.value().c_str(), 1);
-      // Only what is executed from here on carries the mark.
+      // Only programs executed from here on carry the mark.
       const bool started =
           std::system("setsid sh -c 'sleep 1000 & exec sleep 1000' & (setsid sleep 1000 &) ; sleep 1000 &") ==
           0;
@@ -63,7 +63,7 @@ class GuardianTest : public testing::Test {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 
-  /// Whoever adopts it may take its time to reap it.
+  /// Waits until the process has ended; its new parent may reap it late.
   bool Ended(pid_t pid) {
     for (int i = 0; i < 1000; ++i) {
       const std::vector<ProcessInfo> processes = ListProcesses();
@@ -76,7 +76,7 @@ class GuardianTest : public testing::Test {
     return false;
   }
 
-  /// Processor time that the guardian has had.
+  /// Returns the guardian's CPU time in seconds.
   double GuardianSeconds() const {
     const std::string stat = support::ReadText(absl::StrCat("/proc/", guardian_, "/stat"));
     const std::vector<std::string> words = absl::StrSplit(stat.substr(stat.find(')') + 2), ' ');
@@ -89,14 +89,14 @@ class GuardianTest : public testing::Test {
   std::string greeting_;
 };
 
-TEST_F(GuardianTest, SignalsGoDownAndTheStatusComesUp) {
+TEST_F(GuardianTest, SignalsAreForwardedAndTheStatusReturned) {
   Start();
   kill(front_, SIGTERM);
   EXPECT_EQ(WaitForFront(), 42);
-  EXPECT_TRUE(mark_.WaitForNone(kSoon));  // what the agent left is swept, too
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));  // the agent's remaining processes are killed, too
 }
 
-TEST_F(GuardianTest, WhatASuccessLeavesBehindLivesOn) {
+TEST_F(GuardianTest, ChildrenSurviveASuccess) {
   Start();
   kill(front_, SIGQUIT);
   EXPECT_EQ(WaitForFront(), 0);
@@ -135,7 +135,7 @@ TEST_F(GuardianTest, NothingOutlivesFrontAndAgentKilledTogether) {
   EXPECT_TRUE(Ended(guardian_));
 }
 
-TEST_F(GuardianTest, AFrontThatStandsStillHoldsNothingUp) {
+TEST_F(GuardianTest, StoppedFrontDelaysNothing) {
   Start();
   kill(front_, SIGSTOP);
   kill(agent_, SIGKILL);
@@ -144,7 +144,7 @@ TEST_F(GuardianTest, AFrontThatStandsStillHoldsNothingUp) {
   EXPECT_EQ(WaitForFront(), 128 + SIGKILL);
 }
 
-TEST_F(GuardianTest, TheGuardianGreetsForAnAgentThatIsStopped) {
+TEST_F(GuardianTest, GuardianGreetsForAStoppedAgent) {
   Start();
   kill(agent_, SIGSTOP);
   EXPECT_EQ(support::HearAt(port_), greeting_);
@@ -154,9 +154,9 @@ TEST_F(GuardianTest, TheGuardianGreetsForAnAgentThatIsStopped) {
   EXPECT_TRUE(mark_.WaitForNone(kSoon));
 }
 
-TEST_F(GuardianTest, ThePortIsRefusedAfterTheLastProcess) {
+TEST_F(GuardianTest, PortIsRefusedAfterTheLastProcess) {
   Start();
-  // Both at once, and nobody who kills what they leave.
+  // Both at once, with no process left to kill their children.
   for (const pid_t pid : {front_, guardian_, agent_}) kill(pid, SIGSTOP);
   for (const pid_t pid : {guardian_, agent_}) kill(pid, SIGKILL);
   EXPECT_EQ(support::HearAt(port_, support::Seconds(0.2)), "silent");
@@ -168,7 +168,7 @@ TEST_F(GuardianTest, ThePortIsRefusedAfterTheLastProcess) {
   EXPECT_EQ(WaitForFront(), 128 + SIGKILL);
 }
 
-TEST_F(GuardianTest, AFloodOfCallersHoldsNoSignalUp) {
+TEST_F(GuardianTest, ManyCallersDelayNoSignal) {
   Start();
   std::atomic<bool> over = false;
   std::vector<std::thread> callers;
@@ -184,11 +184,11 @@ TEST_F(GuardianTest, AFloodOfCallersHoldsNoSignalUp) {
   for (std::thread& caller : callers) caller.join();
 }
 
-TEST_F(GuardianTest, WithoutDescriptorsItWaitsAndDoesNotSpin) {
+TEST_F(GuardianTest, WaitsWithoutSpinningIfOutOfDescriptors) {
   Start();
   rlimit before = {};
   ASSERT_EQ(prlimit(guardian_, RLIMIT_NOFILE, nullptr, &before), 0);
-  const rlimit none = {3, before.rlim_max};  // poll(2) takes two all the same
+  const rlimit none = {3, before.rlim_max};  // poll(2) accepts two nevertheless
   ASSERT_EQ(prlimit(guardian_, RLIMIT_NOFILE, &none, nullptr), 0);
   const double used = GuardianSeconds();
   EXPECT_EQ(support::HearAt(port_, support::Seconds(0.6)), "silent");

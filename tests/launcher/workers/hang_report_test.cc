@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(HangReportTest, TellsStateChannelAndKernelStack) {
+TEST(HangReportTest, ReportsStateChannelAndKernelStack) {
   const support::TemporaryFolder folder;
   std::filesystem::create_directories(folder.File("proc/7"));
   support::WriteText(folder.File("proc/7/stat"), "7 (a) name) T 1 7 7 0\n");
@@ -25,7 +25,7 @@ TEST(HangReportTest, TellsStateChannelAndKernelStack) {
             "do_signal_stop < get_signal");
 }
 
-TEST(HangReportTest, SaysLittleWhereLittleCanBeRead) {
+TEST(HangReportTest, ReportIsShortIfLittleCanBeRead) {
   const support::TemporaryFolder folder;
   std::filesystem::create_directories(folder.File("proc/8"));
   support::WriteText(folder.File("proc/8/stat"), "8 (x) R 1 8 8 0\n");
@@ -34,7 +34,7 @@ TEST(HangReportTest, SaysLittleWhereLittleCanBeRead) {
   EXPECT_EQ(DescribeHang(folder.path(), 9), "pid 9 is gone");
 }
 
-TEST(HangReportTest, AStoppedProcessIsSeen) {
+TEST(HangReportTest, StoppedProcessIsReported) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {

@@ -12,7 +12,7 @@ bool RingsWithin(const LeaseAlarm& alarm, int milliseconds) {
   return poll(&ready, 1, milliseconds) == 1;
 }
 
-TEST(LeaseAlarm, RingsOnceAtItsTimeAndNotWhenItWasPutOff) {
+TEST(LeaseAlarm, RingsOnceAtItsTimeUnlessPostponed) {
   const auto alarm = LeaseAlarm::Make();
   ASSERT_TRUE(alarm.ok()) << alarm.status();
   EXPECT_FALSE(RingsWithin(*alarm, 0));
@@ -30,7 +30,7 @@ TEST(LeaseAlarm, RingsOnceAtItsTimeAndNotWhenItWasPutOff) {
   EXPECT_FALSE(RingsWithin(*alarm, 0));
 }
 
-TEST(LeaseAlarm, NoneNeverRings) {
+TEST(LeaseAlarm, EmptyOneNeverRings) {
   const LeaseAlarm none;
   none.Set(BootNow());
   EXPECT_EQ(none.fd(), -1);

@@ -8,7 +8,7 @@
 namespace mtrun::launcher {
 namespace {
 
-TEST(LeaseKills, WhatOneProcessAddsAnotherTakesOnce) {
+TEST(LeaseKills, EntryFromAnotherProcessIsTakenOnce) {
   const auto kills = LeaseKills::Make();
   ASSERT_TRUE(kills.ok()) << kills.status();
   const pid_t child = fork();
@@ -16,7 +16,7 @@ TEST(LeaseKills, WhatOneProcessAddsAnotherTakesOnce) {
   if (child == 0) {
     kills->Add(71);
     kills->Add(72);
-    kills->Add(71);  // in another round
+    kills->Add(71);  // again
     _exit(0);
   }
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
@@ -26,7 +26,7 @@ TEST(LeaseKills, WhatOneProcessAddsAnotherTakesOnce) {
   EXPECT_TRUE(kills->Take(72));
 }
 
-TEST(LeaseKills, TheNewestAreKept) {
+TEST(LeaseKills, NewestEntriesAreKept) {
   const auto kills = LeaseKills::Make();
   ASSERT_TRUE(kills.ok()) << kills.status();
   for (pid_t pid = 1; pid <= static_cast<pid_t>(LeaseKills::kMost) + 1; ++pid) kills->Add(pid);
@@ -36,7 +36,7 @@ TEST(LeaseKills, TheNewestAreKept) {
   EXPECT_FALSE(kills->Take(3));
 }
 
-TEST(LeaseKills, NoneKeepsNothing) {
+TEST(LeaseKills, EmptyOneKeepsNothing) {
   const LeaseKills none;
   none.Add(1);
   none.Forget();

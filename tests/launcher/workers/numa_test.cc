@@ -13,8 +13,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// Two sockets with two nodes each; a node has two cores of two threads; each core has a cache of its own.
-/// cpu c: node c/4, core pairs (0,1) (2,3) ...
+/// Two sockets with two nodes each; a node has two cores of two threads; each core has its own cache. cpu c:
+/// node c/4, core pairs (0,1) (2,3) ...
 class NumaTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -67,7 +67,7 @@ class NumaTest : public testing::Test {
   const std::vector<std::string> gpus_ = {"0000:01:00.0", "0000:02:00.0", "0000:03:00.0"};
 };
 
-TEST_F(NumaTest, WorkersLiveNearTheirGpu) {
+TEST_F(NumaTest, WorkersAreBoundNearTheirGpu) {
   EXPECT_THAT(Bind("node", 3, gpus_), ElementsAre("4-7 @1", "4-7 @1", "12-15 @3"));
   EXPECT_THAT(Bind("socket", 3, gpus_), ElementsAre("0-7", "0-7", "8-15"));
   EXPECT_THAT(Bind("exclusive", 3, gpus_), ElementsAre("4-5 @1", "6-7 @1", "12-15 @3"));
@@ -91,7 +91,7 @@ TEST_F(NumaTest, SharesThatAreTooSmallAreRefused) {
   EXPECT_THAT(Bind("exclusive", 9), ElementsAre(HasSubstr("3 workers share NUMA node 0, which has only 2")));
 }
 
-TEST_F(NumaTest, UnderAQuotaNobodyIsTiedToProcessorsThatOthersAreTiedTo) {
+TEST_F(NumaTest, WorkersShareNoProcessorsUnderAQuota) {
   const auto mode = [&](std::optional<double> quota, std::string_view wanted, int workers,
                         const std::vector<std::string>& gpus) {
     const auto topology = ReadTopology(root_.path(), ParseRanges("0-15"), gpus);
@@ -108,13 +108,13 @@ TEST_F(NumaTest, UnderAQuotaNobodyIsTiedToProcessorsThatOthersAreTiedTo) {
   }
 }
 
-TEST_F(NumaTest, AMachineWithoutNodesIsSaid) {
+TEST_F(NumaTest, MachineWithoutNodesIsAnError) {
   const support::TemporaryFolder empty;
   EXPECT_THAT(std::string(ReadTopology(empty.path(), {0}, {}).status().message()),
               HasSubstr("no NUMA nodes"));
 }
 
-TEST(RangesTest, GoBothWays) {
+TEST(RangesTest, RoundTrip) {
   EXPECT_THAT(ParseRanges("0-2,7,4-5\n"), ElementsAre(0, 1, 2, 4, 5, 7));
   EXPECT_THAT(ParseRanges(""), testing::IsEmpty());
   EXPECT_EQ(RangesText({0, 1, 2, 4, 5, 7}), "0-2,4-5,7");

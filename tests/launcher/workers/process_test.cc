@@ -1,7 +1,6 @@
 #include "launcher/workers/process.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -10,6 +9,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/child_exit.h"
 #include "base/file_limit.h"
 #include "base/posix.h"
 #include "base/worker_env.h"
@@ -31,8 +31,7 @@ ProcessSpec Shell(const std::string& script, const EnvironmentMap& more = {}) {
 }
 
 ExitStatus WaitFor(const Process& process) {
-  pollfd ended = {process.pidfd(), POLLIN, 0};
-  poll(&ended, 1, 60'000);
+  EXPECT_TRUE(AwaitExit(process.pid(), std::chrono::seconds(60)));
   const auto status = process.Poll();
   EXPECT_TRUE(status.has_value());
   return status.value_or(ExitStatus{-1, -1});
@@ -46,7 +45,7 @@ std::string ReadAll(UniqueFd fd) {
   return text;
 }
 
-TEST(ProcessTest, GivesArgumentsEnvironmentAndStreams) {
+TEST(ProcessTest, PassesArgumentsEnvironmentAndStreams) {
   auto process = Process::Start(Shell("echo out $GREETING; echo err >&2", {{"GREETING", "hello"}}));
   ASSERT_TRUE(process.ok()) << process.status();
   EXPECT_EQ(ReadAll(process->TakeOutput()), "out hello\n");
@@ -54,7 +53,7 @@ TEST(ProcessTest, GivesArgumentsEnvironmentAndStreams) {
   EXPECT_EQ(WaitFor(*process).code, 0);
 }
 
-TEST(ProcessTest, TellsCodeAndSignal) {
+TEST(ProcessTest, ReportsExitCodeAndSignal) {
   auto fails = Process::Start(Shell("exit 138"));
   ASSERT_TRUE(fails.ok());
   EXPECT_EQ(WaitFor(*fails).code, 138);
@@ -64,7 +63,7 @@ TEST(ProcessTest, TellsCodeAndSignal) {
   EXPECT_EQ(WaitFor(*killed).signal, SIGSEGV);
 }
 
-TEST(ProcessTest, CanBeTiedToProcessors) {
+TEST(ProcessTest, CanBeBoundToProcessors) {
   const std::vector<int> allowed = AllowedProcessors();
   ASSERT_FALSE(allowed.empty());
   ProcessSpec spec = Shell("grep Cpus_allowed_list /proc/self/status");
@@ -77,13 +76,13 @@ TEST(ProcessTest, CanBeTiedToProcessors) {
   EXPECT_THAT(std::string(Process::Start(spec).status().message()), HasSubstr("execute /bin/sh"));
 }
 
-TEST(ProcessTest, AFailedExecIsAnError) {
+TEST(ProcessTest, FailedExecIsAnError) {
   EXPECT_THAT(std::string(Process::Start({"/no/such/file", {"x"}, {}}).status().message()),
               HasSubstr("/no/such/file"));
   EXPECT_EQ(Process::Start({"/etc/passwd", {"x"}, {}}).status().code(), absl::StatusCode::kPermissionDenied);
 }
 
-TEST(ProcessTest, LeadsASessionWithSignalsAsNew) {
+TEST(ProcessTest, LeadsASessionWithDefaultSignals) {
   sigset_t blocked, before;
   sigfillset(&blocked);
   sigprocmask(SIG_BLOCK, &blocked, &before);
@@ -99,7 +98,7 @@ TEST(ProcessTest, LeadsASessionWithSignalsAsNew) {
   EXPECT_EQ(WaitFor(*process).signal, SIGTERM);
 }
 
-TEST(ProcessTest, ItsOwnPipesAreNotInherited) {
+TEST(ProcessTest, OwnPipesAreNotInherited) {
   const auto list_descriptors = [] {
     auto process = Process::Start(Shell("ls /proc/$$/fd"));
     EXPECT_TRUE(process.ok());
@@ -111,7 +110,7 @@ TEST(ProcessTest, ItsOwnPipesAreNotInherited) {
   EXPECT_EQ(list_descriptors(), alone);
 }
 
-TEST(ProcessTest, WhatOthersLeftOpenIsNotInheritedAndWhatIsKeptIs) {
+TEST(ProcessTest, OnlyKeptDescriptorsAreInherited) {
   const UniqueFd left(open("/dev/null", O_RDONLY)), kept(open("/dev/null", O_RDONLY | O_CLOEXEC));
   ProcessSpec spec = Shell("for fd in $*; do [ -e /proc/$$/fd/$fd ] && echo has $fd.; done");
   for (const UniqueFd* fd : {&left, &kept}) spec.argv.push_back(std::to_string(fd->get()));
@@ -122,7 +121,7 @@ TEST(ProcessTest, WhatOthersLeftOpenIsNotInheritedAndWhatIsKeptIs) {
   EXPECT_EQ(ReadAll(process->TakeOutput()), "has " + std::to_string(kept.get()) + ".\n");
 }
 
-TEST(ProcessTest, TheLimitOfOpenFilesIsTheOneThatMtrunBeganWith) {
+TEST(ProcessTest, OpenFileLimitIsTheOriginalOne) {
   const rlimit before = InheritedFileLimit();
   RaiseFileLimit();
   EXPECT_EQ(FileLimit(), before.rlim_max);
@@ -132,7 +131,7 @@ TEST(ProcessTest, TheLimitOfOpenFilesIsTheOneThatMtrunBeganWith) {
   setrlimit(RLIMIT_NOFILE, &before);
 }
 
-TEST(ProcessTest, AStartLeavesTheSignalsOfThisProcessAsTheyWereAndTheProgramsAreAtTheirDefaults) {
+TEST(ProcessTest, StartKeepsThisProcesssSignalsAndResetsTheProgramsSignals) {
   sigset_t blocked, after;
   sigemptyset(&blocked);
   sigaddset(&blocked, SIGUSR1);
@@ -151,7 +150,7 @@ TEST(ProcessTest, AStartLeavesTheSignalsOfThisProcessAsTheyWereAndTheProgramsAre
   EXPECT_EQ(ReadAll(process->TakeOutput()), "SigBlk:\t" + none + "\nSigIgn:\t" + none + "\n");
 }
 
-TEST(ProcessTest, ATerminalPassesEveryByte) {
+TEST(ProcessTest, TerminalPassesEveryByte) {
   ProcessSpec spec = Shell("[ -t 1 ] && printf 'a terminal\\n\\001'; [ -t 2 ] || printf ', one'");
   spec.out_terminal = true;
   auto process = Process::Start(spec);
@@ -168,8 +167,8 @@ TEST(ProcessTest, SignalsReachTheWholeGroup) {
   process->Signal(SIGTERM);
   EXPECT_EQ(WaitFor(*process).signal, SIGTERM);
   EXPECT_TRUE(mark.WaitForNone(support::kPatience));
-  // A process that ends has no environment, and so no mark, a moment before it is a zombie; these do not
-  // count.
+  // A terminating process has no environment, and so no mark, shortly before it becomes a zombie; such
+  // processes do not count.
   const auto end = std::chrono::steady_clock::now() + support::kPatience;
   while (GroupIsAlive(process->pid(), ListProcesses())) {
     ASSERT_LT(std::chrono::steady_clock::now(), end) << "a process of the group is left";
@@ -191,7 +190,7 @@ TEST(ProcessTest, DestructionKillsAndReaps) {
   EXPECT_EQ(waitpid(pid, nullptr, WNOHANG), -1) << "the leader was not reaped";
 }
 
-TEST(ProcessTreeTest, DescendantsComeParentsFirst) {
+TEST(ProcessTreeTest, DescendantsAreListedParentsFirst) {
   const std::vector<ProcessInfo> processes = {
       {5, 4, 1, 'S'}, {2, 1, 1, 'S'}, {4, 2, 1, 'S'}, {9, 8, 1, 'S'}, {3, 1, 1, 'Z'}};
   std::vector<pid_t> pids;

@@ -7,7 +7,7 @@ namespace {
 
 using enum RecordLadder::Rung;
 
-TEST(RecordLadderTest, EachRungComesOnceAndTheReportInTheEnd) {
+TEST(RecordLadderTest, EachRungOccursOnceAndTheReportComesLast) {
   RecordLadder ladder(std::chrono::seconds(5));
   const auto at = [](int seconds) { return TimePoint() + std::chrono::seconds(seconds); };
   EXPECT_FALSE(ladder.deadline());

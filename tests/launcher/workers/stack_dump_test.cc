@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(StackDumpTest, TheBestToolThatIsHereIsTaken) {
+TEST(StackDumpTest, BestAvailableToolIsUsed) {
   const StackTools all = {"/b/py-spy", "/b/eu-stack", "/b/gdb"};
   EXPECT_THAT(StackCommand(all, "/usr/bin/python3.11", 7),
               ElementsAre("/b/py-spy", "dump", "--native", "--pid", "7"));
@@ -27,7 +27,7 @@ TEST(StackDumpTest, TheBestToolThatIsHereIsTaken) {
   EXPECT_THAT(StackCommand({}, "/usr/bin/python3", 7), IsEmpty());
 }
 
-TEST(StackDumpTest, ToolsAreLookedForInThePath) {
+TEST(StackDumpTest, ToolsAreSearchedInThePath) {
   const support::TemporaryFolder folder;
   support::WriteText(folder.File("gdb"), "#!/bin/sh\n", true);
   support::WriteText(folder.File("eu-stack"), "not executable");
@@ -38,7 +38,7 @@ TEST(StackDumpTest, ToolsAreLookedForInThePath) {
   EXPECT_EQ(FindStackTools(""), StackTools{});
 }
 
-TEST(StackDumpTest, WithoutAToolTheKernelTells) {
+TEST(StackDumpTest, KernelStacksAreUsedWithoutATool) {
   const support::TemporaryFolder folder;
   std::filesystem::create_directories(folder.File("proc/7/task/8"));
   support::WriteText(folder.File("proc/7/task/8/stat"), "8 (a) b) D 1 7\n");
@@ -51,7 +51,7 @@ TEST(StackDumpTest, WithoutAToolTheKernelTells) {
   EXPECT_THAT(KernelStacks("", getpid()), AllOf(HasSubstr("thread "), HasSubstr("state ")));
 }
 
-TEST(StackDumpTest, NobodyWaitsForAToolThatHangs) {
+TEST(StackDumpTest, HungToolIsNotAwaited) {
   const support::TemporaryFolder folder;
   support::WriteText(folder.File("eu-stack"), "#!/bin/sh\nexec sleep 600\n", true);
   const std::string path = getenv("PATH");
@@ -67,7 +67,7 @@ TEST(StackDumpTest, NobodyWaitsForAToolThatHangs) {
       }
       return false;
     };
-    while (!begun()) std::this_thread::yield();  // the test's time limit ends it
+    while (!begun()) std::this_thread::yield();  // bounded by the test's time limit
   }
   setenv("PATH", path.c_str(), 1);
   EXPECT_LT(MonotonicNow() - began, StackDump::kToolPatience);

@@ -6,7 +6,7 @@
 namespace mtrun::launcher {
 namespace {
 
-TEST(TextTemplateTest, FillsNamesAndLeavesTheRest) {
+TEST(TextTemplateTest, ReplacesNamesAndKeepsTheRest) {
   const std::map<std::string, std::string> values = {{"rank", "3"}, {"role_name", "w"}};
   EXPECT_EQ(FillTemplate("[${role_name}$rank]: ", values), "[w3]: ");
   EXPECT_EQ(FillTemplate("${rank}${rank}", values), "33");

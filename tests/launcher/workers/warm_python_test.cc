@@ -1,7 +1,6 @@
 #include "launcher/workers/warm_python.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/child_exit.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/program.h"
@@ -31,10 +31,10 @@ class WarmPythonTest : public testing::Test {
   void SetUp() override {
     if (support::Program({"python3", "-c", "import socket; socket.recv_fds"}).Wait() != 0)
       GTEST_SKIP() << "there is no python3 of 3.9 or later";
-    prctl(PR_SET_CHILD_SUBREAPER, 1);  // as the agent
+    prctl(PR_SET_CHILD_SUBREAPER, 1);  // like the agent
   }
 
-  /// With "slow", whose import is seen in its workers.
+  /// Starts with the module "slow", whose import its workers can detect.
   void Start(const std::string& module = "slow") {
     support::WriteText(folder_.File("slow.py"), "import os\npid = os.getpid()\n");
     environment_["PYTHONPATH"] = folder_.path();
@@ -56,8 +56,7 @@ class WarmPythonTest : public testing::Test {
   }
 
   ExitStatus WaitFor(const Process& process) {
-    pollfd ended = {process.pidfd(), POLLIN, 0};
-    EXPECT_EQ(poll(&ended, 1, 60'000), 1);
+    EXPECT_TRUE(AwaitExit(process.pid(), std::chrono::seconds(60)));
     return process.Poll().value_or(ExitStatus{-1, -1});
   }
 
@@ -67,7 +66,7 @@ class WarmPythonTest : public testing::Test {
   std::unique_ptr<WarmPython> warm_;
 };
 
-TEST_F(WarmPythonTest, AWorkerHasWhatAnExecutedOneHas) {
+TEST_F(WarmPythonTest, ForkedWorkerEqualsAnExecutedOne) {
   Start();
   ASSERT_TRUE(warm_->IsReady());
   const UniqueFd kept(open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -89,7 +88,7 @@ TEST_F(WarmPythonTest, AWorkerHasWhatAnExecutedOneHas) {
   EXPECT_EQ(WaitFor(*worker).code, 7);
 }
 
-TEST_F(WarmPythonTest, AProgramKnowsItsFileWhereverItGoes) {
+TEST_F(WarmPythonTest, ProgramKnowsItsFileAfterChdir) {
   Start();
   ASSERT_TRUE(warm_->IsReady());
   ProcessSpec spec = SpecOf("import os, sys\nos.chdir('/')\nprint(__file__, sys.argv, type(sys.argv))\n");
@@ -108,7 +107,7 @@ TEST_F(WarmPythonTest, AProgramKnowsItsFileWhereverItGoes) {
   EXPECT_EQ(said(folder), absl::StrCat(app, "/__main__.py ['", folder, "'", arguments));
 }
 
-TEST_F(WarmPythonTest, SeveralWorkersAreItsCallersChildren) {
+TEST_F(WarmPythonTest, WorkersAreChildrenOfTheCaller) {
   Start();
   ASSERT_TRUE(warm_->IsReady());
   for (int i = 0; i < 3; ++i) {
@@ -119,7 +118,7 @@ TEST_F(WarmPythonTest, SeveralWorkersAreItsCallersChildren) {
   }
 }
 
-TEST_F(WarmPythonTest, AnErrorIsTheWorkersOwn) {
+TEST_F(WarmPythonTest, ErrorAffectsOnlyItsWorker) {
   Start();
   ASSERT_TRUE(warm_->IsReady());
   auto worker = warm_->Fork(SpecOf("raise RuntimeError('of the script')\n"));
@@ -132,13 +131,13 @@ TEST_F(WarmPythonTest, AnErrorIsTheWorkersOwn) {
   EXPECT_TRUE(warm_->IsReady());
 }
 
-TEST_F(WarmPythonTest, WithoutItsModulesItNeverBecomesReady) {
+TEST_F(WarmPythonTest, MissingModuleKeepsItFromBecomingReady) {
   Start("no_such_module");
   EXPECT_FALSE(warm_->IsReady());
   EXPECT_THAT(ReadStream(warm_->TakeError()), HasSubstr("no_such_module"));
 }
 
-TEST_F(WarmPythonTest, OneThatWasKilledIsSaid) {
+TEST_F(WarmPythonTest, KilledInterpreterIsNotReady) {
   Start();
   ASSERT_TRUE(warm_->IsReady());
   kill(warm_->pid(), SIGKILL);

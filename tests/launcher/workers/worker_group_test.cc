@@ -22,7 +22,7 @@ using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
 
-/// A loop that listens to SIGCHLD as the agent does.
+/// Runs a loop that handles SIGCHLD like the agent.
 class WorkerGroupTest : public testing::Test {
  protected:
   WorkerGroupTest() {
@@ -73,7 +73,7 @@ class WorkerGroupTest : public testing::Test {
     return true;
   }
 
-  /// First of all: a thread of the output that had the signal unblocked would swallow it.
+  /// Must be first: an output thread that had the signal unblocked would swallow it.
   struct ChildSignalBlocked {
     ChildSignalBlocked() {
       sigemptyset(&set);
@@ -98,7 +98,7 @@ class WorkerGroupTest : public testing::Test {
                          [] { return -1; }, record_patience_});
 };
 
-TEST_F(WorkerGroupTest, ReportsExitsWithTheEndOfStandardError) {
+TEST_F(WorkerGroupTest, ReportsExitsWithTheLastLinesOfStandardError) {
   Start({"exit 0", "echo the reason >&2; exit 7",
          R"(echo '{"message":"from the file","timestamp":1}' > $TORCHELASTIC_ERROR_FILE; exit 8)",
          "kill -KILL $$"});
@@ -115,13 +115,13 @@ TEST_F(WorkerGroupTest, ReportsExitsWithTheEndOfStandardError) {
   EXPECT_GT(exited_[3].pid, 0);
 }
 
-/// A shell command that writes an error file of `count` brackets after `start`.
+/// Returns a shell command that writes an error file of `count` brackets after `start`.
 std::string WriteBrackets(const std::string& start, int count) {
   return absl::StrCat("{ printf '%s' '", start, "'; head -c ", count,
                       " /dev/zero | tr '\\000' '['; } > $TORCHELASTIC_ERROR_FILE; ");
 }
 
-TEST_F(WorkerGroupTest, AnErrorFileThatCannotBeReadIsReportedWithItsBeginning) {
+TEST_F(WorkerGroupTest, UnreadableErrorFileIsReportedWithItsFirstBytes) {
   Start(
       {absl::StrCat(WriteBrackets(R"({"message":"deep","timestamp":)", 3000), "echo the reason >&2; exit 3"),
        absl::StrCat(WriteBrackets(R"({"message":"long","timestamp":)", 3000000), "exit 3"),
@@ -139,11 +139,11 @@ TEST_F(WorkerGroupTest, AnErrorFileThatCannotBeReadIsReportedWithItsBeginning) {
   EXPECT_THAT(exited_[3].message, AllOf(HasSubstr("error3.json"), HasSubstr("not an ordinary file")));
 }
 
-TEST_F(WorkerGroupTest, TheErrorThatWasRecordedFirstIsReportedFirst) {
-  // Local rank 1 records its error and takes its time to end; local rank 0 fails because of it and is faster.
+TEST_F(WorkerGroupTest, FirstRecordedErrorIsReportedFirst) {
+  // Local rank 1 records its error and exits slowly; local rank 0 fails because of it and exits sooner.
   const std::string record = R"(echo '{"message":"%","timestamp":1}' > $TORCHELASTIC_ERROR_FILE; )";
   const std::string recorded = folder_.File("error1.json");
-  // Files have the time of the kernel's last tick: the consequence comes some ticks later.
+  // File times have the resolution of the kernel's tick: the consequence is some ticks later.
   Start({absl::StrCat("while [ ! -s ", recorded, " ]; do sleep 0.01; done; sleep 0.03; ",
                       absl::StrReplaceAll(record, {{"%", "the consequence"}}), "exit 4"),
          absl::StrCat(absl::StrReplaceAll(record, {{"%", "the cause"}}), "while [ ! -s ",
@@ -153,7 +153,7 @@ TEST_F(WorkerGroupTest, TheErrorThatWasRecordedFirstIsReportedFirst) {
   EXPECT_EQ(exited_[1].message, "the consequence");
 }
 
-TEST_F(WorkerGroupTest, AWorkerThatRecordsAndNeedsSecondsToEndIsStillTheCause) {
+TEST_F(WorkerGroupTest, WorkerThatRecordsAndExitsSlowlyIsStillTheCause) {
   const std::string recorded = folder_.File("error1.json");
   Start({absl::StrCat("while [ ! -s ", recorded, " ]; do sleep 0.01; done; exit 4"),
          "echo '{\"message\":\"the cause\"}' > $TORCHELASTIC_ERROR_FILE; sleep 1.5; exit 3"});
@@ -165,8 +165,8 @@ TEST_F(WorkerGroupTest, AWorkerThatRecordsAndNeedsSecondsToEndIsStillTheCause) {
   EXPECT_FALSE(exited_[1].recorded);
 }
 
-/// What a Python program without torchrun's `record` does: the peers of one that has raised end faster.
-TEST_F(WorkerGroupTest, TheTracebackThatWasPrintedFirstIsReportedFirst) {
+/// Like Python programs without torchrun's `record`: peers of the rank that raised can exit sooner.
+TEST_F(WorkerGroupTest, FirstPrintedTracebackIsReportedFirst) {
   const std::string printed = folder_.File("printed"),
                     raise = "echo 'Traceback (most recent call last):' >&2; ";
   const std::string consequence = absl::StrCat("while [ ! -e ", printed, " ]; do sleep 0.01; done; ", raise,
@@ -181,7 +181,7 @@ TEST_F(WorkerGroupTest, TheTracebackThatWasPrintedFirstIsReportedFirst) {
   EXPECT_LT(exited_[0].failed_at_ns, exited_[1].failed_at_ns);
 }
 
-TEST_F(WorkerGroupTest, ATracebackOfOneThatLivesOnHoldsUpForAMomentOnly) {
+TEST_F(WorkerGroupTest, TracebackOfASurvivorDelaysTheReportBriefly) {
   const std::string printed = folder_.File("printed");
   Start({absl::StrCat("while [ ! -e ", printed, " ]; do sleep 0.01; done; exit 4"),
          absl::StrCat("echo 'Traceback (most recent call last):' >&2; sleep 0.3; touch ", printed,
@@ -192,7 +192,7 @@ TEST_F(WorkerGroupTest, ATracebackOfOneThatLivesOnHoldsUpForAMomentOnly) {
   EXPECT_TRUE(RunUntil([&] { return gone_.size() == 1; })) << "no other event follows";
 }
 
-TEST_F(WorkerGroupTest, WhoRecordsAndStaysIsToldToEnd) {
+TEST_F(WorkerGroupTest, WorkerThatRecordsAnErrorAndStaysIsTerminated) {
   const std::string recorded = folder_.File("error1.json");
   Start({absl::StrCat("while [ ! -s ", recorded, " ]; do sleep 0.01; done; exit 4"),
          "echo '{\"message\":\"the cause\"}' > $TORCHELASTIC_ERROR_FILE; exec sleep 1000"});
@@ -201,14 +201,14 @@ TEST_F(WorkerGroupTest, WhoRecordsAndStaysIsToldToEnd) {
   EXPECT_EQ(exited_[0].signal, SIGTERM);
 }
 
-/// A shell command that writes an error file so many seconds ago.
+/// Returns a shell command that writes an error file dated `seconds` ago.
 std::string RecordedBefore(int seconds) {
   return absl::StrCat("echo '{\"message\":\"handled\"}' > $TORCHELASTIC_ERROR_FILE; touch -d '", seconds,
                       " seconds ago' $TORCHELASTIC_ERROR_FILE; ");
 }
 
-/// What an mtrun in it recorded, perhaps: the worker has lived on since.
-TEST_F(WorkerGroupTest, AnOldRecordIsNobodysEnd) {
+/// For example, recorded by an mtrun inside the worker, which has continued since.
+TEST_F(WorkerGroupTest, OldRecordIsIgnored) {
   const std::string ready = folder_.File("ready");
   Start({absl::StrCat("while [ ! -e ", ready, " ]; do sleep 0.01; done; exit 7"),
          absl::StrCat(RecordedBefore(60), "touch ", ready, "; exec sleep 1000"),
@@ -229,7 +229,7 @@ TEST_F(WorkerGroupTest, AnOldRecordIsNobodysEnd) {
   }
 }
 
-TEST_F(WorkerGroupTest, ARecordCountsForHoweverLongItsWorkerThenTakesToEnd) {
+TEST_F(WorkerGroupTest, RecordCountsHoweverSlowlyItsWorkerExits) {
   const std::string ready = folder_.File("ready");
   Start({absl::StrCat("while [ ! -e ", ready, " ]; do sleep 0.01; done; exit 7"),
          absl::StrCat("trap 'sleep 2; exit 3' TERM; ", RecordedBefore(26), "touch ", ready,
@@ -240,7 +240,7 @@ TEST_F(WorkerGroupTest, ARecordCountsForHoweverLongItsWorkerThenTakesToEnd) {
   EXPECT_EQ(exited_[0].message, "handled");
 }
 
-TEST_F(WorkerGroupTest, ATracebackThatWasLoggedBeforeIsNoCause) {
+TEST_F(WorkerGroupTest, EarlierLoggedTracebackIsNotTheCause) {
   const std::string failed = folder_.File("failed"),
                     raise = "echo 'Traceback (most recent call last):' >&2; ";
   Start({absl::StrCat("sleep 4; ", raise, "echo 'ValueError: the cause' >&2; touch ", failed, "; exit 1"),
@@ -251,8 +251,8 @@ TEST_F(WorkerGroupTest, ATracebackThatWasLoggedBeforeIsNoCause) {
   EXPECT_THAT(exited_[0].message, EndsWith("ValueError: the cause"));
 }
 
-/// At its exit it uploads, joins threads, frees GPUs: its peers hear of its end only then.
-TEST_F(WorkerGroupTest, ATracebackIsTheCauseForHoweverLongItsWorkerThenTakesToEnd) {
+/// At its exit it uploads, joins threads and frees GPUs: its peers notice its end only then.
+TEST_F(WorkerGroupTest, TracebackIsTheCauseHoweverSlowlyItsWorkerExits) {
   const std::string closed = folder_.File("closed"),
                     raise = "echo 'Traceback (most recent call last):' >&2; ";
   Start({absl::StrCat("while [ ! -e ", closed, " ]; do sleep 0.01; done; ", raise,
@@ -264,16 +264,16 @@ TEST_F(WorkerGroupTest, ATracebackIsTheCauseForHoweverLongItsWorkerThenTakesToEn
   EXPECT_THAT(exited_[0].message, EndsWith("ValueError: the cause"));
 }
 
-TEST_F(WorkerGroupTest, LeaveLeavesWhatTheWorkersStarted) {
+TEST_F(WorkerGroupTest, LeaveKeepsChildrenOfTheWorkers) {
   Start({"sleep 1000 & setsid sleep 1000 & exit 0"});
-  // While a process begins its program its environment, and with it the mark, cannot be read.
+  // While a process starts its program, its environment, and so the mark, cannot be read.
   ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1 && mark_.Alive().size() == 2; }));
   group_->Leave();
   EXPECT_TRUE(group_->empty());
   EXPECT_EQ(mark_.Alive().size(), 2u);
 }
 
-TEST_F(WorkerGroupTest, AProgramThatCannotStartIsAFailure) {
+TEST_F(WorkerGroupTest, ProgramThatCannotStartIsAFailure) {
   Start({"", "exec sleep 1000"});
   ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1 && gone_.size() == 1; }));
   EXPECT_EQ(exited_[0].local_rank, 0);
@@ -281,7 +281,7 @@ TEST_F(WorkerGroupTest, AProgramThatCannotStartIsAFailure) {
   EXPECT_THAT(exited_[0].message, HasSubstr("/no/such/program"));
 }
 
-TEST_F(WorkerGroupTest, AProgramThatCannotBeExecutedIsToldApart) {
+TEST_F(WorkerGroupTest, ExecFailureIsDistinguished) {
   const std::string file = folder_.File("program");
   support::WriteText(file, "no machine's code");
   WorkerLaunch launch = LaunchOf("", 0);
@@ -293,13 +293,13 @@ TEST_F(WorkerGroupTest, AProgramThatCannotBeExecutedIsToldApart) {
   EXPECT_EQ(exited_[0].exit_code, 126) << exited_[0].message;
 }
 
-/// Another try may find what this one did not.
-TEST_F(WorkerGroupTest, WithoutDescriptorsAStartIsNoWordAboutTheProgram) {
+/// Another attempt can succeed.
+TEST_F(WorkerGroupTest, DescriptorShortageIsNotBlamedOnTheProgram) {
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const int lowest_free = dup(STDERR_FILENO);
   ASSERT_EQ(close(lowest_free), 0);
-  // A pipe still opens, which UBSan needs to look at objects; a worker needs three.
+  // A pipe can still be opened, which UBSan needs to look at objects; a worker needs three.
   const rlimit few = {static_cast<rlim_t>(lowest_free) + 3, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   Start({"exec sleep 1000"});
@@ -309,14 +309,14 @@ TEST_F(WorkerGroupTest, WithoutDescriptorsAStartIsNoWordAboutTheProgram) {
   EXPECT_THAT(exited_[0].message, HasSubstr("Too many open files"));
 }
 
-/// Whichever of a worker's descriptors is the one too many.
-TEST_F(WorkerGroupTest, AtEachLimitOfOpenFilesAStartIsRefusedInOrder) {
+/// For each descriptor of a worker that can be the one too many.
+TEST_F(WorkerGroupTest, StartFailsCleanlyAtEachLimitOfOpenFiles) {
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const int lowest_free = dup(STDERR_FILENO);
   ASSERT_EQ(close(lowest_free), 0);
   size_t refused = 0;
-  // From three on, as above; with its four files a worker needs eight.
+  // Starts at three, as above; with its four files a worker needs seven.
   for (rlim_t spare = 3; spare < 20; ++spare) {
     std::vector<WorkerLaunch> launches;
     launches.push_back(LaunchOf("exec sleep 1000", 0));
@@ -339,12 +339,12 @@ TEST_F(WorkerGroupTest, AtEachLimitOfOpenFilesAStartIsRefusedInOrder) {
     group_->Clear();
     EXPECT_TRUE(mark_.Alive().empty()) << "with " << spare << " descriptors";
   }
-  EXPECT_GE(refused, 5u);
+  EXPECT_GE(refused, 4u);
   EXPECT_GT(group_->PidOf(0), 0);
 }
 
-TEST_F(WorkerGroupTest, AWorkerIsGoneWhenItsGroupIs) {
-  // The child ignores SIGTERM for as long as the file is there.
+TEST_F(WorkerGroupTest, WorkerIsGoneWhenItsProcessGroupIs) {
+  // The child ignores SIGTERM while the file exists.
   const std::string hold = folder_.File("hold");
   support::WriteText(hold, "");
   Start({absl::StrCat("(trap '' TERM; while [ -e ", hold,
@@ -358,10 +358,10 @@ TEST_F(WorkerGroupTest, AWorkerIsGoneWhenItsGroupIs) {
   EXPECT_TRUE(RunUntil([&] { return gone_.size() == 1; }));
 }
 
-TEST_F(WorkerGroupTest, ADeadWorkerIsReplacedBesideTheOthers) {
+TEST_F(WorkerGroupTest, DeadWorkerIsReplacedWhileTheOthersRun) {
   Start({"sleep 1000 & kill -KILL $$", "exec sleep 1000"});
   ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1; }));
-  group_->SignalOne(0, SIGKILL);  // what it left
+  group_->SignalOne(0, SIGKILL);  // its remaining child
   ASSERT_TRUE(RunUntil([&] { return gone_.size() == 1; }));
   group_->Replace(0, LaunchOf("echo the successor >&2; exit 4", 0));
   ASSERT_TRUE(RunUntil([&] { return exited_.size() == 2 && gone_.size() == 2; }));
@@ -375,14 +375,14 @@ TEST_F(WorkerGroupTest, ADeadWorkerIsReplacedBesideTheOthers) {
   EXPECT_EQ(exited_[2].exit_code, 127);
 }
 
-TEST_F(WorkerGroupTest, ClearLeavesNothing) {
+TEST_F(WorkerGroupTest, ClearKillsEveryProcess) {
   Start({"setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &) ; sleep 1000",
          "trap '' TERM; sleep 1000"});
   ASSERT_TRUE(mark_.WaitForAlive(6));
   group_->Clear();
   EXPECT_TRUE(mark_.WaitForNone(support::Seconds(10)));
   EXPECT_TRUE(exited_.empty());
-  Start({"exit 3"});  // and another generation can follow
+  Start({"exit 3"});  // another generation can follow
   ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1; }));
   EXPECT_EQ(exited_[0].exit_code, 3);
 }

@@ -10,7 +10,7 @@
 namespace mtrun::rendezvous {
 namespace {
 
-TEST(AddressList, OnlyALackThatLastsKeepsAnAddressFromBeingAsked) {
+TEST(AddressList, OnlyAPermanentLackMakesAnAddressUnusable) {
   const AddressList four = Resolve({"127.0.0.1", 9}), six = Resolve({"::1", 9});
   ASSERT_TRUE(four && six);
   ASSERT_EQ(four->ai_family, AF_INET);

@@ -7,7 +7,7 @@
 namespace mtrun::rendezvous {
 namespace {
 
-/// What was answered: "e" for the end, "-" for none here.
+/// The answers: "e" for the end, "-" for none here.
 struct Caller {
   std::string answers;
   bool gone = false;
@@ -16,7 +16,7 @@ struct Caller {
   }
 };
 
-TEST(EndCalls, AllHearOfTheEndOnce) {
+TEST(EndCalls, EveryCallerIsNotifiedOfTheEndOnce) {
   EndCalls calls;
   Caller first, second;
   calls.Add(first.Call());
@@ -29,7 +29,7 @@ TEST(EndCalls, AllHearOfTheEndOnce) {
   EXPECT_EQ(second.answers, "e");
 }
 
-TEST(EndCalls, AServiceThatEndsIsNotTheEndOfItsJob) {
+TEST(EndCalls, EndOfTheServiceDoesNotEndTheJob) {
   EndCalls calls;
   Caller before, after;
   calls.Add(before.Call());
@@ -40,7 +40,7 @@ TEST(EndCalls, AServiceThatEndsIsNotTheEndOfItsJob) {
   EXPECT_TRUE(calls.empty());
 }
 
-TEST(EndCalls, WhoHasGoneTakesNoPlace) {
+TEST(EndCalls, CancelledCallFreesItsPlace) {
   EndCalls calls;
   Caller here, gone, late, more;
   gone.gone = true;

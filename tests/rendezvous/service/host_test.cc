@@ -5,11 +5,15 @@
 #include <net/if.h>
 #include <netinet/in.h>
 
+#include <filesystem>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/authority/formation.h"
+#include "rendezvous/client/status_client.h"
 #include "rendezvous/service/service.h"
-#include "rendezvous/status_client.h"
+#include "tests/support/program.h"
 #include "tests/support/token.h"
 
 namespace mtrun::rendezvous {
@@ -31,11 +35,11 @@ TEST(StartIfHost, TakesAFreePortForAStandaloneRun) {
   ASSERT_TRUE(host.ok()) << host.status();
   ASSERT_NE(*host, nullptr);
   EXPECT_THAT((*host)->endpoint(), ::testing::Not(HasSubstr(":0")));
-  EXPECT_THAT((*host)->reason(), HasSubstr("leads to this agent"));
+  EXPECT_THAT((*host)->reason(), HasSubstr("is an address of this node"));
   EXPECT_TRUE(ReadStatus((*host)->endpoint(), true, "", kHostPatience).ok());
 }
 
-TEST(StartIfHost, HostsBehindATokenToo) {
+TEST(StartIfHost, HostsWithAToken) {
   HostOptions options = At("127.0.0.1:0");
   options.insecure = false;
   options.token = support::kToken;
@@ -43,6 +47,19 @@ TEST(StartIfHost, HostsBehindATokenToo) {
   ASSERT_TRUE(host.ok()) << host.status();
   ASSERT_NE(*host, nullptr);
   EXPECT_TRUE(ReadStatus((*host)->endpoint(), false, options.token, kHostPatience).ok());
+}
+
+TEST(StartIfHost, HostAtAFreePortKeepsNothingForASuccessor) {
+  const support::TemporaryFolder folder;
+  HostOptions options = At("127.0.0.1:0");
+  options.state_folder = folder.File("state");
+  Offer offer;
+  offer.node_id = offer.host = offer.address = "node1";
+  auto host = StartIfHost(options);
+  ASSERT_TRUE(host.ok() && *host != nullptr) << host.status();
+  (*host)->AdoptMembership("job", MakeAssignment({6, 66}, {offer}, 0, 0));
+  host->reset();
+  EXPECT_FALSE(std::filesystem::exists(options.state_folder));
 }
 
 TEST(StartIfHost, OneOfSeveralAgentsHosts) {
@@ -54,7 +71,8 @@ TEST(StartIfHost, OneOfSeveralAgentsHosts) {
 }
 
 TEST(StartIfHost, DoesNotHostForAnotherMachine) {
-  // 192.0.2.1 (RFC 5737) is nobody's; the port can be bound here, but the endpoint does not lead to it.
+  // 192.0.2.1 (RFC 5737) belongs to no host; the port can be bound here, but the endpoint does not lead to
+  // it.
   const auto free_port = StartIfHost(At("127.0.0.1:0"));
   ASSERT_TRUE(free_port.ok() && *free_port != nullptr);
   const std::string port = (*free_port)->endpoint().substr((*free_port)->endpoint().rfind(':'));
@@ -63,7 +81,7 @@ TEST(StartIfHost, DoesNotHostForAnotherMachine) {
   EXPECT_EQ(*elsewhere, nullptr);
 }
 
-/// An address of this machine that is not loopback, "" for none.
+/// Returns an address of this machine that is not loopback, "" for none.
 std::string OwnAddress() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return "";
@@ -79,10 +97,10 @@ std::string OwnAddress() {
   return address;
 }
 
-TEST(StartIfHost, RecognisesItselfBehindAnAddressOfThisMachine) {
+TEST(StartIfHost, RecognisesItselfAtAnAddressOfThisMachine) {
   const std::string address = OwnAddress();
   if (address.empty()) GTEST_SKIP() << "this machine has no address but loopback";
-  for (int attempt = 0; attempt < 20; ++attempt) {  // somebody else may take the port in between
+  for (int attempt = 0; attempt < 20; ++attempt) {  // another process may take the port in between
     const std::string free_port = StartIfHost(At("127.0.0.1:0")).value()->endpoint().substr(9);
     const auto host = StartIfHost(At(address + free_port));
     ASSERT_TRUE(host.ok()) << host.status();
@@ -91,6 +109,40 @@ TEST(StartIfHost, RecognisesItselfBehindAnAddressOfThisMachine) {
     return;
   }
   FAIL() << "never hosted at " << address;
+}
+
+TEST(StartIfHost, LoopbackEndpointIsServedOnAllAddressesOnlyIfWanted) {
+  const std::string address = OwnAddress();
+  if (address.empty()) GTEST_SKIP() << "this machine has no address but loopback";
+  for (const bool wanted : {false, true}) {
+    HostOptions options = At("127.0.0.1:0");
+    options.all_addresses = wanted;
+    const auto host = StartIfHost(options);
+    ASSERT_TRUE(host.ok() && *host != nullptr) << host.status();
+    const std::string port = (*host)->endpoint().substr(9);
+    EXPECT_TRUE(ReadServiceId("127.0.0.1" + port, true, "", kHostPatience).ok());
+    EXPECT_EQ(ReadServiceId(address + port, true, "", std::chrono::milliseconds(500)).ok(), wanted);
+  }
+}
+
+TEST(StartIfHost, LoopbackIsServedIfAnotherProgramHasThePortElsewhere) {
+  const std::string address = OwnAddress();
+  if (address.empty()) GTEST_SKIP() << "this machine has no address but loopback";
+  ServiceOptions other;
+  other.listen = address + ":0";
+  other.insecure = true;
+  for (int i = 0; i < 20; ++i) {  // a third program may have that port on loopback
+    const auto service = Service::Start(other);
+    ASSERT_TRUE(service.ok()) << service.status();
+    HostOptions options = At(absl::StrCat("127.0.0.1:", (*service)->port()));
+    options.all_addresses = true;
+    const auto host = StartIfHost(options);
+    ASSERT_TRUE(host.ok()) << host.status();
+    if (*host == nullptr) continue;
+    EXPECT_TRUE(ReadStatus((*host)->endpoint(), true, "", kHostPatience).ok());
+    return;
+  }
+  FAIL() << "never hosted on loopback";
 }
 
 TEST(StartIfHost, CanBeForbiddenAndForced) {

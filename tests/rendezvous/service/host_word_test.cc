@@ -1,8 +1,8 @@
-// What a service that stands by answers to an operator's word about the node that hosts its job elsewhere.
+// Answers of a standby service to an operator's statement about the node that hosts its job elsewhere.
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/control_client.h"
+#include "rendezvous/client/control_client.h"
 #include "rendezvous/service/service.h"
 
 namespace mtrun::rendezvous {
@@ -11,7 +11,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// Its agent knows generation 4 of job "run7", whose host is node0.
+/// Starts a service whose agent knows generation 4 of job "run7", whose host is node0.
 std::unique_ptr<Service> StandBy(bool has_agent) {
   ServiceOptions options;
   options.listen = "127.0.0.1:0";
@@ -31,19 +31,19 @@ std::unique_ptr<Service> StandBy(bool has_agent) {
 
 std::string EvictAt(const Service& service, const std::string& node) {
   const auto answer = ControlWith({absl::StrCat("127.0.0.1:", service.port())}, /*insecure=*/true, "",
-                                  {.call = ControlCall::kEvict, .node = node});
+                                  {.what = EvictCall{node}});
   return answer.ok() ? "done: " + *answer : "refused: " + std::string(answer.status().message());
 }
 
-TEST(HostWord, IsJudgedByTheAgentThatTheServiceLivesIn) {
+TEST(HostWord, IsDecidedByTheAgentThatHostsTheService) {
   const auto service = StandBy(/*has_agent=*/true);
   EXPECT_THAT(EvictAt(*service, "node0"),
               AllOf(HasSubstr("done: node0 is evicted from generation 4 of job \"run7\""),
-                    HasSubstr("go on without its service")));
+                    HasSubstr("continue without its service")));
   EXPECT_THAT(EvictAt(*service, "node1"), AllOf(HasSubstr("refused: "), HasSubstr("node1 hosts nothing")));
 }
 
-TEST(HostWord, IsNothingToAServiceOfNobody) {
+TEST(HostWord, IsRefusedByAServiceWithoutAnAgent) {
   EXPECT_THAT(EvictAt(*StandBy(/*has_agent=*/false), "node0"), HasSubstr("the service has no job"));
 }
 

@@ -14,12 +14,12 @@ Resolver To(const std::vector<std::string>& addresses) {
 
 bool Any(const std::string&) { return true; }
 
-TEST(ListenAddresses, WhatOtherMachinesReachIsTakenAsItIs) {
+TEST(ListenAddresses, AddressesReachableByOtherMachinesAreUnchanged) {
   for (const char* host : {"0.0.0.0", "::", "10.0.0.1", "node1", "127.example.org", "::ffff:10.0.0.1"})
     EXPECT_THAT(*ListenAddresses({host, 29400}, To({"127.0.0.1"}), Any), ElementsAre(Endpoint{host, 29400}));
 }
 
-TEST(ListenAddresses, WhatWasJudgedIsWhatIsBound) {
+TEST(ListenAddresses, CheckedAddressesAreTheBoundOnes) {
   EXPECT_THAT(*ListenAddresses({"127.0.0.2", 5}, To({}), Any), ElementsAre(Endpoint{"127.0.0.2", 5}));
   EXPECT_THAT(*ListenAddresses({"LOCALHOST", 5}, To({"::1", "127.0.0.1"}), Any),
               ElementsAre(Endpoint{"127.0.0.1", 5}, Endpoint{"::1", 5}));
@@ -36,7 +36,7 @@ TEST(ListenAddresses, AnyFreePortIsOneAddress) {
               ElementsAre(Endpoint{"127.0.0.1", 0}));
 }
 
-TEST(ListenAddresses, AnAddressThatThisMachineLacksIsLeftOut) {
+TEST(ListenAddresses, AddressThatThisMachineLacksIsSkipped) {
   const auto only_v4 = [](const std::string& address) { return address != "::1"; };
   EXPECT_THAT(*ListenAddresses({"localhost", 5}, To({"::1", "127.0.0.1"}), only_v4),
               ElementsAre(Endpoint{"127.0.0.1", 5}));
@@ -44,9 +44,9 @@ TEST(ListenAddresses, AnAddressThatThisMachineLacksIsLeftOut) {
   EXPECT_FALSE(ListenAddresses({"localhost", 5}, To({"::1", "127.0.0.1"}), none).ok());
 }
 
-TEST(IsOwn, KnowsThisMachinesAddresses) {
+TEST(IsOwn, RecognisesAddressesOfThisMachine) {
   EXPECT_TRUE(IsOwn("127.0.0.1"));
-  EXPECT_FALSE(IsOwn("192.0.2.1"));  // RFC 5737: nobody's
+  EXPECT_FALSE(IsOwn("192.0.2.1"));  // RFC 5737: not assigned
   EXPECT_FALSE(IsOwn("node1"));
 }
 

@@ -21,7 +21,7 @@ class LogCallsTest : public ::testing::Test {
   std::vector<std::string> answers_;
 };
 
-TEST_F(LogCallsTest, OnlyTheNodeThatWasAskedAnswersAndOnce) {
+TEST_F(LogCallsTest, OnlyTheRequestedNodeAnswersAndOnlyOnce) {
   const auto id = Add();
   ASSERT_TRUE(id.has_value());
   calls_.OnAnswer("node2-2", LogPart{.id = *id, .out = "forged"});
@@ -31,12 +31,12 @@ TEST_F(LogCallsTest, OnlyTheNodeThatWasAskedAnswersAndOnce) {
   EXPECT_THAT(answers_, ElementsAre("text"));
 }
 
-TEST_F(LogCallsTest, AFewWait) {
+TEST_F(LogCallsTest, CallsBeyondTheLimitAreRefused) {
   for (size_t i = 0; i < LogCalls::kMost; ++i) EXPECT_TRUE(Add().has_value());
   EXPECT_FALSE(Add().has_value());
 }
 
-TEST_F(LogCallsTest, TheEndAnswersAll) {
+TEST_F(LogCallsTest, CloseAnswersAllCalls) {
   Add();
   calls_.Close();
   EXPECT_THAT(answers_, ElementsAre("the service ends"));

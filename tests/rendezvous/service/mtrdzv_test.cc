@@ -1,4 +1,4 @@
-// The stand-alone program: started, killed, started again at the same port, asked for its status.
+// The stand-alone program: start, kill, restart at the same port, status.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -45,7 +45,7 @@ class Program {
   ~Program() {
     if (pid_ > 0) Stop(SIGKILL);
   }
-  /// Reads on until `text` has come; what came so far. Ends at the end of the output, too.
+  /// Reads until `text` has come or the output ends; returns the output so far.
   std::string ReadUntil(const std::string& text) {
     char buffer[4096];
     while (text.empty() || seen_.find(text) == std::string::npos) {
@@ -56,9 +56,9 @@ class Program {
     return seen_;
   }
   std::string ReadAll() { return ReadUntil(""); }
-  /// What nobody reads from now on is full after a page.
+  /// Makes the pipe so small that unread output fills it after a page.
   void NarrowOutput() { EXPECT_GT(fcntl(output_.get(), F_SETPIPE_SZ, 4096), 0); }
-  /// Whoever reads is gone.
+  /// Closes the reading end.
   void CloseOutput() { output_ = UniqueFd(); }
   std::string Endpoint() {
     const std::string text = ReadUntil("without TLS");
@@ -66,7 +66,7 @@ class Program {
     return text.substr(begin, text.find(',', begin) - begin);
   }
   pid_t pid() const { return pid_; }
-  /// The wait status.
+  /// Returns the wait status.
   int Stop(int signal) {
     kill(pid_, signal);
     return Wait();
@@ -92,7 +92,7 @@ SessionOptions Options(const std::string& endpoint) {
   return options;
 }
 
-TEST(Mtrdzv, SurvivesItsOwnDeathInTheEyesOfItsAgents) {
+TEST(Mtrdzv, AgentsContinueAfterItIsKilledAndRestarted) {
   const std::string endpoint = absl::StrCat("127.0.0.1:", support::FreePort());
   const std::vector<std::string> args = {"--insecure", "--endpoint", endpoint};
   auto first = std::make_unique<Program>(args);
@@ -131,7 +131,7 @@ TEST(Mtrdzv, ShowsItsJobsAndStopsOnSigterm) {
   EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 0) << ended;
 }
 
-/// A job of its own comes, runs and is left; the service logs some lines about it.
+/// Joins and leaves a job of its own; the service logs some lines about it.
 void ComeAndGo(const std::string& endpoint, const std::string& job_id) {
   SessionOptions options = Options(endpoint);
   options.job.job_id = job_id;
@@ -142,7 +142,7 @@ void ComeAndGo(const std::string& endpoint, const std::string& job_id) {
   EXPECT_TRUE(agent.session().Flush(kTestPatience)) << job_id;
 }
 
-TEST(Mtrdzv, AnswersAlsoWhenNobodyReadsItsLog) {
+TEST(Mtrdzv, AnswersAlthoughItsLogIsNotRead) {
   Program service({"--insecure", "--host", "127.0.0.1", "--port", "0"});
   const std::string endpoint = service.Endpoint();
   service.NarrowOutput();
@@ -150,7 +150,7 @@ TEST(Mtrdzv, AnswersAlsoWhenNobodyReadsItsLog) {
   Program status({"status", endpoint, "--insecure"});
   EXPECT_THAT(status.ReadAll(), HasSubstr("no job: the service is up"));
   EXPECT_EQ(status.Wait(), 0);
-  // Whoever looks later finds all of it.
+  // All of it is there for later readers.
   kill(service.pid(), SIGTERM);
   const std::string log = service.ReadAll();
   EXPECT_THAT(log, HasSubstr("job39: job ended"));
@@ -159,7 +159,7 @@ TEST(Mtrdzv, AnswersAlsoWhenNobodyReadsItsLog) {
   EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 0) << ended;
 }
 
-TEST(Mtrdzv, OutlivesWhoReadsItsLog) {
+TEST(Mtrdzv, OutlivesTheReaderOfItsLog) {
   Program service({"--insecure", "--host", "127.0.0.1", "--port", "0"});
   const std::string endpoint = service.Endpoint();
   service.CloseOutput();
@@ -169,7 +169,7 @@ TEST(Mtrdzv, OutlivesWhoReadsItsLog) {
   EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 0) << ended;
 }
 
-TEST(Mtrdzv, SaysWhatIsWrongWithItsFlags) {
+TEST(Mtrdzv, ErrorsNameWrongFlags) {
   Program unknown({"--prot", "3"});
   EXPECT_THAT(unknown.ReadAll(), HasSubstr("--port"));
   EXPECT_EQ(WEXITSTATUS(unknown.Wait()), 2);
@@ -178,7 +178,7 @@ TEST(Mtrdzv, SaysWhatIsWrongWithItsFlags) {
   EXPECT_EQ(WEXITSTATUS(status.Wait()), 2);
 }
 
-TEST(Mtrdzv, APortInUseIsAnError) {
+TEST(Mtrdzv, PortInUseIsAnError) {
   Program first({"--insecure", "--host", "127.0.0.1", "--port", "0"});
   Program second({"--insecure", "--endpoint", first.Endpoint()});
   EXPECT_THAT(second.ReadAll(), HasSubstr("the port is in use"));

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "rendezvous/codec.h"
-#include "rendezvous/rendezvous.pb.h"
+#include "rendezvous/wire/codec.h"
+#include "rendezvous/wire/rendezvous.pb.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -19,19 +19,19 @@ ServiceEvent Decoded(const EncodedEvent& encoded) {
   return decoded.value_or(ServiceEvent(Refused{}));
 }
 
-TEST(EventEncoder, AllThatAreToldTheSameShareItsBytes) {
+TEST(EventEncoder, EqualEventsShareTheirBytes) {
   const std::string message(60000, 'x');
   EventEncoder encoder;
   const EncodedEvent first = encoder.Encode(FailedWith(message)),
                      second = encoder.Encode(FailedWith(message));
   EXPECT_TRUE(first.begin() == second.begin());
   EXPECT_EQ(Decoded(second), ServiceEvent(FailedWith(message)));
-  const GenerationDissolved over{Generation{3, 1}, message, 2, 1, false};
+  const GenerationDissolved over{Generation{3, 1}, {"", "", WorkerStuck{0, message}}, 2, 1, false};
   const EncodedEvent third = encoder.Encode(over), fourth = encoder.Encode(over);
   EXPECT_TRUE(third.begin() == fourth.begin());
 }
 
-TEST(EventEncoder, OthersAreToldWhatConcernsThem) {
+TEST(EventEncoder, DifferentEventsAreEncodedSeparately) {
   EventEncoder encoder;
   const std::string message(60000, 'x');
   encoder.Encode(FailedWith(message));

@@ -5,9 +5,9 @@
 #include "base/presence_greeting.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/client/status_client.h"
 #include "rendezvous/service/address_list.h"
 #include "rendezvous/service/service.h"
-#include "rendezvous/status_client.h"
 #include "tests/rendezvous/service/talker.h"
 #include "tests/rendezvous/session/test_agent.h"
 #include "tests/support/no_threads.h"
@@ -30,7 +30,7 @@ std::unique_ptr<Service> StartOnLoopback() {
 
 std::string EndpointOf(const Service& service) { return absl::StrCat("127.0.0.1:", service.port()); }
 
-TEST(PeerProber, TellsAListenerFromARefusal) {
+TEST(PeerProber, DistinguishesAListenerFromARefusal) {
   auto service = StartOnLoopback();
   const std::string endpoint = EndpointOf(*service);
   EXPECT_EQ(TryConnect(endpoint, kPeerPatience), Presence::kOpen);
@@ -39,7 +39,7 @@ TEST(PeerProber, TellsAListenerFromARefusal) {
   EXPECT_EQ(TryConnect("no endpoint:", kPeerPatience), Presence::kSilent);
 }
 
-TEST(PeerProber, AnAddressThatThisMachineCannotUseDoesNotCount) {
+TEST(PeerProber, UnusableAddressIsIgnored) {
   auto service = StartOnLoopback();
   const AddressList here = Resolve(*ParseEndpoint(EndpointOf(*service)));
   addrinfo unusable = *here;
@@ -60,7 +60,7 @@ TEST(PeerProber, AnAddressThatThisMachineCannotUseDoesNotCount) {
   EXPECT_EQ(TryConnect(&unusable, kPeerPatience), Presence::kSilent) << "nobody has been asked";
 }
 
-TEST(PeerProber, KnowsItselfAServiceWithoutTheJobAndOneThatIsGone) {
+TEST(PeerProber, DistinguishesItselfAnotherServiceAndADeadOne) {
   const auto self = StartOnLoopback(), other = StartOnLoopback();
   auto gone = StartOnLoopback();
   ProbeRequest request;
@@ -72,7 +72,7 @@ TEST(PeerProber, KnowsItselfAServiceWithoutTheJobAndOneThatIsGone) {
   ProbeOptions options;
   options.service_id = self->id();
   options.insecure = true;
-  options.patience = kPeerPatience;
+  options.timeout = kPeerPatience;
   const ProbeResult result = ProbePeers(request, options);
   ASSERT_EQ(result.peers.size(), 3u);
   EXPECT_EQ(result.peers[0].state, State::kSelf);
@@ -82,7 +82,7 @@ TEST(PeerProber, KnowsItselfAServiceWithoutTheJobAndOneThatIsGone) {
   EXPECT_THAT(result.dead, ::testing::ElementsAre("node2"));
 }
 
-TEST(PeerProber, AsksOneAfterTheOtherWhereThereAreNoThreads) {
+TEST(PeerProber, ProbesSequentiallyWithoutThreads) {
   auto one = StartOnLoopback(), two = StartOnLoopback();
   ProbeRequest request;
   request.endpoints = {EndpointOf(*one), EndpointOf(*two)};
@@ -95,7 +95,7 @@ TEST(PeerProber, AsksOneAfterTheOtherWhereThereAreNoThreads) {
   EXPECT_EQ(result.peers[1].state, State::kGone);
 }
 
-/// A job with one node runs to its end, and the node leaves. The incarnation of the run.
+/// Runs a job with one node until its end and until the node leaves. Returns the incarnation of the run.
 uint64_t RunToItsEnd(const std::string& endpoint) {
   SessionOptions options;
   options.endpoint = endpoint;
@@ -112,7 +112,7 @@ uint64_t RunToItsEnd(const std::string& endpoint) {
   return assigned->assignment().incarnation;
 }
 
-TEST(PeerProber, HearsOfARunThatIsOverAndWhoseNodesAreGone) {
+TEST(PeerProber, LearnsOfAnEndedRunWithoutNodes) {
   const auto self = StartOnLoopback(), other = StartOnLoopback();
   const uint64_t incarnation = RunToItsEnd(EndpointOf(*other));
   const auto status = ReadStatus(EndpointOf(*other), true, "", kPeerPatience);
@@ -124,7 +124,7 @@ TEST(PeerProber, HearsOfARunThatIsOverAndWhoseNodesAreGone) {
   ProbeOptions options;
   options.service_id = self->id();
   options.insecure = true;
-  options.patience = kPeerPatience;
+  options.timeout = kPeerPatience;
   const ProbeResult result = ProbePeers(request, options);
   EXPECT_EQ(result.peers.at(1).state, State::kWithoutJob);
   EXPECT_THAT(result.peers.at(1).ended, ::testing::ElementsAre(EndedRun{incarnation, 1, true}));

@@ -18,7 +18,7 @@ using Then = Talker::Then;
 
 AddressList AddressOf(const std::string& endpoint) { return Resolve(*ParseEndpoint(endpoint)); }
 
-/// As of a family that this machine does not have.
+/// Returns an address of a family that this machine does not have.
 AddressList Unusable() {
   AddressList address = AddressOf("127.0.0.1:9");
   address->ai_family = AF_MAX;
@@ -40,7 +40,7 @@ CallState ResultOf(AddressList addresses) {
   return call.state();
 }
 
-TEST(PresenceCall, AnAddressThatCannotBeAskedNeitherProvesAnythingNorHidesTheOthers) {
+TEST(PresenceCall, UnusableAddressProvesNothingAndOthersAreTried) {
   const Talker here(PresenceGreeting(7), Then::kClose);
   const std::string refusing = Talker("", Then::kClose).endpoint();
   EXPECT_EQ(ResultOf(Joined(AddressOf(refusing), Unusable())), CallState::kDead);

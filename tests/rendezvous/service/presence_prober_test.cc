@@ -16,12 +16,12 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Then = Talker::Then;
 
-constexpr std::chrono::seconds kPresencePatience{30};  // an answer comes long before
-constexpr std::chrono::milliseconds kShort{200};       // where none comes
+constexpr std::chrono::seconds kPresencePatience{30};  // answers come long before
+constexpr std::chrono::milliseconds kShort{200};       // if no answer comes
 
 std::string Refusing() { return Talker("", Then::kClose).endpoint(); }
 
-TEST(PresenceProber, TellsTheIdFromAnotherAndFromARefusal) {
+TEST(PresenceProber, DistinguishesTheIdFromAnotherAndFromARefusal) {
   const Talker right(PresenceGreeting(7), Then::kClose), other(PresenceGreeting(8), Then::kClose),
       web("HTTP/1.1 400 Bad Request\r\n\r\n", Then::kStay), terse("x", Then::kStay);
   const PresenceFound found = ProbePresence({{"here", {right.endpoint(), 7}},
@@ -34,7 +34,7 @@ TEST(PresenceProber, TellsTheIdFromAnotherAndFromARefusal) {
   EXPECT_THAT(found.dead, ElementsAre("other", "refused", "terse", "web"));
 }
 
-TEST(PresenceProber, WhatIsNotHeardToTheEndProvesNothing) {
+TEST(PresenceProber, IncompleteGreetingProvesNothing) {
   const std::string greeting = PresenceGreeting(7), part = greeting.substr(0, 11);
   const Talker right(greeting, Then::kClose), silent("", Then::kStay), closing("", Then::kClose),
       reset("", Then::kReset), slow(part, Then::kStay), cut(part, Then::kClose), cut_hard(part, Then::kReset);
@@ -56,12 +56,12 @@ TEST(PresenceProber, WhatIsNotHeardToTheEndProvesNothing) {
 TEST(PresenceProber, TriesEachAddressOfAName) {
   const Talker right(PresenceGreeting(7), Then::kClose);
   const std::string port = right.endpoint().substr(right.endpoint().find(':'));
-  // Often ::1 comes first, where nobody listens.
+  // Often ::1 comes first, where no process listens.
   EXPECT_THAT(ProbePresence({{"here", {"localhost" + port, 7}}}, kPresencePatience).alive,
               ElementsAre("here"));
 }
 
-TEST(PresenceProber, FiveHundredFitIntoFewDescriptors) {
+TEST(PresenceProber, FiveHundredProbesNeedFewDescriptors) {
   const Talker right(PresenceGreeting(7), Then::kClose);
   std::map<std::string, PresenceProbe> members;
   for (int i = 0; i < 500; ++i) members[absl::StrCat("node", i)] = {right.endpoint(), 7};
@@ -77,7 +77,7 @@ TEST(PresenceProber, FiveHundredFitIntoFewDescriptors) {
   EXPECT_THAT(found.dead, IsEmpty());
 }
 
-TEST(PresenceProber, TheSilentDoNotHideTheOthers) {
+TEST(PresenceProber, SilentMembersDoNotDelayTheOthers) {
   const Talker right(PresenceGreeting(7), Then::kClose), silent("", Then::kStay);
   std::map<std::string, PresenceProbe> members;
   for (int i = 0; i < 300; ++i) members[absl::StrFormat("a%03d", i)] = {silent.endpoint(), 7};

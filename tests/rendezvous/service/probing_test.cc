@@ -1,4 +1,4 @@
-// What a service finds out about several jobs at once, of which some wait for hosts that say nothing.
+// Probing of several jobs at once, some of which have hosts that do not answer.
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "rendezvous/service/service.h"
@@ -47,7 +47,7 @@ class ProbingTest : public ::testing::Test {
   const std::unique_ptr<Service> first_ = StartAt(endpoints_[0]), second_ = StartAt(endpoints_[1]);
 };
 
-TEST_F(ProbingTest, AJobBeginsWhileOthersWaitForSilentHosts) {
+TEST_F(ProbingTest, JobStartsWhileOthersWaitForSilentHosts) {
   std::vector<std::unique_ptr<TestAgent>> agents;
   for (const char* job_id : {"b", "c", "d"}) {
     agents.push_back(Join(job_id, "node1", 2));
@@ -66,8 +66,8 @@ TEST_F(ProbingTest, AJobBeginsWhileOthersWaitForSilentHosts) {
   EXPECT_LT(MonotonicNow() - begin, std::chrono::seconds(10));
 }
 
-TEST_F(ProbingTest, AServiceWithoutThreadsTriesAgain) {
-  // All other threads are there.
+TEST_F(ProbingTest, ServiceWithoutThreadsRetries) {
+  // All other threads exist now.
   const auto agent = Join("a", "node1", 1);
   ASSERT_TRUE(agent->AwaitConnections(1));
   {

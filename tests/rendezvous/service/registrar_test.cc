@@ -1,4 +1,4 @@
-// Agents that do not keep to the protocol, against a real service: raw streams without the session client.
+// Agents that violate the protocol, at a real service: raw streams without the session client.
 #include "rendezvous/service/registrar.h"
 
 #include <grpcpp/grpcpp.h>
@@ -12,9 +12,9 @@
 #include "base/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/control_client.h"
-#include "rendezvous/rendezvous.grpc.pb.h"
+#include "rendezvous/client/control_client.h"
 #include "rendezvous/service/service.h"
+#include "rendezvous/wire/rendezvous.grpc.pb.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -53,10 +53,10 @@ class RegistrarTest : public ::testing::Test {
   }
   bool Say(const AgentEvent& event) {
     wire::AgentMessage message;
-    *message.mutable_event() = EncodeAgentEvent(++sequence_, AgentSaid{event, {}, {}});
+    *message.mutable_event() = EncodeAgentEvent(++sequence_, AgentSaid{event, {}});
     return stream_->Write(message);
   }
-  /// node1 joins and runs alone.
+  /// Joins as node1 and runs alone.
   Generation RunGeneration() {
     SayHello();
     Offer offer;
@@ -69,9 +69,9 @@ class RegistrarTest : public ::testing::Test {
   }
   absl::StatusOr<std::string> Evict(const std::string& node, const std::string& job_id = "") const {
     return AskToControl({absl::StrCat("127.0.0.1:", service_->port())}, {.insecure = true},
-                        {ControlCall::kEvict, job_id, node});
+                        {EvictCall{node}, job_id});
   }
-  /// The next event, whatever acknowledgements come before it.
+  /// Returns the next event, skipping acknowledgements.
   std::optional<ServiceEvent> Next() {
     wire::ServiceMessage message;
     while (stream_->Read(&message)) {
@@ -79,7 +79,7 @@ class RegistrarTest : public ::testing::Test {
     }
     return std::nullopt;
   }
-  /// How the service ended the stream.
+  /// Returns how the service ended the stream.
   grpc::Status End() {
     while (Next()) {
     }
@@ -93,39 +93,39 @@ class RegistrarTest : public ::testing::Test {
   uint64_t sequence_ = 0;
 };
 
-TEST_F(RegistrarTest, AStreamThatNeverSaysHelloIsClosed) {
+TEST_F(RegistrarTest, StreamWithoutHelloIsClosed) {
   Start(std::chrono::milliseconds(50));
   const grpc::Status status = End();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_THAT(status.error_message(), HasSubstr("Hello"));
 }
 
-TEST_F(RegistrarTest, AnotherProtocolVersionIsRefusedWithBothNumbers) {
+TEST_F(RegistrarTest, OtherProtocolVersionIsRefusedWithBothNumbers) {
   Start();
   wire::AgentMessage message;
-  message.mutable_hello()->set_protocol(kProtocolVersion + 1);
+  message.mutable_hello()->set_protocol(kProtocolVersion - 1);
   ASSERT_TRUE(stream_->Write(message));
   const grpc::Status status = End();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);  // final for an agent
   EXPECT_EQ(
       status.error_message(),
-      "this agent speaks protocol 3, the service protocol 2; run the same version of mtrun on every node");
+      "this agent speaks protocol 2, the service protocol 3; run the same version of mtrun on every node");
 }
 
-TEST_F(RegistrarTest, AnythingButHelloComesTooEarly) {
+TEST_F(RegistrarTest, MessageBeforeHelloIsRefused) {
   Start();
   ASSERT_TRUE(Say(Leaving{"why"}));
   EXPECT_EQ(End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST_F(RegistrarTest, ASecondHelloEndsTheStream) {
+TEST_F(RegistrarTest, SecondHelloEndsTheStream) {
   Start();
   SayHello();
   SayHello();
   EXPECT_THAT(End().error_message(), HasSubstr("second Hello"));
 }
 
-TEST_F(RegistrarTest, AWelcomeThatWasLostIsNotTakenForHeard) {
+TEST_F(RegistrarTest, LostWelcomeIsNotTreatedAsReceived) {
   // A service that has forgotten the agent welcomes it as a new one; that Welcome never arrives.
   Start();
   HelloData hello;
@@ -140,7 +140,7 @@ TEST_F(RegistrarTest, AWelcomeThatWasLostIsNotTakenForHeard) {
   grpc::ClientContext second_context;
   const auto second = stub_->Session(&second_context);
   ASSERT_TRUE(second->Write(message) && second->Read(&welcome));
-  EXPECT_FALSE(welcome.welcome().resumed());  // its numbers are still those of before
+  EXPECT_FALSE(welcome.welcome().resumed());  // its numbers are still the old ones
   hello.service_id = welcome.welcome().service_id();
   *message.mutable_hello() = EncodeHello(hello);
   grpc::ClientContext third_context;
@@ -150,13 +150,13 @@ TEST_F(RegistrarTest, AWelcomeThatWasLostIsNotTakenForHeard) {
 }
 
 // The agent gave up an attempt while a cable was out, and was welcomed in another one; then the first one's
-// Hello arrives. It must not end the stream, and the numbers of the session stay as they are.
-TEST_F(RegistrarTest, AHelloThatWasOvertakenByANewerOneChangesNothing) {
+// Hello arrives. It must not end the stream or change the numbers of the session.
+TEST_F(RegistrarTest, OutdatedHelloChangesNothing) {
   Start();
   HelloData hello;
   hello.node_id = "node1";
   hello.session_id = 1;
-  hello.service_id = 99;  // of the service that it has left
+  hello.service_id = 99;  // from the service that it has left
   hello.attempt = 2;
   wire::AgentMessage message;
   *message.mutable_hello() = EncodeHello(hello);
@@ -170,7 +170,7 @@ TEST_F(RegistrarTest, AHelloThatWasOvertakenByANewerOneChangesNothing) {
   while (event && !std::holds_alternative<Assigned>(*event)) event = Next();
   ASSERT_TRUE(event.has_value());
 
-  // The same one again is nobody's who lives: in plain text anybody on the way can say it.
+  // A repeated attempt cannot come from a live agent: in plain text anyone on the network can replay it.
   for (const uint64_t attempt : {1, 2}) {
     hello.attempt = attempt;
     *message.mutable_hello() = EncodeHello(hello);
@@ -190,7 +190,7 @@ TEST_F(RegistrarTest, AHelloThatWasOvertakenByANewerOneChangesNothing) {
   EXPECT_TRUE(std::get<JobEnded>(*event).outcome.success);
 }
 
-TEST_F(RegistrarTest, AServiceThatIsFullTakesItsOwnAgentsBack) {
+TEST_F(RegistrarTest, FullServiceReadmitsItsOwnAgents) {
   Start(std::chrono::seconds(10), /*most_agents=*/1);
   SayHello();
   wire::ServiceMessage welcome;
@@ -213,7 +213,7 @@ TEST_F(RegistrarTest, AServiceThatIsFullTakesItsOwnAgentsBack) {
   EXPECT_TRUE(welcome.welcome().resumed());
 }
 
-TEST_F(RegistrarTest, AStreamThatComesBackHearsAllThatWaits) {
+TEST_F(RegistrarTest, ReopenedStreamReceivesAllPendingEvents) {
   Start();
   RunGeneration();
   HelloData hello;
@@ -237,7 +237,7 @@ TEST_F(RegistrarTest, AStreamThatComesBackHearsAllThatWaits) {
   EXPECT_THAT(numbers, ::testing::ElementsAre(1, 2, 3)) << "nothing was acknowledged";
 }
 
-TEST_F(RegistrarTest, NoAnswerIsLeftBehindHoweverWritesEnd) {
+TEST_F(RegistrarTest, EveryAnswerIsSentHoweverWritesEnd) {
   Start();
   const Generation generation = RunGeneration();
   constexpr int64_t kQuestions = 5000;
@@ -259,7 +259,7 @@ TEST_F(RegistrarTest, EventsOutOfOrderEndTheStream) {
   EXPECT_THAT(End().error_message(), HasSubstr("event 8 came after 0"));
 }
 
-TEST_F(RegistrarTest, AnAgentThatNeverAcknowledgesIsDropped) {
+TEST_F(RegistrarTest, AgentThatNeverAcknowledgesIsDropped) {
   Start();
   const Generation generation = RunGeneration();
   ASSERT_TRUE(Say(NodeUse{}));
@@ -273,17 +273,17 @@ TEST_F(RegistrarTest, AnAgentThatNeverAcknowledgesIsDropped) {
   while (watched() == 0 && MonotonicNow() < give_up) {
   }
   ASSERT_TRUE(Say(StoreSet{generation, "key", std::string(KeyValueStore::kMaxValueBytes, 'x')}));
-  const size_t answers = Registrar::kMostUnacknowledgedBytes / KeyValueStore::kMaxValueBytes + 1;
+  const size_t answers = Registrar::kMaxUnacknowledgedBytes / KeyValueStore::kMaxValueBytes + 1;
   for (size_t i = 0; i < answers; ++i) {
     if (!Say(StoreRead{generation, static_cast<int64_t>(i), {"key"}, false})) break;
   }
-  // Its own status, or (when the agent did not even read) that of a cancelled call.
+  // Either its own status or, if the agent did not even read, that of a cancelled call.
   EXPECT_THAT(End().error_code(),
               ::testing::AnyOf(grpc::StatusCode::RESOURCE_EXHAUSTED, grpc::StatusCode::CANCELLED));
   EXPECT_EQ(watched(), 0);
 }
 
-TEST_F(RegistrarTest, AnOperatorEvictsANodeThatIsNotConnected) {
+TEST_F(RegistrarTest, OperatorEvictsADisconnectedNode) {
   Start();
   EXPECT_THAT(std::string(Evict("node1").status().message()), HasSubstr("the service has no job"));
   RunGeneration();
@@ -292,7 +292,7 @@ TEST_F(RegistrarTest, AnOperatorEvictsANodeThatIsNotConnected) {
   EXPECT_THAT(std::string(Evict("node1", "other").status().message()), HasSubstr("job \"other\""));
   context_.TryCancel();
   const TimePoint give_up = MonotonicNow() + std::chrono::seconds(30);
-  absl::StatusOr<std::string> evicted = Evict("node1");  // the service sees the end of the stream by itself
+  absl::StatusOr<std::string> evicted = Evict("node1");  // the service notices the end of the stream itself
   while (!evicted.ok() && MonotonicNow() < give_up) evicted = Evict("node1");
   ASSERT_TRUE(evicted.ok()) << evicted.status();
   EXPECT_THAT(*evicted, HasSubstr("node1 is evicted from generation 1 of job \""));
@@ -300,8 +300,8 @@ TEST_F(RegistrarTest, AnOperatorEvictsANodeThatIsNotConnected) {
 }
 
 // A member that was told a moment before may have brought its job here.
-TEST_F(RegistrarTest, TheAgentThatAServiceLivesInHearsOfAnEvictionFromAJobThatIsHere) {
-  Mutex mu;  // of the service's thread, which says it before Evict returns
+TEST_F(RegistrarTest, HostingAgentIsNotifiedOfAnEvictionFromAPresentJob) {
+  Mutex mu;  // for the service's thread, which logs it before Evict returns
   std::vector<std::string> heard;
   const auto told = [&] {
     const MutexLock lock(mu);
@@ -323,7 +323,7 @@ TEST_F(RegistrarTest, TheAgentThatAServiceLivesInHearsOfAnEvictionFromAJobThatIs
   EXPECT_THAT(told(), ElementsAre("node1"));
 }
 
-TEST_F(RegistrarTest, BetweenAnAgentsHelloAndItsGenerationAnEvictionIsForTheAgentThatTheServiceLivesIn) {
+TEST_F(RegistrarTest, HostingAgentDecidesAnEvictionBeforeAGenerationIsKnown) {
   Start(std::chrono::seconds(10), 100, [&](const std::string&, const std::string&) {
     return Eviction{"default", "node0-1-ab", "node0", {4, 77}};
   });

@@ -1,4 +1,4 @@
-// Connections of strangers at a service that asks for a token.
+// Connections of unknown clients to a service that requires a token.
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -16,7 +16,7 @@
 #include "base/posix.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/status_client.h"
+#include "rendezvous/client/status_client.h"
 #include "tests/rendezvous/session/session_fixture.h"
 
 namespace mtrun::rendezvous {
@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 
 constexpr size_t kFiles = 2048;
 
-/// A quarter of `kFiles` may be unknown to the service.
+/// At most a quarter of `kFiles` may be unknown to the service.
 class ServiceStrangersTest : public SessionTest {
  protected:
   ServiceStrangersTest() {
@@ -58,7 +58,7 @@ class ServiceStrangersTest : public SessionTest {
     if (!says.empty()) (void)send(socket.get(), says.data(), says.size(), MSG_NOSIGNAL);
     return socket;
   }
-  /// The service has closed it, or does within `patience_ms`.
+  /// Returns whether the service has closed it, or closes it within `patience_ms`.
   static bool IsCut(const UniqueFd& socket, int patience_ms) {
     pollfd ends = {socket.get(), POLLRDHUP, 0};
     return poll(&ends, 1, patience_ms) > 0;
@@ -79,8 +79,8 @@ class ServiceStrangersTest : public SessionTest {
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// The oldest go at once, for those that came later: after 10 s each of them would be cut for that alone.
-TEST_F(ServiceStrangersTest, IdleConnectionsTakeNoFilesFromTheJob) {
+/// The oldest are closed at once for newer ones; after 10 s each would be closed anyway.
+TEST_F(ServiceStrangersTest, IdleConnectionsDoNotExhaustTheDescriptors) {
   constexpr size_t kTooMany = 100;
   const TimePoint at_once = MonotonicNow() + std::chrono::seconds(5);
   std::vector<UniqueFd> strangers;
@@ -95,17 +95,18 @@ TEST_F(ServiceStrangersTest, IdleConnectionsTakeNoFilesFromTheJob) {
   EXPECT_FALSE(IsCut(strangers[kTooMany], 0));
   EXPECT_FALSE(IsCut(strangers.back(), 0));
   ExpectANodeIsServed();
-  EXPECT_THAT(Lines(), Contains(AllOf(HasSubstr("turned away 127.0.0.1:"), HasSubstr("too many are open"))));
+  EXPECT_THAT(Lines(),
+              Contains(AllOf(HasSubstr("turned away 127.0.0.1:"), HasSubstr("too many connections"))));
 }
 
-TEST_F(ServiceStrangersTest, ANodeIsServedWhileTheyComeAndGo) {
+TEST_F(ServiceStrangersTest, NodeIsServedDuringAConnectionFlood) {
   std::atomic<bool> over = false;
   std::thread flood([&] {
     std::vector<UniqueFd> strangers(kFiles / 4);
     for (size_t i = 0; !over; ++i) {
       strangers[i % strangers.size()] = Connect(i % 2 == 0 ? "\x16\x03\x01" : "");
-      // A thousand a second: from one machine, who needs half a second for a handshake is pushed out with
-      // them.
+      // A thousand a second from one machine: a client that needs half a second for a handshake is displaced
+      // too.
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   });
@@ -114,15 +115,15 @@ TEST_F(ServiceStrangersTest, ANodeIsServedWhileTheyComeAndGo) {
   flood.join();
 }
 
-TEST_F(ServiceStrangersTest, OneThatOnlyHalfGreetsHasTenSeconds) {
-  const UniqueFd half = Connect(std::string("\x16\x03\x01\x02\x00", 5));  // the head of a TLS hello
+TEST_F(ServiceStrangersTest, IncompleteHandshakeIsClosedAfterTenSeconds) {
+  const UniqueFd half = Connect(std::string("\x16\x03\x01\x02\x00", 5));  // the start of a TLS hello
   EXPECT_FALSE(IsCut(half, 0));
   EXPECT_TRUE(IsCut(half, 60'000));
   ExpectANodeIsServed();
 }
 
-/// A service of a list looks whether another one listens.
-TEST_F(ServiceStrangersTest, WhoOnlyLooksWhetherSomebodyListensIsNoNews) {
+/// A service of a list checks whether another one listens.
+TEST_F(ServiceStrangersTest, PortCheckIsNotLogged) {
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(Connect().valid());
   ExpectANodeIsServed();
   EXPECT_THAT(Lines(), Not(Contains(HasSubstr("turned away"))));
@@ -132,7 +133,7 @@ TEST_F(ServiceStrangersTest, WhoOnlyLooksWhetherSomebodyListensIsNoNews) {
   EXPECT_THAT(Lines(), Contains(HasSubstr("turned away")));
 }
 
-TEST_F(ServiceStrangersTest, AnotherTokenIsNamedWithItsPeer) {
+TEST_F(ServiceStrangersTest, WrongTokenIsLoggedWithItsPeer) {
   const auto refused =
       ReadServiceId(endpoint(), /*insecure=*/false, support::kOtherToken, std::chrono::seconds(30));
   EXPECT_TRUE(absl::IsUnauthenticated(refused.status())) << refused.status();
@@ -140,8 +141,8 @@ TEST_F(ServiceStrangersTest, AnotherTokenIsNamedWithItsPeer) {
   EXPECT_THAT(Lines(), Contains(AllOf(HasSubstr("turned away 127.0.0.1:"), HasSubstr("token"))));
 }
 
-/// However many there are.
-TEST_F(ServiceStrangersTest, WhoIsTurnedAwayIsSaidOnceASecondAtMost) {
+/// Independent of their number.
+TEST_F(ServiceStrangersTest, RefusedConnectionsAreLoggedAtMostOncePerSecond) {
   const TimePoint begin = MonotonicNow();
   size_t strangers = 0;
   for (; Lines().size() < 3; ++strangers) {

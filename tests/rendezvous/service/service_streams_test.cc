@@ -1,6 +1,5 @@
-// Streams that show the token and misuse it: they do not read, send too much, or send the same again. All of
-// that reaches the service's messages; a job of four nodes beside them loses neither a stream nor its
-// generation.
+// Streams that show the token and misuse it: they do not read, send too much, or resend. All of that reaches
+// the service's messages; a job of four nodes beside them loses neither a stream nor its generation.
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
@@ -13,10 +12,10 @@
 #include "base/tls_identity.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/codec.h"
-#include "rendezvous/key_value_store.h"
-#include "rendezvous/rendezvous.grpc.pb.h"
+#include "rendezvous/job/key_value_store.h"
 #include "rendezvous/service/registrar.h"
+#include "rendezvous/wire/codec.h"
+#include "rendezvous/wire/rendezvous.grpc.pb.h"
 #include "tests/rendezvous/session/session_fixture.h"
 
 namespace mtrun::rendezvous {
@@ -24,8 +23,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// An agent's end without anything that keeps to the protocol, over a connection of its own. It sends what it
-/// is told to, however large.
+/// An agent's stream without any protocol logic, over its own connection. It sends any message, however
+/// large.
 class LooseStream {
  public:
   explicit LooseStream(const std::string& endpoint) {
@@ -46,8 +45,10 @@ class LooseStream {
   ~LooseStream() { context_.TryCancel(); }
   LooseStream(const LooseStream&) = delete;
 
-  static wire::AgentMessage HelloOf(const std::string& name) {
+  static wire::AgentMessage HelloOf(const std::string& name,
+                                    Duration heartbeat = JobSettings().heartbeat_interval) {
     HelloData hello;
+    hello.opened.settings.heartbeat_interval = heartbeat;
     hello.node_id = name;
     hello.session_id = 1;
     hello.opened.settings.job_id = name;
@@ -57,7 +58,7 @@ class LooseStream {
   }
   static wire::AgentMessage Event(uint64_t sequence, const AgentEvent& event) {
     wire::AgentMessage message;
-    *message.mutable_event() = EncodeAgentEvent(sequence, AgentSaid{event, {}, {}});
+    *message.mutable_event() = EncodeAgentEvent(sequence, AgentSaid{event, {}});
     return message;
   }
   static wire::AgentMessage OfferOf(const std::string& name) {
@@ -67,7 +68,7 @@ class LooseStream {
   }
 
   bool Say(const wire::AgentMessage& message) { return stream_->Write(message); }
-  /// The next event of type T; whatever comes before it is dropped. Nothing where the stream ends first.
+  /// Returns the next event of type T and drops those before it; nothing if the stream ends first.
   template <typename T>
   std::optional<T> Next() {
     wire::ServiceMessage message;
@@ -79,15 +80,15 @@ class LooseStream {
     }
     return std::nullopt;
   }
-  /// It runs alone in a job of that name. The generation.
-  Generation Begin(const std::string& name) {
-    EXPECT_TRUE(Say(HelloOf(name)) && Say(OfferOf(name)));
+  /// Runs alone in a job of that name. Returns the generation.
+  Generation Begin(const std::string& name, Duration heartbeat = JobSettings().heartbeat_interval) {
+    EXPECT_TRUE(Say(HelloOf(name, heartbeat)) && Say(OfferOf(name)));
     const auto assigned = Next<Assigned>();
     EXPECT_TRUE(assigned.has_value()) << name;
     return assigned ? assigned->assignment().generation : Generation{};
   }
   bool resumed() const { return resumed_; }
-  /// How the service ended it.
+  /// Returns how the service ended it.
   grpc::StatusCode End() {
     while (Next<Assigned>()) continue;
     return stream_->Finish().error_code();
@@ -132,7 +133,8 @@ class ServiceStreamsTest : public SessionTest {
     }
     return true;
   }
-  /// Each node is answered, finishes, and hears the end of the job: a generation that had ended would not.
+  /// Each node gets an answer, finishes, and learns of the end of the job, which is impossible if the
+  /// generation has ended.
   void ExpectTheJobToGoOnToItsEnd() {
     for (const auto& node : nodes_) node->session().Send(StoreSet{generation_, node->node_id(), "here"});
     for (const auto& node : nodes_) {
@@ -161,8 +163,8 @@ class ServiceStreamsTest : public SessionTest {
   std::string lines_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// They ask for far more than fits between them and the service, and take nothing of it.
-TEST_F(ServiceStreamsTest, WhoDoesNotReadHoldsNobodyUpAndIsDropped) {
+/// These streams request far more than fits between them and the service, and read nothing of it.
+TEST_F(ServiceStreamsTest, StreamThatDoesNotReadIsDroppedWithoutDelayingOthers) {
   const auto ask = [](LooseStream& stream, const Generation& generation, size_t answers) {
     const std::string value(KeyValueStore::kMaxValueBytes, 'x');
     bool taken = stream.Say(LooseStream::Event(2, StoreSet{generation, "key", value}));
@@ -178,17 +180,17 @@ TEST_F(ServiceStreamsTest, WhoDoesNotReadHoldsNobodyUpAndIsDropped) {
     ASSERT_TRUE(ask(*unread.back(), generation, 4)) << i;
   }
   LooseStream greedy(endpoint());
-  ask(greedy, greedy.Begin("greedy"),
-      Registrar::kMostUnacknowledgedBytes / KeyValueStore::kMaxValueBytes + 1);
-  EXPECT_TRUE(AwaitLine("greedy: it does not acknowledge what it is sent"));
+  ask(greedy, greedy.Begin("greedy"), Registrar::kMaxUnacknowledgedBytes / KeyValueStore::kMaxValueBytes + 1);
+  EXPECT_TRUE(AwaitLine("greedy: it does not acknowledge its messages"));
   ExpectTheJobToGoOnToItsEnd();
 }
 
-TEST_F(ServiceStreamsTest, WhatIsTooLargeEndsItsStreamAlone) {
+TEST_F(ServiceStreamsTest, OversizedMessageEndsOnlyItsStream) {
   for (int i = 0; i < 10; ++i) {
     LooseStream large(endpoint());
-    const Generation generation = large.Begin(absl::StrCat("large", i));
-    // What is just not too large for a message is heard, and too large for a value.
+    // It sends no heartbeats, and large messages take long on a busy machine.
+    const Generation generation = large.Begin(absl::StrCat("large", i), std::chrono::seconds(60));
+    // The larger value just fits into a message, but is too large for a value.
     const bool fits = i % 2 == 0;
     const std::string value(fits ? kMaxMessageBytes - 64 : kMaxMessageBytes + 1, 'x');
     ASSERT_TRUE(large.Say(LooseStream::Event(2, StoreSet{generation, "key", value})));
@@ -204,7 +206,7 @@ TEST_F(ServiceStreamsTest, WhatIsTooLargeEndsItsStreamAlone) {
   ExpectTheJobToGoOnToItsEnd();
 }
 
-TEST_F(ServiceStreamsTest, WhatIsSentAgainCountsOnce) {
+TEST_F(ServiceStreamsTest, RepeatedMessagesCountOnce) {
   std::vector<wire::AgentMessage> said = {LooseStream::HelloOf("again"), LooseStream::OfferOf("again")};
   std::vector<std::unique_ptr<LooseStream>> streams;
   streams.push_back(std::make_unique<LooseStream>(endpoint()));
@@ -213,7 +215,7 @@ TEST_F(ServiceStreamsTest, WhatIsSentAgainCountsOnce) {
   ASSERT_TRUE(streams.back()->Say(said.back()));
   ASSERT_TRUE(streams.back()->Say(LooseStream::Event(3, StoreSet{generation, "key", "after"})));
   ASSERT_TRUE(streams.back()->Say(LooseStream::Event(4, StoreRead{generation, 1, {"key"}, false})));
-  ASSERT_TRUE(streams.back()->Next<StoreReply>().has_value());  // all of it has been heard
+  ASSERT_TRUE(streams.back()->Next<StoreReply>().has_value());  // all of it has been processed
   for (int i = 0; i < 50; ++i) {
     streams.push_back(std::make_unique<LooseStream>(endpoint()));
     for (const wire::AgentMessage& message : said) ASSERT_TRUE(streams.back()->Say(message));

@@ -1,4 +1,4 @@
-// Where the service listens, and that it does not listen there in plain text by mistake.
+// The addresses on which the service listens, and that it does not listen there in plain text by mistake.
 #include "rendezvous/service/service.h"
 
 #include <filesystem>
@@ -9,14 +9,14 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/control_client.h"
-#include "rendezvous/end_watch.h"
-#include "rendezvous/formation.h"
-#include "rendezvous/measure_client.h"
+#include "rendezvous/authority/formation.h"
+#include "rendezvous/client/control_client.h"
+#include "rendezvous/client/end_watch.h"
+#include "rendezvous/client/measure_client.h"
+#include "rendezvous/client/status_client.h"
+#include "rendezvous/client/transport.h"
 #include "rendezvous/service/measure_call.h"
 #include "rendezvous/service/state_folder.h"
-#include "rendezvous/status_client.h"
-#include "rendezvous/transport.h"
 #include "tests/rendezvous/session/session_fixture.h"
 #include "tests/support/program.h"
 #include "tests/support/token.h"
@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 
 constexpr std::chrono::seconds kPatience{30};
 
-TEST(Service, ListensInPlainTextOnlyWhenItWasAllowed) {
+TEST(Service, ListensInPlainTextOnlyIfAllowed) {
   for (const char* listen : {"127.0.0.1:0", "[::]:0", "0.0.0.0:0"}) {
     ServiceOptions options;
     options.listen = listen;
@@ -42,7 +42,7 @@ TEST(Service, ListensInPlainTextOnlyWhenItWasAllowed) {
   }
 }
 
-TEST(Service, OnlyWhoHasTheTokenEvictsANode) {
+TEST(Service, EvictionRequiresTheToken) {
   ServiceOptions options;
   options.listen = "127.0.0.1:0";
   options.token = support::kToken;
@@ -53,15 +53,14 @@ TEST(Service, OnlyWhoHasTheTokenEvictsANode) {
     support::WriteText(folder.File("token"), token);
     std::filesystem::permissions(folder.File("token"), std::filesystem::perms::owner_read);
     const auto asked = AskToControl({absl::StrCat("127.0.0.1:", (*service)->port())},
-                                    {.token = {.file = folder.File("token")}},
-                                    {.call = ControlCall::kEvict, .node = "node1"});
+                                    {.token = {.file = folder.File("token")}}, {.what = EvictCall{"node1"}});
     return std::string(asked.status().message());
   };
   EXPECT_THAT(why_not(support::kOtherToken), HasSubstr("has another token"));
   EXPECT_THAT(why_not(support::kToken), HasSubstr("the service has no job"));
 }
 
-/// 4 MiB of noise `parts` times, in one call that waits for `go` before its end.
+/// Sends 4 MiB of noise `parts` times, in one call that waits for `go` before its end.
 grpc::Status Send(wire::Rendezvous::Stub& stub, int parts, const std::function<void()>& go) {
   grpc::ClientContext context;
   wire::MeasureReply reply;
@@ -74,7 +73,7 @@ grpc::Status Send(wire::Rendezvous::Stub& stub, int parts, const std::function<v
   return writer->Finish();
 }
 
-TEST(Service, TakesBytesOfOneWhoMeasuresTheWayUpToALimit) {
+TEST(Service, AcceptsBytesOfAMeasurementUpToALimit) {
   ServiceOptions options;
   options.listen = "127.0.0.1:0";
   options.token = support::kToken;
@@ -85,7 +84,7 @@ TEST(Service, TakesBytesOfOneWhoMeasuresTheWayUpToALimit) {
   const auto measured = measure();
   ASSERT_TRUE(measured.ok()) << measured.status();
   EXPECT_GT(measured->bytes, 0);
-  EXPECT_LE(measured->bytes, kMostMeasuredBytes);
+  EXPECT_LE(measured->bytes, kMaxMeasuredBytes);
   EXPECT_GT(measured->took, Duration::zero());
 
   const auto channel = MakeChannel(endpoint, false, support::kToken);
@@ -98,13 +97,13 @@ TEST(Service, TakesBytesOfOneWhoMeasuresTheWayUpToALimit) {
   EXPECT_EQ(Send(*stub, 17, [] {}).error_code(), grpc::StatusCode::OUT_OF_RANGE);
 }
 
-TEST(MeasureSlot, IsOnesUntilItIsGivenOrTooLongInUse) {
+TEST(MeasureSlot, IsHeldUntilItIsReleasedOrExpires) {
   MeasureSlot slot;
   const TimePoint first(std::chrono::seconds(1)), second = first + std::chrono::seconds(1),
                                                   late = first + MeasureSlot::kLongest;
   EXPECT_TRUE(slot.Take(first));
   EXPECT_FALSE(slot.Take(second));
-  slot.Give(second);  // it is not its own
+  slot.Give(second);  // it does not own the slot
   EXPECT_TRUE(slot.IsOf(first));
   EXPECT_TRUE(slot.Take(late));
   EXPECT_FALSE(slot.IsOf(first));
@@ -131,7 +130,7 @@ TEST(Service, LocalhostIsServedOnEachOfItsAddresses) {
   EXPECT_EQ(*id, (*service)->id());
 }
 
-TEST(Service, WritesItsJobsDownUnderTheNameOfItsMachine) {
+TEST(Service, StoresItsJobsUnderTheNameOfItsMachine) {
   const support::TemporaryFolder folder;
   ServiceOptions options;
   options.listen = "127.0.0.1:0";
@@ -149,10 +148,11 @@ TEST(Service, WritesItsJobsDownUnderTheNameOfItsMachine) {
   agent.NextGeneration();
   agent.session().Flush(kTestPatience);
   service->reset();
-  EXPECT_TRUE(StateFolder(options.state_folder, "127.0.0.1:0 on login1").Load().contains("job"));
+  EXPECT_TRUE(
+      StateFolder(options.state_folder, StateKey(options.listen, options.state_host)).Load().contains("job"));
 }
 
-TEST(Service, WritesDownWhatItsMtrunHearsOfTheJobElsewhere) {
+TEST(Service, StoresGenerationsThatItsMtrunLearnsElsewhere) {
   const support::TemporaryFolder folder;
   ServiceOptions options;
   options.listen = options.endpoint = "127.0.0.1:0";
@@ -162,7 +162,7 @@ TEST(Service, WritesDownWhatItsMtrunHearsOfTheJobElsewhere) {
   ASSERT_TRUE(service.ok()) << service.status();
   Offer offer;
   offer.node_id = offer.host = offer.address = "node2";
-  (*service)->Learn("job", MakeAssignment({6, 66}, {offer}, 0, 0));
+  (*service)->AdoptMembership("job", MakeAssignment({6, 66}, {offer}, 0, 0));
   service->reset();
   const auto kept = StateFolder(options.state_folder, options.endpoint).Load();
   ASSERT_TRUE(kept.contains("job"));
@@ -179,7 +179,7 @@ class ServiceOfOneTest : public SessionTest {
     generation_ = agent_->NextGeneration();
     end_.Follow(endpoint());
   }
-  /// Who waits for the end is told something.
+  /// Returns whether a client that waits for the end has been answered.
   bool IsTold() const {
     const TimePoint late = MonotonicNow() + kTestPatience;
     while (end_.waits() && MonotonicNow() < late) std::this_thread::yield();
@@ -191,7 +191,7 @@ class ServiceOfOneTest : public SessionTest {
   std::optional<TestAgent> agent_;
 };
 
-TEST_F(ServiceOfOneTest, WhoWaitsForTheEndHearsOfIt) {
+TEST_F(ServiceOfOneTest, WaitingCallerIsNotifiedOfTheEnd) {
   EXPECT_TRUE(end_.waits());
   agent_->session().Send(WorkersFinished{generation_, true});
   ASSERT_TRUE(agent_->Next<JobEnded>().has_value());
@@ -201,7 +201,7 @@ TEST_F(ServiceOfOneTest, WhoWaitsForTheEndHearsOfIt) {
   EXPECT_TRUE(end_.Ended()) << "also when the service is gone";
 }
 
-TEST_F(ServiceOfOneTest, AServiceThatEndsBeforeItsJobDoesNotEndIt) {
+TEST_F(ServiceOfOneTest, ServiceThatStopsFirstDoesNotEndTheJob) {
   agent_->Kill();
   service_.reset();
   ASSERT_TRUE(IsTold());

@@ -23,7 +23,7 @@ std::string Named(int family, const char* address) {
   return PeerOf(storage);
 }
 
-TEST(SocketPeer, IsNamedAsGrpcNamesIt) {
+TEST(SocketPeer, HasTheSameNameAsInGrpc) {
   EXPECT_EQ(Named(AF_INET, "10.0.0.7"), "10.0.0.7:4242");
   EXPECT_EQ(Named(AF_INET6, "fe80::1"), "[fe80::1]:4242");
   EXPECT_EQ(Named(AF_INET6, "::ffff:10.0.0.7"), "10.0.0.7:4242");

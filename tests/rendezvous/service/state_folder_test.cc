@@ -8,7 +8,8 @@
 #include "base/posix.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/codec.h"
+#include "rendezvous/wire/codec.h"
+#include "rendezvous/wire/validate_assignment.h"
 #include "tests/rendezvous/job_values.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/no_threads.h"
@@ -43,7 +44,7 @@ class StateFolderTest : public ::testing::Test {
     for (const auto& entry : fs::directory_iterator(path())) files.push_back(entry.path());
     return files;
   }
-  /// A folder is where the end is to be written, until it is removed. Its path.
+  /// Puts a folder in place of the end's file, until it is removed. Returns its path.
   std::string BlockEnd(const RememberedEnd& end) const {
     {
       StateFolder states(path(), "node1:29400");
@@ -64,7 +65,7 @@ class StateFolderTest : public ::testing::Test {
       two_{MakeGeneration(2, {"node2"}), {"node2", "a \"name\"\nof two lines"}};
 };
 
-TEST_F(StateFolderTest, TheNextServiceReadsWhatTheLastOneWrote) {
+TEST_F(StateFolderTest, NextServiceReadsTheStateOfTheLastOne) {
   EXPECT_THAT(Load(), IsEmpty());
   {
     StateFolder states(path(), "node1:29400");
@@ -77,7 +78,7 @@ TEST_F(StateFolderTest, TheNextServiceReadsWhatTheLastOneWrote) {
   EXPECT_THAT(Load("node2:29400"), IsEmpty()) << "another endpoint's";
 }
 
-TEST_F(StateFolderTest, AJobThatHasEndedIsForgotten) {
+TEST_F(StateFolderTest, EndedJobIsForgotten) {
   {
     StateFolder states(path(), "node1:29400");
     states.Keep("job", one_.generation, one_.verified);
@@ -94,7 +95,7 @@ TEST_F(StateFolderTest, AJobThatHasEndedIsForgotten) {
   EXPECT_THAT(Load(), IsEmpty()) << "the service that has written it down is not the one where the job ends";
 }
 
-TEST_F(StateFolderTest, HowTheLastRunOfAJobEndedIsKeptForADay) {
+TEST_F(StateFolderTest, EndOfTheLastRunIsKeptForADay) {
   const RememberedEnd good{"job", {7, 3, true}, JobOutcome{true, 0, "all 3 nodes finished", {}, false}},
       bad{"job", {~uint64_t{0}, 4, false}, JobOutcome{false, 137, "a \"reason\"\nof two lines", {}, true}};
   {
@@ -105,7 +106,7 @@ TEST_F(StateFolderTest, HowTheLastRunOfAJobEndedIsKeptForADay) {
     for (const RememberedEnd* end : {&good, &bad}) {
       states.Keep("job", one_.generation, one_.verified);
       states.End(*end);
-      states.End(good);  // said again
+      states.End(good);  // repeated
     }
     states.Keep("job", two_.generation, two_.verified);  // the next run
   }
@@ -113,13 +114,20 @@ TEST_F(StateFolderTest, HowTheLastRunOfAJobEndedIsKeptForADay) {
   EXPECT_THAT(states.LoadEnds(), ElementsAre(bad));
   EXPECT_THAT(states.Load(), ElementsAre(Pair("job", two_)));
   EXPECT_THAT(StateFolder(path(), "node2:29400").LoadEnds(), IsEmpty());
-  for (const std::string& file : Files())
-    fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(25));
+  const auto set_age = [](const std::string& file, int hours) {
+    fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(hours));
+  };
+  // A machine whose clock is days ahead, on a shared home, removed the ends of all others.
+  for (const std::string& file : Files()) set_age(file, 25);
+  EXPECT_THAT(states.LoadEnds(), ElementsAre(bad)) << "nothing was written a day after it";
+  for (const std::string& file : Files()) {
+    if (file.ends_with(".membership")) set_age(file, 0);
+  }
   EXPECT_THAT(states.LoadEnds(), IsEmpty());
   EXPECT_EQ(Files().size(), 1u) << "the membership";
 }
 
-TEST_F(StateFolderTest, FilesOfOthersInTheFolderStay) {
+TEST_F(StateFolderTest, UnrelatedFilesInTheFolderAreKept) {
   for (const char* name :
        {"notes.end", "0123456789abcdeg.end", "0123456789abcdef0.end", "notes.membership"}) {
     const std::string file = absl::StrCat(path(), "/", name);
@@ -134,12 +142,12 @@ TEST_F(StateFolderTest, FilesOfOthersInTheFolderStay) {
     EXPECT_THAT(states.Load(), IsEmpty());
     EXPECT_EQ(log.Text(), "");
     states.Keep("job", one_.generation, one_.verified);
-    states.End(EndOf("job", 7));  // looks for old ones too
+    states.End(EndOf("job", 7));  // also removes old ones
   }
   EXPECT_EQ(Files().size(), 5u);
 }
 
-TEST_F(StateFolderTest, AnEndThatCannotBeWrittenLeavesTheMembership) {
+TEST_F(StateFolderTest, MembershipStaysIfTheEndCannotBeWritten) {
   const RememberedEnd end = EndOf("job", 7);
   const std::string file = BlockEnd(end);
   {
@@ -161,7 +169,7 @@ TEST_F(StateFolderTest, AnEndThatCannotBeWrittenLeavesTheMembership) {
   EXPECT_THAT(StateFolder(path(), "node1:29400").LoadEnds(), ElementsAre(end));
 }
 
-TEST_F(StateFolderTest, AnEndElsewhereThatCannotBeWrittenLeavesTheMembership) {
+TEST_F(StateFolderTest, MembershipStaysIfAnEndElsewhereCannotBeWritten) {
   const RememberedEnd end = EndOf("job", 7);
   const std::string file = BlockEnd(end);
   RememberedJob ended = one_;
@@ -170,7 +178,7 @@ TEST_F(StateFolderTest, AnEndElsewhereThatCannotBeWrittenLeavesTheMembership) {
   {
     const support::LogLines log;
     NoteEnd(path(), "node1:29400", end);
-    EXPECT_THAT(log.Text(), HasSubstr("how the job ended is not written down"));
+    EXPECT_THAT(log.Text(), HasSubstr("the outcome of the job cannot be saved"));
   }
   EXPECT_THAT(Load(), ElementsAre(Pair("job", ended)));
   fs::remove_all(file);
@@ -179,16 +187,15 @@ TEST_F(StateFolderTest, AnEndElsewhereThatCannotBeWrittenLeavesTheMembership) {
   EXPECT_THAT(StateFolder(path(), "node1:29400").LoadEnds(), ElementsAre(end));
 }
 
-TEST_F(StateFolderTest, AnEndThatFailsWhileTheNextRunBeginsLeavesThatOne) {
+TEST_F(StateFolderTest, FailedWriteOfAnEndKeepsTheNextRun) {
   const RememberedEnd end = EndOf("job", 7);
   const std::string file = BlockEnd(end);
   const TimePoint give_up = MonotonicNow() + std::chrono::seconds(30);
   {
     StateFolder states(path(), "node1:29400", /*pause=*/std::chrono::milliseconds(10));
-    // Said by the thread that writes: the end has failed, and is not put back yet.
+    // Logged by the writing thread: the end has failed and is not queued again yet.
     log::SetSink([&](const std::string& line) {
-      if (absl::StrContains(line, "cannot be written down"))
-        states.Keep("job", two_.generation, two_.verified);
+      if (absl::StrContains(line, "cannot be saved")) states.Keep("job", two_.generation, two_.verified);
     });
     states.Keep("job", one_.generation, one_.verified);
     states.End(end);
@@ -203,14 +210,14 @@ TEST_F(StateFolderTest, AnEndThatFailsWhileTheNextRunBeginsLeavesThatOne) {
   EXPECT_THAT(Load(), ElementsAre(Pair("job", two_)));
 }
 
-TEST_F(StateFolderTest, AnEndThatIsWrittenLateLeavesTheNextRun) {
+TEST_F(StateFolderTest, LateEndKeepsTheNextRun) {
   const RememberedEnd end = EndOf("job", 7);
   StateFolder states(path(), "node1:29400", /*pause=*/std::chrono::milliseconds(10));
   ASSERT_TRUE(WriteFileAtomically(path(), "in the way").ok());
   const support::LogLines log;
   states.Keep("job", one_.generation, one_.verified);
   states.End(end);
-  ASSERT_TRUE(log.Await("cannot be written down", std::chrono::seconds(30)));
+  ASSERT_TRUE(log.Await("cannot be saved", std::chrono::seconds(30)));
   states.Keep("job", two_.generation, two_.verified);
   fs::remove(path());
   const TimePoint give_up = MonotonicNow() + std::chrono::seconds(30);
@@ -222,7 +229,7 @@ TEST_F(StateFolderTest, AnEndThatIsWrittenLateLeavesTheNextRun) {
   EXPECT_THAT(Load(), ElementsAre(Pair("job", two_)));
 }
 
-TEST_F(StateFolderTest, AnEndThatCannotBeReadIsPassedOver) {
+TEST_F(StateFolderTest, UnreadableEndIsSkipped) {
   StateFolder(path(), "node1:29400").Keep("job", one_.generation, one_.verified);
   for (const char* text : {"", "mtrun end 1\nnode1:29400\njob\n", "mtrun end 1\nnode1:29400\njob\n{}",
                            "mtrun end 1\nnode1:29400\njob\n{\"run\":0,\"generation\":1,\"success\":true,"
@@ -233,7 +240,7 @@ TEST_F(StateFolderTest, AnEndThatCannotBeReadIsPassedOver) {
   }
 }
 
-TEST_F(StateFolderTest, OfARunThatHasEndedElsewhereItsEndIsKept) {
+TEST_F(StateFolderTest, EndOfARunElsewhereIsKept) {
   RememberedJob ended = one_;
   ended.generation.incarnation = 7;
   { StateFolder(path(), "node1:29400").Keep("job", ended.generation, ended.verified); }
@@ -248,7 +255,7 @@ TEST_F(StateFolderTest, OfARunThatHasEndedElsewhereItsEndIsKept) {
   NoteEnd(path(), "node1:29400", end);
   EXPECT_THAT(Load(), IsEmpty());
   EXPECT_THAT(StateFolder(path(), "node1:29400").LoadEnds(), ElementsAre(end));
-  // What a service has written down stays: it knows more of its generations.
+  // The record of a service stays, because it knows more of its generations.
   { StateFolder(path(), "node1:29400").Keep("job", ended.generation, ended.verified); }
   RememberedEnd lower = end;
   lower.run.last_number = 3;
@@ -257,7 +264,7 @@ TEST_F(StateFolderTest, OfARunThatHasEndedElsewhereItsEndIsKept) {
   EXPECT_THAT(StateFolder(path(), "node1:29400").LoadEnds(), ElementsAre(end));
 }
 
-TEST_F(StateFolderTest, MachinesThatShareAHomeKeepTheirFilesApart) {
+TEST_F(StateFolderTest, MachinesWithASharedHomeUseSeparateFiles) {
   for (const char* endpoint :
        {"[::]:29400", "0.0.0.0:29400", "localhost:29400", "127.0.0.1:29400", "[::1]:29400"}) {
     const std::string here = StateKey(endpoint, "login1"), there = StateKey(endpoint, "login2");
@@ -271,12 +278,16 @@ TEST_F(StateFolderTest, MachinesThatShareAHomeKeepTheirFilesApart) {
     EXPECT_THAT(Load(here), IsEmpty()) << endpoint;
     EXPECT_EQ(StateKey(endpoint, ""), endpoint) << "the folder is this machine's own";
   }
-  // Whichever machine is behind that name or address.
+  // A host that is started again may be told its machine in other words.
+  for (const char* endpoint : {"127.0.0.1:29400", "[::]:29400", "0.0.0.0:29400"})
+    EXPECT_EQ(StateKey(endpoint, "login1"), StateKey("localhost:29400", "login1"));
+  EXPECT_NE(StateKey("localhost:29401", "login1"), StateKey("localhost:29400", "login1"));
+  // Independent of the machine behind that name or address.
   for (const char* endpoint : {"node1:29400", "10.0.0.1:29400", "[fe80::1%eth0]:29400"})
     EXPECT_EQ(StateKey(endpoint, "login1"), endpoint);
 }
 
-TEST_F(StateFolderTest, WhatCannotBeReadIsPassedOver) {
+TEST_F(StateFolderTest, UnreadableFileIsSkipped) {
   { StateFolder(path(), "node1:29400").Keep("job", one_.generation, one_.verified); }
   ASSERT_EQ(Files().size(), 1u);
   const std::string whole = *ReadFile(Files().front());
@@ -291,7 +302,7 @@ TEST_F(StateFolderTest, WhatCannotBeReadIsPassedOver) {
   EXPECT_THAT(Load(), IsEmpty());
 }
 
-TEST_F(StateFolderTest, TheFirstFormOfTheFileIsRead) {
+TEST_F(StateFolderTest, FirstFileFormatIsRead) {
   { StateFolder(path(), "node1:29400").Keep("job", one_.generation, one_.verified); }
   const std::string membership = EncodeMembership(one_.generation);
   const std::string first = absl::StrCat("mtrun membership 1\nnode1:29400\njob\n", membership);
@@ -299,7 +310,7 @@ TEST_F(StateFolderTest, TheFirstFormOfTheFileIsRead) {
   EXPECT_THAT(Load(), ElementsAre(Pair("job", one_)));
 }
 
-TEST_F(StateFolderTest, WhoHasAnsweredSinceIsWrittenDown) {
+TEST_F(StateFolderTest, VerifiedMembersAreStored) {
   RememberedJob verified = one_;
   {
     StateFolder states(path(), "node1:29400");
@@ -310,7 +321,7 @@ TEST_F(StateFolderTest, WhoHasAnsweredSinceIsWrittenDown) {
   EXPECT_THAT(Load(), ElementsAre(Pair("job", verified)));
 }
 
-TEST_F(StateFolderTest, AFolderThatCannotBeMadeCostsNothingElse) {
+TEST_F(StateFolderTest, ServiceWorksWithoutAStateFolder) {
   ASSERT_TRUE(WriteFileAtomically(folder_.File("file"), "").ok());
   StateFolder states(folder_.File("file") + "/state", "node1:29400");
   states.Keep("job", one_.generation, one_.verified);
@@ -321,13 +332,13 @@ TEST_F(StateFolderTest, AFolderThatCannotBeMadeCostsNothingElse) {
   EXPECT_THAT(none.Load(), IsEmpty());
 }
 
-TEST_F(StateFolderTest, WhatCouldNotBeWrittenIsTriedAgain) {
+TEST_F(StateFolderTest, FailedWriteIsRetried) {
   ASSERT_TRUE(WriteFileAtomically(path(), "in the way").ok());
   const support::LogLines log;
   StateFolder states(path(), "node1:29400", /*pause=*/std::chrono::milliseconds(10));
   states.Keep("job", one_.generation, one_.verified);
   states.Keep("other", one_.generation, one_.verified);
-  ASSERT_TRUE(log.Await("cannot be written down", std::chrono::seconds(30)));
+  ASSERT_TRUE(log.Await("cannot be saved", std::chrono::seconds(30)));
   states.Keep("other", two_.generation, two_.verified);
   fs::remove(path());
   const TimePoint give_up = MonotonicNow() + std::chrono::seconds(30);
@@ -335,7 +346,7 @@ TEST_F(StateFolderTest, WhatCouldNotBeWrittenIsTriedAgain) {
   EXPECT_THAT(Load(), ElementsAre(Pair("job", one_), Pair("other", two_)));
 }
 
-TEST_F(StateFolderTest, WithoutAThreadItIsWrittenAsSoonAsThereIsOne) {
+TEST_F(StateFolderTest, StateIsWrittenOnceAThreadIsAvailable) {
   StateFolder states(path(), "node1:29400", /*pause=*/std::chrono::milliseconds(10));
   {
     const support::NoThreads none;
@@ -346,7 +357,7 @@ TEST_F(StateFolderTest, WithoutAThreadItIsWrittenAsSoonAsThereIsOne) {
   EXPECT_THAT(Load(), ElementsAre(Pair("job", one_)));
 }
 
-TEST_F(StateFolderTest, WithoutAnyThreadItIsWrittenAtTheEnd) {
+TEST_F(StateFolderTest, StateIsWrittenAtTheEndWithoutAnyThread) {
   const support::NoThreads none;
   { StateFolder(path(), "node1:29400").Keep("job", one_.generation, one_.verified); }
   EXPECT_THAT(Load(), ElementsAre(Pair("job", one_)));

@@ -1,4 +1,4 @@
-// A program on loopback that says something to whoever connects.
+// A program on loopback that sends something to each client that connects.
 #pragma once
 
 #include <asio.hpp>

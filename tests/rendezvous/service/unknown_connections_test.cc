@@ -12,8 +12,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Optional;
 
-TEST(UnknownConnections, WhoHasMadeACallIsNoneOfThem) {
-  UnknownConnections unknown({.most = 2, .patience = seconds(10)});
+TEST(UnknownConnections, CallerIsRemovedAfterItsFirstCall) {
+  UnknownConnections unknown({.most = 2, .timeout = seconds(10)});
   EXPECT_EQ(unknown.Add(1, "10.0.0.1:4000", TimePoint()), std::nullopt);
   EXPECT_THAT(unknown.Knows("10.0.0.1:4000"), Optional(1));
   EXPECT_EQ(unknown.Knows("10.0.0.1:4000"), std::nullopt);
@@ -21,8 +21,8 @@ TEST(UnknownConnections, WhoHasMadeACallIsNoneOfThem) {
   EXPECT_EQ(unknown.NextDeadline(), std::nullopt);
 }
 
-TEST(UnknownConnections, TheOthersHaveTheirTimeAndNoMore) {
-  UnknownConnections unknown({.most = 9, .patience = seconds(10)});
+TEST(UnknownConnections, OthersExpireAfterTheTimeout) {
+  UnknownConnections unknown({.most = 9, .timeout = seconds(10)});
   unknown.Add(1, "10.0.0.1:1", TimePoint());
   unknown.Add(2, "10.0.0.1:2", TimePoint() + seconds(1));
   EXPECT_THAT(unknown.NextDeadline(), Optional(TimePoint() + seconds(10)));
@@ -35,16 +35,16 @@ TEST(UnknownConnections, TheOthersHaveTheirTimeAndNoMore) {
 }
 
 /// A port is used again as soon as its connection has gone.
-TEST(UnknownConnections, ThePeerIsTheYoungestConnectionFromThere) {
-  UnknownConnections unknown({.most = 9, .patience = seconds(10)});
+TEST(UnknownConnections, PeerIsItsYoungestConnection) {
+  UnknownConnections unknown({.most = 9, .timeout = seconds(10)});
   unknown.Add(1, "10.0.0.1:1", TimePoint());
   unknown.Add(2, "10.0.0.1:1", TimePoint());
   unknown.Remove(1);
   EXPECT_THAT(unknown.Knows("10.0.0.1:1"), Optional(2));
 }
 
-TEST(UnknownConnections, AStrangerPushesHimselfOut) {
-  UnknownConnections unknown({.most = 100, .patience = seconds(10)});
+TEST(UnknownConnections, FloodingPeerDisplacesItsOwnConnections) {
+  UnknownConnections unknown({.most = 100, .timeout = seconds(10)});
   unknown.Add(1, "[fe80::1]:1", TimePoint());
   unknown.Add(2, "10.0.0.2:1", TimePoint());
   uint64_t id = 2;
@@ -60,9 +60,9 @@ TEST(UnknownConnections, AStrangerPushesHimselfOut) {
   EXPECT_THAT(unknown.Knows("10.0.0.2:1"), Optional(2));
 }
 
-/// The address is not what decides among those who have equally many.
-TEST(UnknownConnections, WhoHasManyAddressesPushesHimselfOut) {
-  UnknownConnections unknown({.most = 10, .patience = seconds(10)});
+/// Among peers with equally many connections, the address does not decide.
+TEST(UnknownConnections, PeerWithManyAddressesDisplacesItself) {
+  UnknownConnections unknown({.most = 10, .timeout = seconds(10)});
   for (uint64_t i = 0; i < 8; ++i) unknown.Add(i, absl::StrCat("10.0.7.", i, ":1"), TimePoint());
   unknown.Add(8, "10.0.0.1:1", TimePoint());
   for (uint64_t i = 9; i < 18; ++i) {
@@ -72,9 +72,9 @@ TEST(UnknownConnections, WhoHasManyAddressesPushesHimselfOut) {
   EXPECT_THAT(unknown.Knows("10.0.0.1:1"), Optional(8)) << "eight are older";
 }
 
-TEST(UnknownConnections, OneNetworkOfIPv6AndLoopbackAreOneMachine) {
+TEST(UnknownConnections, Ipv6NetworkAndLoopbackCountAsOneMachine) {
   for (const char* from : {"[2001:db8::", "127.0.0."}) {
-    UnknownConnections unknown({.most = 10, .patience = seconds(10)});
+    UnknownConnections unknown({.most = 10, .timeout = seconds(10)});
     unknown.Add(0, "10.0.0.1:1", TimePoint());
     unknown.Add(1, "10.0.0.1:2", TimePoint());
     for (uint64_t i = 2; i < 200; ++i) {

@@ -11,7 +11,7 @@ namespace {
 
 using Arrival = StreamReceiver::Arrival;
 
-TEST(AgentEnd, GoesOnWhereAResumedSessionWas) {
+TEST(AgentEnd, ContinuesAResumedSession) {
   AgentEnd end;
   end.OnWelcome(7, false, 0);
   end.outbox.Add(Leaving{"a"});
@@ -30,7 +30,7 @@ TEST(AgentEnd, GoesOnWhereAResumedSessionWas) {
   EXPECT_EQ(end.Take(2), Arrival::kNew);
 }
 
-TEST(AgentEnd, BeginsAtOneWithAServiceThatKnowsNothing) {
+TEST(AgentEnd, StartsAtOneWithAServiceWithoutState) {
   AgentEnd end;
   end.OnWelcome(7, false, 0);
   end.outbox.Add(Leaving{"a"});
@@ -57,7 +57,7 @@ TEST(AgentEnd, IsAValueThatDescribesItself) {
             "generation 0, 0 restarts, 0 given back; from it: 1 received, acknowledgement due");
 }
 
-/// Both ends with streams between them that break at any message, and a Welcome that may be lost.
+/// Both ends, with streams that break at any message, and Welcomes that may be lost.
 TEST(SessionEnds, NothingIsLostOrRepeatedOverBrokenStreams) {
   for (uint64_t seed = 1; seed <= 2000; ++seed) {
     std::mt19937_64 random(seed);
@@ -71,7 +71,7 @@ TEST(SessionEnds, NothingIsLostOrRepeatedOverBrokenStreams) {
       agent.OpenStream(Duration::zero());
       const bool resumed = service.Open(agent.welcomed_by(), agent.receiver.Acknowledge());
       const uint64_t acknowledged = service.receiver.Acknowledge();
-      const bool last = stream > 20;  // then no more breaks
+      const bool last = stream > 20;  // no more breaks after that
       if (!last && random() % 4 == 0) continue;
       agent.OnWelcome(service.id(), resumed, acknowledged);
       for (int step = 0; last || step < 1; ++step) {
@@ -79,11 +79,11 @@ TEST(SessionEnds, NothingIsLostOrRepeatedOverBrokenStreams) {
         if (told < kEach && random() % 2 == 0) service.sender.Add(++told);
         const auto up = agent.outbox.Next();
         const auto down = service.sender.Next();
-        if (!last && random() % 3 == 0) break;  // both were written and neither arrives
+        if (!last && random() % 3 == 0) break;  // both are written, neither arrives
         if (up && service.receiver.Take(up->sequence) == Arrival::kNew)
-          heard_by_service.push_back(std::get<Leaving>(up->message->event).why);
+          heard_by_service.push_back(std::get<Leaving>(up->message->event).why.detail);
         if (down && agent.Take(down->sequence) == Arrival::kNew) heard_by_agent.push_back(*down->message);
-        if (!last && random() % 3 == 0) break;  // both arrived and no acknowledgement does
+        if (!last && random() % 3 == 0) break;  // both arrive, no acknowledgement does
         agent.outbox.Acknowledge(service.receiver.Acknowledge());
         service.sender.Acknowledge(agent.receiver.Acknowledge());
         if (last && said == kEach && told == kEach && agent.outbox.AllAcknowledged() &&
@@ -102,7 +102,7 @@ TEST(SessionEnds, NothingIsLostOrRepeatedOverBrokenStreams) {
   }
 }
 
-TEST(AgentEnd, AGenerationThatBeginsBeforeTheFirstHeartbeatIsAnsweredHasALease) {
+TEST(AgentEnd, GenerationHasALeaseBeforeTheFirstHeartbeatAnswer) {
   AgentEnd end;
   end.OnWelcome(7, false, 0);
   end.TakeLease({std::chrono::seconds(5), {}});
@@ -113,7 +113,7 @@ TEST(AgentEnd, AGenerationThatBeginsBeforeTheFirstHeartbeatIsAnsweredHasALease) 
   EXPECT_EQ(end.FirstLease(), std::chrono::seconds(100));
 }
 
-TEST(AgentEnd, ALeaseIsOfTheGenerationThatRunsHereAlone) {
+TEST(AgentEnd, LeaseAppliesOnlyToTheRunningGeneration) {
   using std::chrono::seconds;
   AgentEnd end;
   EXPECT_EQ(end.FirstLease(), std::nullopt) << "nothing was heard yet";
@@ -126,7 +126,7 @@ TEST(AgentEnd, ALeaseIsOfTheGenerationThatRunsHereAlone) {
       << "said before the service formed it, or by one that knows none";
   EXPECT_EQ(end.TakeLease({seconds(7), {1, 16}}), seconds(7));
   EXPECT_EQ(end.TakeLease({seconds(8), {2, 32}}), std::nullopt) << "it has gone on";
-  end.outbox.Observe(GenerationDissolved{{1, 16}, "lost", 0});
+  end.outbox.Observe(GenerationDissolved{{1, 16}, {}, 0});
   EXPECT_EQ(end.TakeLease({seconds(9), {1, 16}}), std::nullopt);
   EXPECT_EQ(end.FirstLease(), seconds(9));
   assignment.generation = {2, 32};
@@ -139,7 +139,7 @@ TEST(AgentEnd, ALeaseIsOfTheGenerationThatRunsHereAlone) {
   EXPECT_EQ(end.outbox.Opening(JobSettings()).last, assignment) << "nobody can follow an earlier one";
 }
 
-TEST(AgentEnd, WhoWaitsHasALeaseWhileNobodyHasGoneOn) {
+TEST(AgentEnd, WaitingNodeHasALeaseWhileNoOtherContinues) {
   using std::chrono::seconds;
   AgentEnd end;
   const Lease first{.sent = seconds(5), .authority = true, .newest = {1, 16}};
@@ -149,7 +149,7 @@ TEST(AgentEnd, WhoWaitsHasALeaseWhileNobodyHasGoneOn) {
   assignment.generation = {1, 16};
   end.outbox.Observe(Assigned{assignment});
   EXPECT_EQ(end.OutsideLease(first), std::nullopt) << "it runs here";
-  end.outbox.Observe(GenerationDissolved{{1, 16}, "lost", 0});
+  end.outbox.Observe(GenerationDissolved{{1, 16}, {}, 0});
   EXPECT_EQ(end.OutsideLease(first), seconds(5));
   EXPECT_EQ(end.TakeLease(first), std::nullopt) << "it renews no generation's";
   EXPECT_EQ(end.OutsideLease({.sent = seconds(6), .newest = {1, 16}}), std::nullopt) << "without authority";
@@ -160,7 +160,7 @@ TEST(AgentEnd, WhoWaitsHasALeaseWhileNobodyHasGoneOn) {
   EXPECT_EQ(end.OutsideLease(first), std::nullopt) << "others have gone on, as another service knows";
 }
 
-TEST(AgentEnd, SilenceCountsFromTheLastTimeThatAServiceWithTheJobHeardIt) {
+TEST(AgentEnd, SilenceStartsAtTheLastAnswerOfTheServiceOfTheJob) {
   using std::chrono::seconds;
   AgentEnd end;
   EXPECT_GT(end.Silence(seconds(1)), seconds(1'000'000)) << "nobody has heard it";
@@ -172,7 +172,7 @@ TEST(AgentEnd, SilenceCountsFromTheLastTimeThatAServiceWithTheJobHeardIt) {
   EXPECT_EQ(end.Silence(seconds(10)), seconds(1)) << "assigned by who had heard it then";
 }
 
-TEST(AgentEnd, SilenceEndsWhereTheHostIsFoundDead) {
+TEST(AgentEnd, SilenceStopsGrowingWhenTheHostIsDead) {
   using std::chrono::seconds;
   AgentEnd end;
   end.TakeLease({.sent = seconds(5), .authority = true});

@@ -17,7 +17,7 @@ SessionOptions Alone(int restarts) {
   options.job.job_id = "job";
   options.job.min_nodes = options.job.max_nodes = 1;
   options.job.max_restarts = restarts;
-  // Shorter than the test is quiet: the node must not be taken for silent.
+  // Shorter than the quiet time of the test: the node must not count as silent.
   options.job.heartbeat_interval = std::chrono::milliseconds(10);
   options.job.heartbeats_missed = 2;
   return options;
@@ -38,7 +38,7 @@ TEST(LocalSessionTest, FormsAtOnceAndFinishes) {
   EXPECT_TRUE(agent.session().Flush(kTestPatience));
 }
 
-TEST(LocalSessionTest, FailuresUseTheBudgetAndThenEndTheJob) {
+TEST(LocalSessionTest, FailuresUseUpTheBudgetAndThenEndTheJob) {
   TestAgent agent("alone", Alone(1), StartLocalSession);
   agent.Offer();
   const Generation first = agent.NextGeneration();
@@ -58,7 +58,7 @@ TEST(LocalSessionTest, FailuresUseTheBudgetAndThenEndTheJob) {
   EXPECT_THAT(ended->outcome.reason, HasSubstr("budget"));
 }
 
-TEST(LocalSessionTest, AnswersQuestionsToTheStore) {
+TEST(LocalSessionTest, AnswersStoreRequests) {
   TestAgent agent("alone", Alone(0), StartLocalSession);
   agent.Offer();
   const Generation generation = agent.NextGeneration();
@@ -69,7 +69,7 @@ TEST(LocalSessionTest, AnswersQuestionsToTheStore) {
   EXPECT_EQ(reply->id, 1);
 }
 
-TEST(LocalSessionTest, MayEndAtAnyMoment) {
+TEST(LocalSessionTest, CanEndAtAnyTime) {
   for (int i = 0; i < 50; ++i) {
     TestAgent agent("alone", Alone(0), StartLocalSession);
     if (i % 2 == 0) agent.Offer();

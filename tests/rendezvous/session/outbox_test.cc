@@ -2,7 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/job_settings.h"
+#include "rendezvous/wire/job_settings.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -37,7 +37,7 @@ TEST(Outbox, WritesEachEventOnceAndAgainAfterABreak) {
   EXPECT_TRUE(box.AllAcknowledged());
 }
 
-TEST(Outbox, ANewServiceHearsReportsOfTheRunningGenerationAgain) {
+TEST(Outbox, ReportsOfTheRunningGenerationAreResentToANewService) {
   Outbox box;
   box.Observe(AssignedTo(1));
   box.Add(StoreSet{Generation{1, 1}, "key", "v"});
@@ -55,7 +55,7 @@ TEST(Outbox, ANewServiceHearsReportsOfTheRunningGenerationAgain) {
                           "2 store wait other (id 5) in generation 1", "3 workers finished in generation 1"));
 }
 
-TEST(Outbox, OfAKeyANewServiceHearsTheNewestValue) {
+TEST(Outbox, NewestValueOfAKeyIsSentToANewService) {
   Outbox box;
   box.Observe(AssignedTo(1));
   box.Add(StoreRead{Generation{1, 1}, 5, {"other"}, true});
@@ -79,20 +79,20 @@ TEST(Outbox, OfAKeyANewServiceHearsTheNewestValue) {
   EXPECT_THAT(box.Describe(), ::testing::HasSubstr("; 0 reports for a new service;"));
 }
 
-TEST(Outbox, ReportsOfADissolvedGenerationAreForgotten) {
+TEST(Outbox, ReportsOfAnEndedGenerationAreForgotten) {
   Outbox box;
   box.Observe(AssignedTo(1));
   box.Add(StoreSet{Generation{1, 1}, "key", "v"});
   Drain(box);
   box.Acknowledge(1);
-  box.Observe(GenerationDissolved{Generation{1, 1}, "lost", 3});
+  box.Observe(GenerationDissolved{Generation{1, 1}, {}, 3});
   box.StartOver();
   EXPECT_THAT(Drain(box), ElementsAre());
   EXPECT_EQ(box.seen(), (Generation{1, 1}));
   EXPECT_EQ(box.seen_restarts(), 3);
 }
 
-TEST(Outbox, AnAnsweredOfferIsNotSentToANewService) {
+TEST(Outbox, AnsweredOfferIsNotSentToANewService) {
   Outbox box;
   box.Add(OfferSent{});
   Drain(box);
@@ -101,7 +101,7 @@ TEST(Outbox, AnAnsweredOfferIsNotSentToANewService) {
   EXPECT_THAT(Drain(box), ElementsAre());
 }
 
-TEST(Outbox, ItIsInTheGenerationThatItWasAssignedUntilItEndsOrANewOfferGoesOut) {
+TEST(Outbox, CurrentGenerationLastsUntilItsEndOrANewOffer) {
   Outbox box;
   EXPECT_EQ(box.current(), Generation{});
   box.Observe(AssignedTo(1));
@@ -110,14 +110,27 @@ TEST(Outbox, ItIsInTheGenerationThatItWasAssignedUntilItEndsOrANewOfferGoesOut) 
   holds.offer.holds = Generation{1, 1};
   box.Add(holds);
   EXPECT_EQ(box.current(), (Generation{1, 1}));
-  box.Add(OfferSent{});
+  box.Add(OfferSent{{}, Generation{1, 1}});
   EXPECT_EQ(box.current(), Generation{});
   box.Observe(AssignedTo(2));
-  box.Observe(GenerationDissolved{Generation{2, 2}, "lost", 0});
+  box.Observe(GenerationDissolved{Generation{2, 2}, {}, 0});
   EXPECT_EQ(box.current(), Generation{});
 }
 
-TEST(Outbox, ANewServiceHearsOfTheNewestGenerationThatItKnows) {
+/// The agent makes its offers in another thread than the one that takes assignments.
+TEST(Outbox, OfferMadeBeforeTheAssignmentArrivedLeavesNoGeneration) {
+  Outbox box;
+  box.Observe(AssignedTo(1));
+  box.Observe(AssignedTo(2));
+  box.Add(OfferSent{{}, Generation{1, 1}});
+  EXPECT_EQ(box.current(), (Generation{2, 2}));
+  const auto next = box.Next();
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(std::get<OfferSent>(next->message->event).seen, (Generation{1, 1}))
+      << "the service must not take it as the end of generation 2";
+}
+
+TEST(Outbox, NewestKnownGenerationIsSentToANewService) {
   Outbox box;
   const JobSettings settings;
   EXPECT_EQ(box.Opening(settings).last, std::nullopt);
@@ -126,25 +139,25 @@ TEST(Outbox, ANewServiceHearsOfTheNewestGenerationThatItKnows) {
   EXPECT_EQ(box.Opening(settings).seen, Generation{}) << "it was in none";
   box.Observe(AssignedTo(4));
   EXPECT_EQ(box.Opening(settings).last, std::nullopt) << "an offer says what it runs";
-  box.Observe(GenerationDissolved{Generation{4, 4}, "lost", 0});
+  box.Observe(GenerationDissolved{Generation{4, 4}, {}, 0});
   box.Observe(Membership{AssignedTo(2)});
   EXPECT_EQ(box.Opening(settings).last, AssignedTo(4).assignment()) << "news of the past";
 }
 
-TEST(Outbox, AnOfferThatHoldsAGenerationCarriesItsMembership) {
+TEST(Outbox, OfferThatHoldsAGenerationCarriesItsMembership) {
   Outbox box;
   box.Observe(AssignedTo(4, 2));
   OfferSent offer;
-  offer.offer.holds = Generation{4, 4};
+  offer.offer.holds = offer.seen = Generation{4, 4};
   box.Add(offer);
   const auto next = box.Next();
   ASSERT_TRUE(next.has_value());
   ASSERT_TRUE(next->message->held.has_value());
   EXPECT_EQ(next->message->held->restart_count, 2);
-  EXPECT_EQ(next->message->seen, (Generation{4, 4}));
+  EXPECT_EQ(std::get<OfferSent>(next->message->event).seen, (Generation{4, 4}));
 }
 
-TEST(Outbox, AGenerationThatIsSettledHasNoEarlierOnesAnyMore) {
+TEST(Outbox, SettledGenerationHasNoEarlierOnes) {
   Assignment assignment = AssignedTo(4).assignment();
   assignment.earlier = {{Generation{3, 3}, {}, {}, {}}};
   Outbox box;
@@ -161,7 +174,7 @@ TEST(Outbox, AGenerationThatIsSettledHasNoEarlierOnesAnyMore) {
   EXPECT_EQ(earlier(), 1u) << "another one";
   box.OnSettled({4, 4});
   EXPECT_EQ(earlier(), 0u);
-  box.Observe(GenerationDissolved{{4, 4}, "lost", 0});
+  box.Observe(GenerationDissolved{{4, 4}, {}, 0});
   EXPECT_TRUE(box.Opening(JobSettings()).last->earlier.empty());
 }
 

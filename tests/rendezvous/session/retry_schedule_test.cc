@@ -25,20 +25,20 @@ TEST(RetrySchedule, PausesDoubleUpToHalfASecond) {
   EXPECT_TRUE(schedule.AttemptDue(now + milliseconds(50)));
 }
 
-TEST(RetrySchedule, IsMorePatientAfterEachRoundOfSilence) {
+TEST(RetrySchedule, TimeoutGrowsAfterEachRoundOfSilence) {
   RetrySchedule schedule(seconds(5), Duration::zero());
   for (const int patience : {1, 1, 2, 2, 4, 4, 4, 4}) {
-    EXPECT_EQ(schedule.Patience(false, 2, milliseconds(1500)), seconds(patience));
-    schedule.AttemptFailed(TimePoint());  // who refuses says at once that nobody is there
+    EXPECT_EQ(schedule.Timeout(false, 2, milliseconds(1500)), seconds(patience));
+    schedule.AttemptFailed(TimePoint());  // a refusal comes at once
     schedule.AttemptSilent();
   }
-  EXPECT_EQ(schedule.Patience(true, 2, milliseconds(1500)), milliseconds(1500)) << "a stream that is there";
-  EXPECT_EQ(schedule.Patience(false, 1, milliseconds(1500)), seconds(6)) << "there is no other service";
+  EXPECT_EQ(schedule.Timeout(true, 2, milliseconds(1500)), milliseconds(1500)) << "a stream that is there";
+  EXPECT_EQ(schedule.Timeout(false, 1, milliseconds(1500)), seconds(6)) << "there is no other service";
   schedule.Connected();
-  EXPECT_EQ(schedule.Patience(false, 2, milliseconds(1500)), seconds(1));
+  EXPECT_EQ(schedule.Timeout(false, 2, milliseconds(1500)), seconds(1));
 }
 
-TEST(RetrySchedule, ManyNodesAreSpreadAndWaitedFor) {
+TEST(RetrySchedule, AttemptsOfManyNodesAreSpread) {
   RetrySchedule schedule(seconds(5), Duration::zero(), 10'001);
   schedule.Begin(TimePoint(), 0);
   EXPECT_TRUE(schedule.AttemptDue(TimePoint()));
@@ -47,9 +47,9 @@ TEST(RetrySchedule, ManyNodesAreSpreadAndWaitedFor) {
     EXPECT_FALSE(schedule.AttemptDue(TimePoint()));
     EXPECT_TRUE(schedule.AttemptDue(TimePoint(seconds(1))));
   }
-  EXPECT_EQ(schedule.Patience(false, 2, milliseconds(1500)), seconds(21));
-  EXPECT_EQ(schedule.Patience(false, 1, milliseconds(1500)), seconds(26));
-  EXPECT_EQ(schedule.Patience(true, 2, milliseconds(1500)), milliseconds(1500)) << "it had its turn";
+  EXPECT_EQ(schedule.Timeout(false, 2, milliseconds(1500)), seconds(21));
+  EXPECT_EQ(schedule.Timeout(false, 1, milliseconds(1500)), seconds(26));
+  EXPECT_EQ(schedule.Timeout(true, 2, milliseconds(1500)), milliseconds(1500)) << "it had its turn";
   schedule.BeginAway(TimePoint());
   EXPECT_TRUE(schedule.AttemptDue(TimePoint())) << "who was connected comes back at once";
 }
@@ -63,7 +63,7 @@ TEST(RetrySchedule, ReportsOncePerInterval) {
   EXPECT_EQ(schedule.NextDeadline(true), TimePoint(seconds(10)));
 }
 
-TEST(RetrySchedule, GivesUpOnlyWhenAskedTo) {
+TEST(RetrySchedule, GivesUpOnlyIfRequested) {
   RetrySchedule patient(seconds(5), Duration::zero()), hasty(seconds(5), seconds(2));
   patient.BeginAway(TimePoint());
   hasty.BeginAway(TimePoint());

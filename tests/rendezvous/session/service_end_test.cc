@@ -12,13 +12,13 @@ using End = ServiceEnd<std::string>;
 
 constexpr uint64_t kId = 77;
 
-TEST(ServiceEnd, TheFirstStreamBeginsAtOne) {
+TEST(ServiceEnd, FirstStreamStartsAtOne) {
   End end(kId);
   EXPECT_FALSE(end.Open(0, 0));
   EXPECT_FALSE(End(kId).Open(5, 3));  // an agent that comes from another service
 }
 
-TEST(ServiceEnd, GoesOnWithAnAgentThatHeardItsWelcome) {
+TEST(ServiceEnd, ContinuesWithAnAgentThatReceivedItsWelcome) {
   End end(kId);
   end.Open(0, 0);
   end.sender.Add("a");
@@ -36,7 +36,7 @@ TEST(ServiceEnd, GoesOnWithAnAgentThatHeardItsWelcome) {
   EXPECT_EQ(*next->message, "b");
 }
 
-TEST(ServiceEnd, GoesOnWithAnAgentThatNeverHeardAWelcome) {
+TEST(ServiceEnd, ContinuesWithAnAgentThatReceivedNoWelcome) {
   End end(kId);
   end.Open(0, 0);
   end.receiver.Take(1);
@@ -44,7 +44,7 @@ TEST(ServiceEnd, GoesOnWithAnAgentThatNeverHeardAWelcome) {
   EXPECT_EQ(end.receiver.received(), 1u);
 }
 
-TEST(ServiceEnd, BeginsAtOneWithAnAgentOfAnotherWelcome) {
+TEST(ServiceEnd, StartsAtOneWithAnAgentOfAnotherService) {
   End end(kId);
   end.Open(0, 0);
   end.sender.Add("a");
@@ -61,12 +61,12 @@ TEST(ServiceEnd, BeginsAtOneWithAnAgentOfAnotherWelcome) {
   EXPECT_EQ(*next->message, "b");
 }
 
-TEST(ServiceEnd, AHelloThatWasOvertakenDoesNotCount) {
+TEST(ServiceEnd, OutdatedHelloIsIgnored) {
   End end(kId);
   EXPECT_TRUE(end.Takes(2));
   EXPECT_FALSE(end.Takes(1));
   EXPECT_FALSE(end.Takes(2)) << "none is made twice";
-  EXPECT_TRUE(end.Takes(5));  // those between went to other services
+  EXPECT_TRUE(end.Takes(5));  // those between were made at other services
   EXPECT_FALSE(end.Takes(4));
 }
 

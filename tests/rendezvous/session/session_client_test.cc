@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/status_client.h"
+#include "rendezvous/client/status_client.h"
 #include "tests/rendezvous/session/session_fixture.h"
 
 namespace mtrun::rendezvous {
@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST_F(SessionTest, JoinAssignFinish) {
+TEST_F(SessionTest, TwoNodesJoinRunAndFinish) {
   StartService();
   TestAgent a("node1", Options(2, 2)), b("node2", Options(2, 2));
   a.Offer(2);
@@ -36,7 +36,7 @@ TEST_F(SessionTest, JoinAssignFinish) {
   }
 }
 
-TEST_F(SessionTest, ADeadAgentIsReportedToTheOthers) {
+TEST_F(SessionTest, DeadAgentIsReportedToTheOthers) {
   StartService();
   TestAgent a("node1", Options(1, 2)), b("node2", Options(1, 2));
   a.Offer();
@@ -46,12 +46,12 @@ TEST_F(SessionTest, ADeadAgentIsReportedToTheOthers) {
   const auto dissolved = a.Next<GenerationDissolved>();
   ASSERT_TRUE(dissolved.has_value());
   EXPECT_EQ(dissolved->generation, generation);
-  EXPECT_THAT(dissolved->reason, HasSubstr("node2 is lost"));
+  EXPECT_THAT(Describe(dissolved->cause), HasSubstr("node2 is lost"));
   a.Offer();
   EXPECT_EQ(a.NextGeneration().number, generation.number + 1);
 }
 
-TEST_F(SessionTest, AFailureEndsTheJobEverywhereWithItsRootCause) {
+TEST_F(SessionTest, FailureEndsTheJobOnEveryNodeWithItsRootCause) {
   StartService();
   TestAgent a("node1", Options(2, 2)), b("node2", Options(2, 2));
   a.Offer();
@@ -65,7 +65,7 @@ TEST_F(SessionTest, AFailureEndsTheJobEverywhereWithItsRootCause) {
   EXPECT_EQ(ended->outcome.root_cause, failure);
 }
 
-TEST_F(SessionTest, AServiceThatIsRestartedFindsEverybodyWhereTheyWere) {
+TEST_F(SessionTest, RestartedServiceFindsEveryNodeInItsGeneration) {
   StartService();
   TestAgent a("node1", Options(2, 2)), b("node2", Options(2, 2));
   a.Offer();
@@ -92,7 +92,7 @@ TEST_F(SessionTest, AServiceThatIsRestartedFindsEverybodyWhereTheyWere) {
   EXPECT_TRUE(ended->outcome.success);
 }
 
-TEST_F(SessionTest, AWaitIsAnsweredAfterTheServiceIsReplaced) {
+TEST_F(SessionTest, WaitIsAnsweredAfterTheServiceIsReplaced) {
   StartService();
   TestAgent a("node1", Options(2, 2)), b("node2", Options(2, 2));
   a.Offer();
@@ -111,7 +111,7 @@ TEST_F(SessionTest, AWaitIsAnsweredAfterTheServiceIsReplaced) {
   EXPECT_EQ(reply->values.at("late"), "here");
 }
 
-TEST_F(SessionTest, StoreWaitsReachAcrossNodesAndEndWithTheGeneration) {
+TEST_F(SessionTest, StoreWaitsWorkAcrossNodesAndEndWithTheGeneration) {
   StartService();
   TestAgent a("node1", Options(2, 2, 1)), b("node2", Options(2, 2, 1));
   a.Offer();
@@ -135,7 +135,7 @@ TEST_F(SessionTest, StoreWaitsReachAcrossNodesAndEndWithTheGeneration) {
   EXPECT_THAT(reply->error, HasSubstr("generation 1 ended"));
 }
 
-TEST_F(SessionTest, AJobThatDoesNotStartInTimeSaysWhoIsMissing) {
+TEST_F(SessionTest, JobThatDoesNotStartInTimeNamesMissingNodes) {
   StartService();
   SessionOptions options = Options(2, 2);
   options.job.join_timeout = std::chrono::seconds(2);
@@ -147,7 +147,7 @@ TEST_F(SessionTest, AJobThatDoesNotStartInTimeSaysWhoIsMissing) {
             "the job did not start within 2.0 s (join_timeout): 1 of 2 nodes is here; waiting for 1 more");
 }
 
-TEST_F(SessionTest, AJobThatHoldsBelowMinForTooLongEnds) {
+TEST_F(SessionTest, JobBelowItsMinimumEndsAfterTheTimeout) {
   StartService();
   SessionOptions options = Options(2, 2);
   options.job.min_nodes_timeout = std::chrono::seconds(1);
@@ -163,7 +163,7 @@ TEST_F(SessionTest, AJobThatHoldsBelowMinForTooLongEnds) {
   EXPECT_THAT(ended->outcome.reason, HasSubstr("fewer than 2 nodes for 1.0 s (min_nodes_timeout)"));
 }
 
-TEST_F(SessionTest, OtherSettingsAreRefusedWithTheirNames) {
+TEST_F(SessionTest, DifferentSettingsAreRefusedWithTheirNames) {
   StartService();
   TestAgent a("node1", Options(1, 2));
   ASSERT_TRUE(a.AwaitConnections(1));
@@ -171,13 +171,13 @@ TEST_F(SessionTest, OtherSettingsAreRefusedWithTheirNames) {
   b.Offer();
   const auto refused = b.Next<Refused>();
   ASSERT_TRUE(refused.has_value());
-  EXPECT_THAT(refused->reason, HasSubstr("max_nodes is 4 here, 2 in the job"));
+  EXPECT_THAT(WhyRefused(*refused), HasSubstr("max_nodes is 4 here, 2 in the job"));
   const auto begin = std::chrono::steady_clock::now();
-  b.session().Flush(kTestPatience);  // does not wait for what nobody will acknowledge any more
+  b.session().Flush(kTestPatience);  // does not wait for an acknowledgement that can never come
   EXPECT_LT(std::chrono::steady_clock::now() - begin, kTestPatience / 2);
 }
 
-TEST_F(SessionTest, SpacesBetweenJobsOnOneService) {
+TEST_F(SessionTest, JobsOnOneServiceAreIndependent) {
   StartService();
   SessionOptions other = Options(1, 1);
   other.job.job_id = "other";
@@ -192,7 +192,7 @@ TEST_F(SessionTest, SpacesBetweenJobsOnOneService) {
   EXPECT_THAT(StatusTable(*status), HasSubstr("job other: running for "));
 }
 
-TEST_F(SessionTest, AnAgentsNoteIsShownUntilItIsTakenBack) {
+TEST_F(SessionTest, NoteOfAnAgentIsShownUntilItIsCleared) {
   StartService();
   TestAgent a("node1", Options(1, 1));
   a.Offer();
@@ -216,7 +216,7 @@ TEST_F(SessionTest, AnAgentsNoteIsShownUntilItIsTakenBack) {
       status_says([](const std::string& text) { return text.find("no progress") == std::string::npos; }));
 }
 
-TEST_F(SessionTest, AnUnreachableServiceIsReportedAndThenGivenUp) {
+TEST_F(SessionTest, UnreachableServiceIsReportedAndThenGivenUp) {
   StartService();
   service_.reset();
   SessionOptions options = Options(1, 1);
@@ -230,7 +230,7 @@ TEST_F(SessionTest, AnUnreachableServiceIsReportedAndThenGivenUp) {
               HasSubstr(absl::StrCat("cannot reach the rendezvous service at ", endpoint())));
 }
 
-TEST_F(SessionTest, AnAgentMayComeBeforeItsService) {
+TEST_F(SessionTest, AgentCanStartBeforeItsService) {
   StartService();
   service_.reset();
   TestAgent a("node1", Options(1, 1));
@@ -239,7 +239,7 @@ TEST_F(SessionTest, AnAgentMayComeBeforeItsService) {
   EXPECT_EQ(a.NextGeneration().number, 1u);
 }
 
-TEST_F(SessionTest, TheEndIsHeardEvenWhenTheServiceStopsAtOnce) {
+TEST_F(SessionTest, EndIsReceivedAlthoughTheServiceStopsAtOnce) {
   StartService();
   TestAgent a("node1", Options(2, 2)), b("node2", Options(2, 2));
   a.Offer();
@@ -253,7 +253,7 @@ TEST_F(SessionTest, TheEndIsHeardEvenWhenTheServiceStopsAtOnce) {
   EXPECT_TRUE(b.Next<JobEnded>().has_value());
 }
 
-TEST_F(SessionTest, NothingIsLostOrRepeatedOverManyRestartsOfTheService) {
+TEST_F(SessionTest, NothingIsLostOrRepeatedOverManyServiceRestarts) {
   StartService();
   TestAgent a("node1", Options(1, 1));
   a.Offer();
@@ -276,7 +276,7 @@ TEST_F(SessionTest, NothingIsLostOrRepeatedOverManyRestartsOfTheService) {
   EXPECT_FALSE(a.Has<StoreReply>());
 }
 
-TEST_F(SessionTest, AClientMayGoAtAnyMoment) {
+TEST_F(SessionTest, ClientCanLeaveAtAnyTime) {
   StartService();
   for (int i = 0; i < 40; ++i) {
     TestAgent a(absl::StrCat("node", i), Options(1, 50));

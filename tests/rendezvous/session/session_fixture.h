@@ -40,10 +40,10 @@ class SessionTest : public ::testing::Test {
     options.job.last_call = std::chrono::milliseconds(100);
     options.job.heartbeat_interval = std::chrono::milliseconds(250);
     options.job.heartbeats_missed =
-        20;  // a busy machine must not lose nodes; silence is tested in the state machine
+        20;  // a busy machine must not lose nodes; the state machine's tests cover silence
     return options;
   }
-  /// Of a node alone that shows its token.
+  /// Options of a single node that shows its token.
   SessionOptions SecureOptions(const std::string& token = support::kToken) const {
     SessionOptions options = Options(1, 1);
     options.insecure = false;
@@ -52,7 +52,7 @@ class SessionTest : public ::testing::Test {
   }
   std::string endpoint() const { return absl::StrCat("127.0.0.1:", port_); }
 
-  const int port_ = support::FreePort();  // a service that is gone is started there again
+  const int port_ = support::FreePort();  // a stopped service is restarted there
   std::unique_ptr<Service> service_;
 };
 

@@ -1,4 +1,4 @@
-// A service that is there and slow: its machine is overloaded.
+// A service that is up but slow because its machine is overloaded.
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/rendezvous.grpc.pb.h"
+#include "rendezvous/wire/rendezvous.grpc.pb.h"
 #include "tests/rendezvous/session/test_agent.h"
 #include "tests/support/port.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Answers a Hello after a while; nothing else.
+/// Answers a Hello after a while; answers nothing else.
 class SlowService final : public wire::Rendezvous::Service {
  public:
   explicit SlowService(milliseconds pause) : pause_(pause) {
@@ -62,7 +62,7 @@ SessionOptions OptionsOf(const std::string& first, const std::string& second) {
 
 std::string Nowhere() { return absl::StrCat("127.0.0.1:", support::FreePort()); }
 
-TEST(SessionSlow, AServiceOfAListThatIsSlowToAnswerIsJoinedAllTheSame) {
+TEST(SessionSlow, SlowServiceOfAListIsJoined) {
   SlowService service(milliseconds(1500));
   for (const bool first : {true, false}) {
     TestAgent agent(
@@ -72,15 +72,15 @@ TEST(SessionSlow, AServiceOfAListThatIsSlowToAnswerIsJoinedAllTheSame) {
   EXPECT_LE(service.hellos(), 8);
 }
 
-TEST(SessionSlow, WhereAllServicesOfAListAreSlowOneIsJoined) {
+TEST(SessionSlow, OneServiceIsJoinedIfAllOfAListAreSlow) {
   SlowService one(milliseconds(2500)), two(milliseconds(2500));
   TestAgent agent("node1", OptionsOf(one.endpoint(), two.endpoint()));
   EXPECT_TRUE(agent.AwaitConnections(1));
 }
 
-/// The second itself is what is tested, so it passes. After 1.5 s it would be given up: where a loaded
-/// machine has made almost so much of the second, that says nothing, and there is another.
-TEST(SessionSlow, AStreamThatIsThereOutlivesASecondOfSilence) {
+/// Tests the second itself, so it passes in real time. After 1.5 s the stream would be given up. If a loaded
+/// machine stretches the second to almost that, the try does not count and is repeated.
+TEST(SessionSlow, OpenStreamOutlivesASecondOfSilence) {
   Duration took = Duration::max();
   for (int tries = 0; tries < 10 && took >= milliseconds(1400); ++tries) {
     SlowService service(milliseconds(0));
@@ -97,7 +97,7 @@ TEST(SessionSlow, AStreamThatIsThereOutlivesASecondOfSilence) {
   EXPECT_LT(took, milliseconds(1400)) << "ten seconds and none of them was one";
 }
 
-TEST(SessionSlow, AServiceOfAListThatFallsSilentIsLeftForTheNextOne) {
+TEST(SessionSlow, SilentServiceOfAListIsLeftForTheNextOne) {
   SlowService silent(milliseconds(0)), next(milliseconds(0));
   TestAgent agent("node1", OptionsOf(silent.endpoint(), next.endpoint()));
   ASSERT_TRUE(agent.AwaitConnections(2));
@@ -105,8 +105,8 @@ TEST(SessionSlow, AServiceOfAListThatFallsSilentIsLeftForTheNextOne) {
   EXPECT_EQ(next.hellos(), 1);
 }
 
-/// Others take over from it then. Without them there is nowhere to go, and it is left after 6 s.
-TEST(SessionSlow, WhereAMajorityTakesOverTheOnlyServiceIsLeftAsSoon) {
+/// Others take over from it then. Without them the agent has nowhere to go, and leaves it after 6 s.
+TEST(SessionSlow, OnlyServiceIsLeftAsEarlyIfAMajorityTakesOver) {
   SlowService silent(milliseconds(0));
   SessionOptions options;
   options.endpoint = silent.endpoint();

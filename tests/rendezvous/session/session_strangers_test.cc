@@ -1,4 +1,4 @@
-// Who is not let in, and what happens where the other end is no end of a session at all.
+// Clients that are not admitted, and peers that do not speak the session protocol at all.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/posix.h"
 #include "gmock/gmock.h"
-#include "rendezvous/status_client.h"
+#include "rendezvous/client/status_client.h"
 #include "tests/rendezvous/session/session_fixture.h"
 #include "tests/rendezvous/session/stranger.h"
 
@@ -22,7 +22,7 @@ TEST_F(SessionTest, TlsWithOneTokenWorks) {
   EXPECT_EQ(a.NextGeneration().number, 1u);
 }
 
-TEST_F(SessionTest, AnotherTokenIsRefusedWithOneSentence) {
+TEST_F(SessionTest, WrongTokenIsRefusedWithOneSentence) {
   StartService(false);
   TestAgent a("node1", SecureOptions(support::kOtherToken));
   const auto failure = a.AwaitFailure();
@@ -44,7 +44,7 @@ TEST_F(SessionTest, TlsAgainstPlainTextIsRefused) {
   TestAgent a("node1", SecureOptions());
   const auto failure = a.AwaitFailure();
   ASSERT_TRUE(failure.has_value());
-  EXPECT_THAT(std::string(failure->message()), HasSubstr("without TLS"));
+  EXPECT_THAT(std::string(failure->message()), HasSubstr("does not use TLS"));
 }
 
 void SendGarbage(int port, const std::string& bytes) {
@@ -57,7 +57,7 @@ void SendGarbage(int port, const std::string& bytes) {
   (void)send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);  // the service may hang up in between
 }
 
-TEST_F(SessionTest, GarbageOnThePortDoesNoHarm) {
+TEST_F(SessionTest, GarbageOnThePortIsHarmless) {
   for (const bool insecure : {true, false}) {
     StartService(insecure);
     std::mt19937_64 random(1);
@@ -77,7 +77,7 @@ TEST_F(SessionTest, GarbageOnThePortDoesNoHarm) {
   }
 }
 
-TEST_F(SessionTest, AStrangerWhereTheServiceWasEndsNoJob) {
+TEST_F(SessionTest, OtherProgramAtTheServicesPortDoesNotEndTheJob) {
   StartService(false);
   TestAgent a("node1", SecureOptions());
   a.Offer();
@@ -85,7 +85,7 @@ TEST_F(SessionTest, AStrangerWhereTheServiceWasEndsNoJob) {
   service_.reset();
   {
     Stranger stranger(port_);
-    EXPECT_TRUE(stranger.AwaitCalls(3));  // the first ones have been judged by then
+    EXPECT_TRUE(stranger.AwaitCalls(3));  // the first ones have been handled by then
   }
   EXPECT_FALSE(a.HasFailed());
   StartService(false);
@@ -93,7 +93,7 @@ TEST_F(SessionTest, AStrangerWhereTheServiceWasEndsNoJob) {
   EXPECT_FALSE(a.HasFailed());
 }
 
-TEST_F(SessionTest, AnotherTokenWhereTheServiceWasEndsNoJob) {
+TEST_F(SessionTest, ServiceWithAnotherTokenDoesNotEndTheJob) {
   StartService(false);
   SessionOptions options = SecureOptions();
   options.connect_report_interval = std::chrono::milliseconds(100);
@@ -109,7 +109,7 @@ TEST_F(SessionTest, AnotherTokenWhereTheServiceWasEndsNoJob) {
   EXPECT_TRUE(a.AwaitConnections(2));
 }
 
-TEST_F(SessionTest, AStrangerAtOneEndpointOfAListKeepsNobodyFromTheOthers) {
+TEST_F(SessionTest, OtherProgramAtOneEndpointOfAListIsSkipped) {
   StartService(false);
   Stranger stranger;
   SessionOptions options = SecureOptions();
@@ -120,11 +120,11 @@ TEST_F(SessionTest, AStrangerAtOneEndpointOfAListKeepsNobodyFromTheOthers) {
   EXPECT_FALSE(a.HasFailed());
 }
 
-TEST(StatusTest, AnotherProgramAtThePortIsNamed) {
+TEST(StatusTest, ErrorNamesAnotherProgramAtThePort) {
   const Stranger stranger;
   const absl::Status status =
       AskForStatus(absl::StrCat("127.0.0.1:", stranger.port()), {.insecure = true}).status();
-  EXPECT_THAT(status.message(), HasSubstr("another program listens there"));
+  EXPECT_THAT(status.message(), HasSubstr("another program is listening there"));
 }
 
 }  // namespace

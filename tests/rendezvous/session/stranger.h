@@ -1,4 +1,4 @@
-// A program that listens where people look for the service, and answers like a web server.
+// A program that listens where clients expect the service, and answers like a web server.
 #pragma once
 
 #include <netinet/in.h>
@@ -39,7 +39,7 @@ class Stranger {
   }
   int port() const { return port_; }
 
-  /// So many have been answered.
+  /// Waits until so many connections have been answered.
   bool AwaitCalls(int count) {
     std::unique_lock<std::mutex> lock(mu_);
     return changed_.wait_for(lock, kTestPatience, [&] { return calls_ >= count; });
@@ -51,7 +51,7 @@ class Stranger {
     while (true) {
       const UniqueFd caller(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (caller.get() < 0) return;
-      std::array<char, 4096> greeting;  // unread it would reset the connection, and the answer with it
+      std::array<char, 4096> greeting;  // unread data would reset the connection, and lose the answer
       (void)recv(caller.get(), greeting.data(), greeting.size(), 0);
       (void)send(caller.get(), kAnswer.data(), kAnswer.size(), MSG_NOSIGNAL);
       const std::lock_guard<std::mutex> lock(mu_);

@@ -8,7 +8,7 @@ namespace {
 
 using StreamArrival = StreamReceiver::Arrival;
 
-TEST(StreamReceiver, TellsNewFromRepeatedAndMissing) {
+TEST(StreamReceiver, DistinguishesNewRepeatedAndMissing) {
   StreamReceiver receiver;
   EXPECT_EQ(receiver.Take(1), StreamArrival::kNew);
   EXPECT_EQ(receiver.Take(2), StreamArrival::kNew);
@@ -20,14 +20,14 @@ TEST(StreamReceiver, TellsNewFromRepeatedAndMissing) {
   EXPECT_EQ(receiver.Take(0), StreamArrival::kRepeated);
 }
 
-TEST(StreamReceiver, OwesAnAcknowledgementForWhateverCame) {
+TEST(StreamReceiver, EveryMessageMakesAnAcknowledgementDue) {
   StreamReceiver receiver;
   EXPECT_FALSE(receiver.acknowledgement_due());
   receiver.Take(1);
   EXPECT_TRUE(receiver.acknowledgement_due());
   EXPECT_EQ(receiver.Acknowledge(), 1u);
   EXPECT_FALSE(receiver.acknowledgement_due());
-  receiver.Take(1);  // repeated: its sender does not know
+  receiver.Take(1);  // repeated: the sender does not know
   EXPECT_TRUE(receiver.acknowledgement_due());
   receiver.Acknowledge();
   receiver.RequestAcknowledgement();

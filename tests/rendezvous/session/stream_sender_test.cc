@@ -33,7 +33,7 @@ TEST(StreamSender, NumbersFromOneAndWritesEachOnce) {
   EXPECT_THAT(Written(sender), ElementsAre("3 c"));
 }
 
-TEST(StreamSender, KeepsWhatIsNotAcknowledged) {
+TEST(StreamSender, KeepsUnacknowledgedMessages) {
   Sender sender = With({"a", "b", "c"});
   Written(sender);
   EXPECT_THAT(sender.Acknowledge(2), ElementsAre("a", "b"));
@@ -44,16 +44,16 @@ TEST(StreamSender, KeepsWhatIsNotAcknowledged) {
   EXPECT_EQ(sender.Add("d"), 4u);
 }
 
-TEST(StreamSender, GoesOnBehindWhatArrived) {
+TEST(StreamSender, ContinuesAfterAcknowledgedMessages) {
   Sender sender = With({"a", "b", "c"});
   sender.Next();
   sender.Next();
-  sender.Acknowledge(1);  // with the other end's Welcome
+  sender.Acknowledge(1);  // from the other end's Welcome
   sender.Resume();
   EXPECT_THAT(Written(sender), ElementsAre("2 b", "3 c"));
 }
 
-TEST(StreamSender, AnEarlierStreamsMessageMayBeAcknowledgedBeforeItIsRepeated) {
+TEST(StreamSender, MessageOfAnEarlierStreamCanBeAcknowledgedBeforeItIsRepeated) {
   Sender sender = With({"a", "b", "c"});
   sender.Next();
   sender.Next();
@@ -62,7 +62,7 @@ TEST(StreamSender, AnEarlierStreamsMessageMayBeAcknowledgedBeforeItIsRepeated) {
   EXPECT_THAT(Written(sender), ElementsAre("3 c"));
 }
 
-TEST(StreamSender, WhatWasNeverWrittenCannotBeAcknowledged) {
+TEST(StreamSender, UnwrittenMessageCannotBeAcknowledged) {
   Sender sender = With({"a", "b"});
   EXPECT_THAT(sender.Acknowledge(2), IsEmpty());
   sender.Next();
@@ -70,16 +70,16 @@ TEST(StreamSender, WhatWasNeverWrittenCannotBeAcknowledged) {
   EXPECT_THAT(Written(sender), ElementsAre("2 b"));
 }
 
-TEST(StreamSender, AnEndThatKnowsNothingGetsAllFromNumberOne) {
+TEST(StreamSender, StartOverResendsFromNumberOne) {
   Sender sender = With({"a", "b", "c"});
   Written(sender);
   sender.Acknowledge(1);
   sender.StartOver();
-  EXPECT_THAT(sender.Acknowledge(2), IsEmpty());  // of the numbers of before
+  EXPECT_THAT(sender.Acknowledge(2), IsEmpty());  // an old number
   EXPECT_THAT(Written(sender), ElementsAre("1 b", "2 c"));
 }
 
-TEST(StreamSender, AResetHandsOutWhatWasKept) {
+TEST(StreamSender, ResetReturnsUnacknowledgedMessages) {
   Sender sender = With({"a", "b"});
   Written(sender);
   sender.Acknowledge(1);

@@ -1,4 +1,4 @@
-// An agent for tests: a session client whose events land in a queue that the test waits on.
+// An agent for tests: a session client whose events go to a queue that the test waits on.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@
 
 namespace mtrun::rendezvous {
 
-inline constexpr std::chrono::seconds kTestPatience{30};  // far beyond anything that is expected
+inline constexpr std::chrono::seconds kTestPatience{30};  // far beyond any expected time
 
 class TestAgent {
  public:
@@ -26,7 +26,12 @@ class TestAgent {
       : node_id_(std::move(node_id)) {
     options.node_id = node_id_;
     SessionClient::Handler handler;
-    handler.event = [this](const ServiceEvent& event) { Push([&] { events_.push_back(event); }); };
+    handler.event = [this](const ServiceEvent& event) {
+      Push([&] {
+        if (const auto* assigned = std::get_if<Assigned>(&event)) seen_ = assigned->assignment().generation;
+        events_.push_back(event);
+      });
+    };
     handler.connected = [this](const ServiceHost&) { Push([&] { ++connected_; }); };
     handler.disconnected = [this](const std::string& why, Duration) {
       Push([&] { disconnected_.push_back(why); });
@@ -37,7 +42,7 @@ class TestAgent {
 
   SessionClient& session() { return *session_; }
   const std::string& node_id() const { return node_id_; }
-  /// As when its process dies.
+  /// Ends the session as the death of the process does.
   void Kill() { session_.reset(); }
 
   void Offer(int workers = 1, std::optional<Generation> holds = std::nullopt) {
@@ -47,10 +52,10 @@ class TestAgent {
     offer.workers = workers;
     offer.master_port = 40000;
     offer.holds = holds;
-    session_->Send(OfferSent{offer});
+    session_->Send(OfferSent{offer, Seen()});
   }
 
-  /// The next event of type T; others before it are dropped.
+  /// Returns the next event of type T and drops others before it.
   template <typename T>
   std::optional<T> Next() {
     std::unique_lock<std::mutex> lock(mu_);
@@ -76,7 +81,7 @@ class TestAgent {
   bool AwaitDisconnected() {
     return Await([&] { return !disconnected_.empty(); });
   }
-  /// One of the reasons says so.
+  /// Waits until one of the reasons contains `part`.
   bool AwaitDisconnected(std::string_view part) {
     return Await([&] {
       for (const std::string& why : disconnected_) {
@@ -108,6 +113,10 @@ class TestAgent {
   }
 
  private:
+  Generation Seen() {
+    const std::lock_guard<std::mutex> lock(mu_);
+    return seen_;
+  }
   template <typename Change>
   void Push(const Change& change) {
     const std::lock_guard<std::mutex> lock(mu_);
@@ -124,10 +133,11 @@ class TestAgent {
   std::mutex mu_;
   std::condition_variable changed_;
   std::deque<ServiceEvent> events_;
+  Generation seen_;
   int connected_ = 0;
   std::vector<std::string> disconnected_;
   std::optional<absl::Status> failure_;
-  std::unique_ptr<SessionClient> session_;  // last: no handler runs once it is gone
+  std::unique_ptr<SessionClient> session_;  // last member, because no handler runs after its destruction
 };
 
 }  // namespace mtrun::rendezvous

@@ -1,4 +1,4 @@
-"""A cooperative worker without any library: outlives its generation and takes its place in the next one.
+"""A cooperative worker without any library: outlives its generation and joins the next one.
 
 SIGTERM: it leaves. SIGUSR1: its work is done.
 """
@@ -34,7 +34,7 @@ say("hello", protocol=1, pid=os.getpid(), local_rank=int(os.environ["LOCAL_RANK"
 selector = selectors.DefaultSelector()
 selector.register(channel, selectors.EVENT_READ)
 selector.register(wake_read, selectors.EVENT_READ)
-mine, pending = None, b""  # the assignment; what has come of the next line
+mine, pending = None, b""  # the assignment; the received part of the next line
 while True:
     ready = [key.fileobj for key, _ in selector.select()]
     if wake_read in ready:

@@ -1,6 +1,6 @@
-"""A cooperative worker by the Python package, without torch: enters one generation after the other, and says so as the toy
-worker in C++ does. Its steps load for 4 ms; the others then wait for rank 1, which computes. SIGTERM: it leaves. SIGUSR1: its
-work is done."""
+"""A cooperative worker with the Python package, without torch: enters one generation after the other, and prints the same
+lines as the C++ toy worker. Its steps load data for 4 ms; then the others wait for rank 1, which computes. SIGTERM: it leaves.
+SIGUSR1: its work is done."""
 import contextlib
 import os
 import signal
@@ -17,7 +17,7 @@ finished = threading.Event()
 
 
 def meet(job):
-    """Tells all members who it is and waits for each of them."""
+    """Announces itself to all members and waits for each of them."""
     job.store.set(f"rank{job.rank}", str(os.getpid()).encode())
     job.store.wait(*[f"rank{rank}" for rank in range(job.world_size)])
     print(f"in generation {job.number}: rank {job.rank} of {job.world_size} pid {os.getpid()} .", flush=True)

@@ -1,4 +1,4 @@
-"""Rank 0 listens on MASTER_ADDR:MASTER_PORT as torch's TCPStore does; the others send it their ranks over TCP."""
+"""Rank 0 listens on MASTER_ADDR:MASTER_PORT like torch's TCPStore; the others send it their ranks over TCP."""
 import os
 import socket
 import time

@@ -1,5 +1,5 @@
-"""Puts a folder into a bucket of a moto_server (PyPI's moto, which plays AWS), makes one user who may read it and one who
-may do nothing, and has the server ask for signatures from then on. Prints each one's access key and secret key.
+"""Puts a folder into a bucket of a moto_server (PyPI's moto, which simulates AWS), creates a user with read access and a user
+without any, and makes the server require signatures from then on. Prints each user's access key and secret key.
 
     python moto_bucket.py ENDPOINT BUCKET PREFIX FOLDER
 """
@@ -25,6 +25,6 @@ for user in ("reader", "nobody"):
 may_read = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{bucket}/*"}
 iam.put_user_policy(UserName="reader", PolicyName="read",
                     PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [may_read]}))
-# What INITIAL_NO_AUTH_ACTION_COUNT=0 says when a server starts: from here on a user has to sign every request.
+# Like INITIAL_NO_AUTH_ACTION_COUNT=0 at a server's start: from here on a user must sign every request.
 urllib.request.urlopen(urllib.request.Request(f"{endpoint}/moto-api/reset-auth", data=b"0",
                                               headers={"Content-Type": "text/plain"})).close()

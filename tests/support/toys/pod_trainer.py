@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A trainer without torch for the replay of manifests: its workers meet in one generation after the other and say so. They are
-done when the run folder has a file `finish`; whoever is told to go takes a second to save first."""
+"""A trainer without torch for the replay of manifests: its workers meet in one generation after the other and print it. They
+are done when the run folder has a file `finish`; a worker that is drained takes a second to save first."""
 import os
 import sys
 import time
@@ -42,6 +42,6 @@ with mtrun.join() as job:
             pass
         try:
             job.next()
-        except mtrun.Stopped:  # also of one that is told while it waits for others
+        except mtrun.Stopped:  # also if it is drained while it waits for others
             save(job)
             break

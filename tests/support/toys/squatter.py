@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Listens on each port that it is let have, as PyTorch does with SO_REUSEADDR: python3 squatter.py FIRST LAST
+"""Listens on every available port, like PyTorch with SO_REUSEADDR: python3 squatter.py FIRST LAST
 
-Says "took PORT PORT ...", and "somebody came to PORT" of whoever connects; until it is killed.
+Prints "took PORT PORT ...", and "somebody came to PORT" for each connection, until it is killed.
 """
 import selectors
 import socket

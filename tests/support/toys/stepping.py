@@ -1,7 +1,7 @@
-"""A cooperative worker without any library that makes steps and tells of them, as trainers do.
+"""A cooperative worker without any library that makes steps and reports them, like trainers.
 
-It takes 50 ms a step, says what of that it waited for input while somebody watches, and prints a line that no page may take
-for HTML. Drained or sent SIGTERM it leaves after its step.
+It takes 50 ms per step, reports how much of that it waited for input if the job is watched, and prints a line that no page
+may interpret as HTML. If it is drained or gets SIGTERM, it leaves after its step.
 """
 import json
 import os

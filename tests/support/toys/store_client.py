@@ -1,4 +1,4 @@
-"""A client of PyTorch's TCPStore in plain Python, and what workers do with it. The wire: launcher/store/store_requests.h.
+"""A client of PyTorch's TCPStore in plain Python, and workers that use it. The protocol: launcher/store/store_requests.h.
 
 store_client.py ACT: late: rank 0 ends at once, the others meet in the store afterwards; fresh: attempt 0 leaves a key and
 fails, attempt 1 counts keys; endpoint: late, at HOST:PORT of the next argument."""
@@ -8,7 +8,7 @@ import struct
 import sys
 import time
 
-# A line in one piece: `python -u` would write its parts one by one, and workers of torchrun share a pipe.
+# Write whole lines: `python -u` would write the parts of a line separately, and workers of torchrun share a pipe.
 sys.stdout.reconfigure(line_buffering=True, write_through=False)
 
 

@@ -1,5 +1,5 @@
-"""What PyTorch's TCPStore can be asked, by the workers of a job, through the PyTorch that runs this: each command and its answer,
-then a process group that meets there. Prints which commands this PyTorch has; ends with 1 at the first wrong answer."""
+"""The commands of PyTorch's TCPStore, sent by a job's workers through the running PyTorch: checks each command's answer, then
+forms a process group there. Prints which commands this PyTorch has; exits with 1 at the first wrong answer."""
 import datetime
 import os
 import threading
@@ -19,12 +19,12 @@ def connect(may_serve=False):
 
 
 def say(text):
-    """In one piece: workers may share their output."""
+    """Writes a line at once, because workers can share their output."""
     os.write(1, (text + "\n").encode())
 
 
 def own(name):
-    """Keys of this worker alone."""
+    """Returns a key that only this worker uses."""
     return f"{name}-{rank}"
 
 
@@ -78,7 +78,7 @@ def try_check(store):
 def try_wait(store):
     store.set(own("come"), "")
     store.wait([own("come")])
-    raises(RuntimeError, lambda: store.wait([own("never")], SHORT))  # and says that it waits no more
+    raises(RuntimeError, lambda: store.wait([own("never")], SHORT))  # and reports that it no longer waits
     expect(store.get(own("come")), b"")
 
 

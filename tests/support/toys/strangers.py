@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Strangers without a token at one port: python3 strangers.py ADDRESS PORT AT_ONCE [CROWD=COUNT ...]
+"""Unauthenticated clients at one port: python3 strangers.py ADDRESS PORT AT_ONCE [CROWD=COUNT ...]
 
-By default all crowds come: 2,000 connections that say nothing, 200 that stop half-way through their TLS greeting, 50 that
-greet whole and wait, 50 that show no certificate, 50 that send noise. Each comes again some time after it is cut. Whoever
-serves there lets AT_ONCE of them stay. Says "crowded: ..." once every one of them has been here, nearly AT_ONCE are here at
-one time, and of those that say nothing 1,000 (or half of them, where they are fewer) were cut within MOMENT_S, for others
-that came; goes on until it is killed.
+By default all crowds connect: 2,000 silent connections, 200 that stop half-way through their TLS handshake, 50 that complete
+it and wait, 50 without a certificate, 50 that send noise. Each connects again some time after it is closed. The server keeps
+AT_ONCE of them. Prints "crowded: ..." once every one of them has been connected, nearly AT_ONCE are connected at one time, and
+1,000 of the silent ones (or half of them, if there are fewer) were closed within MOMENT_S in favour of new ones; continues
+until it is killed.
 """
 import asyncio
 import os
@@ -15,12 +15,12 @@ import sys
 import time
 
 ADDRESS, PORT, AT_ONCE = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-PAUSE_S = 2  # before one that was cut comes again
-MOMENT_S = 5  # who says nothing may do so for 10 s
+PAUSE_S = 2  # before a closed connection is reopened
+MOMENT_S = 5  # a silent connection is allowed 10 s
 SILENT = "silent"
 
-here = 0  # connections, now
-been = set()  # who has been here
+here = 0  # current connections
+been = set()  # connections that existed
 pushed_out = 0
 changed = asyncio.Event()
 
@@ -34,7 +34,7 @@ def client_context():
 
 
 def greeting():
-    """The first flight of a TLS client."""
+    """Returns the first flight of a TLS client."""
     outgoing = ssl.MemoryBIO()
     client = client_context().wrap_bio(ssl.MemoryBIO(), outgoing)
     try:
@@ -53,7 +53,7 @@ async def floods(writer):
     while not writer.is_closing():
         writer.write(noise)
         await writer.drain()
-        await asyncio.sleep(0)  # drain alone lets nobody else run
+        await asyncio.sleep(0)  # drain alone does not yield to other tasks
 
 
 async def visit(who, talk, context):
@@ -85,7 +85,7 @@ async def again(who, talk, context):
 
 
 def crowds():
-    """Of each its size, what they say, and whether behind TLS."""
+    """Returns each crowd's size, its data, and whether it uses TLS."""
     hello = greeting()
     half = hello[: len(hello) // 2]
     return {

@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import record
 from torch.nn.parallel import DistributedDataParallel
 
-# A line in one piece: `python -u` would write its parts one by one, and workers of torchrun share a pipe.
+# Write whole lines: `python -u` would write the parts of a line separately, and workers of torchrun share a pipe.
 sys.stdout.reconfigure(line_buffering=True, write_through=False)
 
 
@@ -40,5 +40,5 @@ def main():
 
 if __name__ == "__main__":
     main()
-    # PyTorch 2.11 now and then aborts while the interpreter ends after a Gloo group, under any launcher.
+    # PyTorch 2.11 occasionally aborts while the interpreter ends after a Gloo group, under any launcher.
     os._exit(0)

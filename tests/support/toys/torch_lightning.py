@@ -1,4 +1,4 @@
-"""Lightning's Trainer with strategy="ddp" on CPUs, as its guide has it; the launcher's environment is found by itself."""
+"""Lightning's Trainer with strategy="ddp" on CPUs, as in its guide; it detects the launcher's environment itself."""
 import os
 import sys
 

@@ -1,4 +1,4 @@
-"""Trains until SIGTERM, then rank 0 saves a checkpoint; started again it goes on from there."""
+"""Trains until SIGTERM, then rank 0 saves a checkpoint; after a restart it continues from there."""
 import os
 import signal
 import sys

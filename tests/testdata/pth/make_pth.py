@@ -2,6 +2,8 @@
 """Writes the small torch.save files of this folder and, beside each good one, the same tensors as safetensors.
 
   python make_pth.py OUT_DIR        (needs torch and safetensors)
+
+tar.pth and python2.pth are those of tests/trainers/weights/weight_kinds.py.
 """
 import collections, os, sys
 
@@ -54,4 +56,3 @@ class Harmful:
 torch.save({"weight": Harmful()}, os.path.join(out, "bad_harmful.pth"))
 torch.save(net, os.path.join(out, "bad_module.pth"))
 torch.save({"epoch": 3, "weights": [torch.zeros(2)]}, os.path.join(out, "bad_no_state_dict.pth"))
-torch.save({"weight": torch.zeros(1).expand(1000, 1000)}, os.path.join(out, "bad_expanded.pth"))

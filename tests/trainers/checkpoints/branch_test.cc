@@ -1,4 +1,4 @@
-// Checkpoints of branches: what nodes that were cut off from each other have saved of one run.
+// Tests of branches: checkpoints that nodes of one run saved while a network partition separated them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 constexpr char kRunFolder[] = "/run";
 
-/// Two nodes with own disks began apart; then they met, and this one's branch was given up.
+/// Two nodes with disks of their own diverged; after they met again, this node's branch was abandoned.
 TEST(BranchTest, RetentionRemovesAncestorsAndSetsOtherBranchesAside) {
   FakeDisk disk;
   for (const auto& [generation, step] : std::vector<std::pair<uint64_t, int64_t>>{{1, 10}, {2, 20}, {3, 30}})
@@ -37,7 +37,7 @@ TEST(BranchTest, ABranchGetsAFreeName) {
   EXPECT_THAT(*disk.List(kRunFolder), ElementsAre("branch_2_step_50", "branch_2_step_50.2", "step_50"));
 }
 
-TEST(BranchTest, ASearchAboveAPositionReadsNoOtherCheckpoint) {
+TEST(BranchTest, SearchAboveAPositionReadsOnlyHigherCheckpoints) {
   FakeDisk disk;
   for (const auto& [generation, step] : std::vector<std::pair<uint64_t, int64_t>>{{2, 66}, {2, 50}, {2, 350}})
     ASSERT_TRUE(WriteCheckpoint(disk, kRunFolder, SnapshotOfGeneration(generation, step), "1.1").ok());
@@ -49,9 +49,8 @@ TEST(BranchTest, ASearchAboveAPositionReadsNoOtherCheckpoint) {
   EXPECT_FALSE(FindNewest(disk, kRunFolder, Position{2, 400})->newest);
 }
 
-/// Members of generation 8 had made 76 steps, and one of their folders came back only when generations 9 to
-/// 12 had continued from step 65.
-TEST(BranchTest, WhatALaterGenerationHasContinuedFromBeforeBecomesABranch) {
+/// Generation 8 made 76 steps, but one of its folders returned after others had continued from step 65.
+TEST(BranchTest, StepsAfterALaterGenerationsStartBecomeABranch) {
   FakeDisk disk;
   for (const int64_t step : {64, 74, 75, 76})
     ASSERT_TRUE(WriteCheckpoint(disk, kRunFolder, SnapshotOfGeneration(8, step), "8.1").ok());

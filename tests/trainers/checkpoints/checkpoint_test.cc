@@ -22,7 +22,7 @@ constexpr char kRun[] = "/run";
 constexpr Survives kOutcomes[] = {Survives::kSyncedOnly, Survives::kNamesButNoUnsyncedBytes,
                                   Survives::kNamesAndHalfOfTheBytes, Survives::kEverything};
 
-/// A disk with step 10, all of it synced.
+/// Returns a disk with a fully synced checkpoint of step 10.
 FakeDisk DiskWithStep10() {
   FakeDisk disk;
   EXPECT_TRUE(disk.MakeFolder(kRun).ok());
@@ -41,7 +41,7 @@ int64_t NewestStep(FakeDisk& disk) {
   return search->newest->step;
 }
 
-TEST(CheckpointTest, IsReadAsItWasWritten) {
+TEST(CheckpointTest, ReadsBackWhatWasWritten) {
   FakeDisk disk = DiskWithStep10();
   const auto search = FindNewest(disk, kRun);
   ASSERT_TRUE(search.ok() && search->newest);
@@ -60,7 +60,7 @@ TEST(CheckpointTest, AnEmptyOrMissingRunFolderHasNone) {
   EXPECT_FALSE(search->newest);
 }
 
-TEST(CheckpointTest, TheMachineMayStopAtEveryOperation) {
+TEST(CheckpointTest, SurvivesAMachineStopAtEveryOperation) {
   int stops = 0;
   for (int operation = 0;; ++operation) {
     FakeDisk disk = DiskWithStep10();
@@ -80,7 +80,7 @@ TEST(CheckpointTest, TheMachineMayStopAtEveryOperation) {
       FakeDisk later = disk.AfterStop(survives);
       const int64_t newest = NewestStep(later);
       EXPECT_TRUE(newest == 10 || newest == 20) << "operation " << operation << ", found " << newest;
-      // And the run that goes on from there saves again, whatever is left.
+      // The run that continues from there can save again, whatever is left.
       EXPECT_TRUE(RemovePartialFolders(later, kRun, [](const std::string&) { return true; }).ok());
       EXPECT_TRUE(WriteCheckpoint(later, kRun, SnapshotOf(20), "3.9").ok());
       EXPECT_EQ(NewestStep(later), 20);
@@ -89,7 +89,7 @@ TEST(CheckpointTest, TheMachineMayStopAtEveryOperation) {
   EXPECT_GE(stops, 17) << "fewer operations than a save is made of";
 }
 
-TEST(CheckpointTest, EveryOperationMayFail) {
+TEST(CheckpointTest, ReportsAFailureOfEveryOperation) {
   for (int operation = 0;; ++operation) {
     FakeDisk disk = DiskWithStep10();
     disk.Plan(Fault::kError, operation);
@@ -115,7 +115,7 @@ TEST(CheckpointTest, ShortWritesLoseNothing) {
   }
 }
 
-TEST(CheckpointTest, AFlippedBitAnywhereIsFound) {
+TEST(CheckpointTest, FlippedBitsAreDetected) {
   for (const char* name : {kModelFile, kOptimizerFile, kStateFile, kDoneFile}) {
     FakeDisk disk = DiskWithStep10();
     ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOf(20), "2.7").ok());
@@ -125,7 +125,7 @@ TEST(CheckpointTest, AFlippedBitAnywhereIsFound) {
       (*bytes)[at] = static_cast<char>((*bytes)[at] ^ 1);
       const auto search = FindNewest(disk, kRun);
       ASSERT_TRUE(search.ok() && search->newest);
-      // A bit of DONE's white space means nothing; everywhere else it must count.
+      // A flipped bit in DONE's white space is harmless; it must be detected anywhere else.
       if (search->newest->step == 20) {
         EXPECT_STREQ(name, kDoneFile);
         EXPECT_EQ(search->newest->state, SnapshotOf(20).state);
@@ -165,16 +165,16 @@ TEST(CheckpointTest, AnIntactStepIsLeftAlone) {
   EXPECT_EQ(disk.operations(), 1) << "only the run folder is made sure of";
 }
 
-TEST(CheckpointTest, AFullDiskIsSaidBeforeTheFirstByte) {
+TEST(CheckpointTest, FullDiskIsReportedBeforeTheFirstByte) {
   FakeDisk disk = DiskWithStep10();
   disk.free_bytes = 100;
   const absl::Status status = WriteCheckpoint(disk, kRun, SnapshotOf(20), "2.7");
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("MiB left"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("MiB free"));
   EXPECT_THAT(*disk.List(kRun), ElementsAre("step_10"));
 }
 
-TEST(CheckpointTest, OneThatMayNotBeCommittedLeavesNothing) {
+TEST(CheckpointTest, CheckpointWithoutPermissionToCommitLeavesNothing) {
   FakeDisk disk = DiskWithStep10();
   Snapshot snapshot = SnapshotOf(20);
   snapshot.may_commit = [] { return absl::UnavailableError("the lease is over"); };
@@ -185,8 +185,8 @@ TEST(CheckpointTest, OneThatMayNotBeCommittedLeavesNothing) {
   EXPECT_EQ(NewestStep(disk), 20);
 }
 
-/// The lease may end while the step that is there is read.
-TEST(CheckpointTest, OneThatMayNotBeCommittedAnyMoreReplacesNothing) {
+/// The lease can expire while the existing step is being read.
+TEST(CheckpointTest, CheckpointThatLosesPermissionToCommitReplacesNothing) {
   FakeDisk disk;
   ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(8, 74), "8.1").ok());
   Snapshot snapshot = SnapshotOfGeneration(12, 74);
@@ -200,8 +200,8 @@ TEST(CheckpointTest, OneThatMayNotBeCommittedAnyMoreReplacesNothing) {
   EXPECT_THAT(*disk.List(kRun), ElementsAre("step_74"));
 }
 
-/// Where names are exchanged one of both is there at every moment; else the step before.
-TEST(CheckpointTest, TheMachineMayStopWhileAStepIsReplaced) {
+/// If names can be exchanged, the old or the new step always exists; otherwise the step before it does.
+TEST(CheckpointTest, SurvivesAMachineStopWhileAStepIsReplaced) {
   for (const bool exchanges : {true, false}) {
     for (int operation = 0;; ++operation) {
       FakeDisk disk;
@@ -228,8 +228,8 @@ TEST(CheckpointTest, TheMachineMayStopWhileAStepIsReplaced) {
   }
 }
 
-/// It may be whole: a run that began again would move it away, and a save would call it damaged.
-TEST(CheckpointTest, WhatTheDiskRefusesToReadIsNotDamaged) {
+/// It may be intact, and must be neither moved away by a new run nor reported as damaged by a save.
+TEST(CheckpointTest, UnreadableCheckpointIsNotTreatedAsDamaged) {
   for (const char* name : {kModelFile, kOptimizerFile, kStateFile, kDoneFile}) {
     FakeDisk disk = DiskWithStep10();
     disk.refused[absl::StrCat("/run/step_10/", name)] =
@@ -246,7 +246,7 @@ TEST(CheckpointTest, WhatTheDiskRefusesToReadIsNotDamaged) {
   }
 }
 
-TEST(CheckpointTest, AStepWhosePositionCannotBeReadIsTriedAndStays) {
+TEST(CheckpointTest, StepWithAnUnreadablePositionIsTriedAndKept) {
   FakeDisk disk;
   for (const int64_t step : {70, 80})
     ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(8, step), "8.1").ok());
@@ -258,7 +258,7 @@ TEST(CheckpointTest, AStepWhosePositionCannotBeReadIsTriedAndStays) {
   EXPECT_THAT(*disk.List(kRun), ElementsAre("step_70", "step_80"));
 }
 
-TEST(CheckpointTest, OldStepsGoAndTheMachineMayStopMeanwhile) {
+TEST(CheckpointTest, SurvivesAMachineStopWhileOldStepsAreRemoved) {
   for (int operation = 0;; ++operation) {
     FakeDisk disk = DiskWithStep10();
     for (const int64_t step : {20, 30, 40})
@@ -277,7 +277,7 @@ TEST(CheckpointTest, OldStepsGoAndTheMachineMayStopMeanwhile) {
   }
 }
 
-TEST(ManifestTest, NamesOfStepsAreExact) {
+TEST(ManifestTest, StepNamesMatchExactly) {
   EXPECT_EQ(ParseStepFolder("step_0"), 0);
   EXPECT_EQ(ParseStepFolder("step_1200"), 1200);
   for (const char* name :
@@ -288,7 +288,7 @@ TEST(ManifestTest, NamesOfStepsAreExact) {
   EXPECT_FALSE(IsPartialFolder("step_3"));
 }
 
-TEST(ManifestTest, RoundTripAndRefusals) {
+TEST(ManifestTest, RoundTripsAndRefusesInvalidText) {
   const Manifest manifest = {{"a", {3, std::string(64, 'a')}}, {"b", {0, std::string(64, '0')}}};
   EXPECT_EQ(*DecodeManifest(EncodeManifest(manifest)), manifest);
   for (const char* text :

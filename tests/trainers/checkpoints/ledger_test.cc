@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "base/sha256.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/file_size_limit.h"
 
 namespace mtrun::checkpoints {
 namespace {
@@ -22,7 +23,7 @@ class LedgerTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::vector<std::string> Lines() { return absl::StrSplit(*ReadFile(path_), '\n', absl::SkipEmpty()); }
-  /// Every line's "prev" is the digest of the line before.
+  /// Checks that every line's "prev" is the digest of the previous line.
   void ExpectChain() {
     std::string previous = kLedgerStart;
     for (const std::string& line : Lines()) {
@@ -63,7 +64,7 @@ TEST_F(LedgerTest, LinesAreChainedOverWritersAndRewinds) {
   EXPECT_EQ(line["hash"], "00000000000000ff");
 }
 
-TEST_F(LedgerTest, TheHeadNamesTheOrder) {
+TEST_F(LedgerTest, HeadNamesTheOrder) {
   const auto parsed = [](const LedgerHead& head) {
     return nlohmann::json::parse(ToLine(head, kLedgerStart));
   };
@@ -82,8 +83,8 @@ TEST_F(LedgerTest, TheHeadNamesTheOrder) {
   EXPECT_EQ(parsed(head)["shards"], nlohmann::json({60, 40}));
 }
 
-/// A line must not be longer than what a successor reads of it.
-TEST_F(LedgerTest, AHeadOfManyShardsIsReadAgain) {
+/// A line must not be longer than the part of it that the next writer reads.
+TEST_F(LedgerTest, HeadWithManyShardsIsReadBack) {
   LedgerHead head = head_;
   head.shuffle = datasets::Shuffle::kStreams;
   head.shards.counts.assign(8192, 999'999'999'999);
@@ -96,7 +97,7 @@ TEST_F(LedgerTest, AHeadOfManyShardsIsReadAgain) {
   EXPECT_EQ(Ledger::Open(path_, head)->next_step(), 1);
 }
 
-TEST_F(LedgerTest, ACheckpointsWeightsStandInTheGenerationBeforeThem) {
+TEST_F(LedgerTest, CheckpointLineNamesTheGenerationBeforeIt) {
   auto ledger = Ledger::Open(path_, head_);
   ASSERT_TRUE(ledger.ok());
   LedgerStep step = StepAt(0);
@@ -111,8 +112,8 @@ TEST_F(LedgerTest, ACheckpointsWeightsStandInTheGenerationBeforeThem) {
   EXPECT_EQ(Ledger::Open(path_, head_)->next_step(), 1);
 }
 
-/// A line of a generation that is over does not count, whoever wrote it, and whatever it says.
-TEST_F(LedgerTest, ALateWriterHarmsNothing) {
+/// A line of a past generation is ignored, regardless of its writer and content.
+TEST_F(LedgerTest, LateWriterDoesNoHarm) {
   auto late = Ledger::Open(path_, head_);
   ASSERT_TRUE(late.ok() && late->Append(StepAt(0)).ok());
   auto ledger = Ledger::Open(path_, head_);
@@ -128,10 +129,9 @@ TEST_F(LedgerTest, ALateWriterHarmsNothing) {
   EXPECT_EQ(*EndOfLedger(folder_ + "/none"), LedgerEnd{});
 }
 
-/// Earlier releases numbered generations from 1 again when nobody was left who knew them.
-/// A worker that was stopped in the middle of its last step writes it once another one has looked where the
-/// ledger ends. (A storm on a shared folder found it.)
-TEST_F(LedgerTest, ALineThatComesBetweenTheLookAndTheFirstLineIsInTheChain) {
+/// A worker that was stopped in the middle of its last step writes that step's line after another worker has
+/// looked for the end of the ledger. (A storm test on a shared folder found this.)
+TEST_F(LedgerTest, LineWrittenBetweenOpenAndFirstAppendIsChained) {
   auto late = Ledger::Open(path_, head_);
   ASSERT_TRUE(late.ok() && late->Append(StepAt(0)).ok());
   auto next = Ledger::Open(path_, head_);
@@ -144,14 +144,74 @@ TEST_F(LedgerTest, ALineThatComesBetweenTheLookAndTheFirstLineIsInTheChain) {
   EXPECT_EQ(Lines().size(), 4u);
   ExpectChain();
   EXPECT_TRUE(next->IsLast());
-  // What a full disk has kept of it is ended.
+  // Append() terminates a line that a full disk has cut off.
   std::ofstream(path_, std::ios::app) << "{\"step\":1";
   ASSERT_TRUE(next->Append(StepAt(2)).ok());
   EXPECT_EQ(Lines().size(), 6u);
   ExpectChain();
 }
 
-TEST_F(LedgerTest, AnEarlierReleasesGenerationsBeginAgainAtARewind) {
+/// A storm (one:shared, seed 301): a writer waited for a read-only disk with the line of its last step while
+/// another one took over and added that line; then the file had it twice, and the chain was broken.
+TEST_F(LedgerTest, PendingLineIsNotRepeatedAfterAnotherWriterAddedIt) {
+  const size_t length = ToLine(StepAt(1), kLedgerStart).size();
+  for (const uint64_t fits : std::vector<uint64_t>{0, 10, length - 70, length - 30, length - 3}) {
+    std::filesystem::remove(path_);
+    auto late = Ledger::Open(path_, head_);
+    ASSERT_TRUE(late.ok() && late->Append(StepAt(0)).ok());
+    {
+      const support::FileSizeLimit full(std::filesystem::file_size(path_) + fits);
+      EXPECT_FALSE(late->Append(StepAt(1)).ok());
+      EXPECT_FALSE(late->AppendCheckpoint(2, "abc").ok());
+    }
+    auto next = Ledger::Open(path_, head_);
+    ASSERT_TRUE(next.ok() && next->Append(StepAt(1)).ok());
+    ASSERT_TRUE(late->Flush().ok() && late->Flush().ok());
+    const size_t piece = fits > 0 ? 1 : 0;
+    ASSERT_EQ(Lines().size(), 4 + piece);
+    EXPECT_EQ(nlohmann::json::parse(Lines()[2 + piece])["step"], 1);
+    EXPECT_EQ(nlohmann::json::parse(Lines()[3 + piece])["checkpoint"], 2);
+    ExpectChain();
+    EXPECT_TRUE(late->IsLast());
+  }
+}
+
+TEST_F(LedgerTest, WriterThatWaitedForTheDiskKnowsWhatOthersWrote) {
+  auto late = Ledger::Open(path_, head_);
+  ASSERT_TRUE(late.ok() && late->Append(StepAt(0)).ok());
+  {
+    const support::FileSizeLimit full(std::filesystem::file_size(path_));
+    EXPECT_FALSE(late->Append(StepAt(1)).ok());
+  }
+  auto next = Ledger::Open(path_, head_);
+  ASSERT_TRUE(next.ok() && next->Append(StepAt(1)).ok() && next->Append(StepAt(2)).ok());
+  ASSERT_TRUE(late->Flush().ok());
+  EXPECT_FALSE(late->IsLast());
+  EXPECT_FALSE(late->IsSuperseded());
+  ASSERT_TRUE(late->Append(StepAt(2)).ok());
+  EXPECT_EQ(Lines().size(), 4u) << "step 2 is not repeated";
+  LedgerStep first = StepAt(3);
+  first.generation = 2;
+  ASSERT_TRUE(next->Append(first).ok());
+  ASSERT_TRUE(late->Flush().ok());
+  EXPECT_TRUE(late->IsSuperseded()) << "its metrics would take the steps of generation 2 back";
+  ExpectChain();
+}
+
+TEST_F(LedgerTest, FullDiskCutsNothingOff) {
+  auto ledger = Ledger::Open(path_, head_);
+  ASSERT_TRUE(ledger.ok() && ledger->Append(StepAt(0)).ok());
+  for (uint64_t fits = 0; fits < 40; ++fits) {
+    const support::FileSizeLimit full(std::filesystem::file_size(path_) + fits);
+    EXPECT_FALSE(ledger->Append(StepAt(static_cast<int64_t>(fits) + 1)).ok());
+  }
+  ASSERT_TRUE(ledger->Flush().ok());
+  EXPECT_EQ(Lines().size(), 42u);
+  ExpectChain();
+}
+
+/// Earlier releases numbered generations from 1 again if no remaining process knew the last number.
+TEST_F(LedgerTest, GenerationsOfAnEarlierReleaseRestartAtARewind) {
   std::ofstream(path_) << R"({"ledger":1,"run":"0000000000000007"})"
                        << "\n"
                        << ToLine(LedgerStep{.step = 9, .generation = 5, .ids = ""}, "") << "\n"
@@ -161,7 +221,7 @@ TEST_F(LedgerTest, AnEarlierReleasesGenerationsBeginAgainAtARewind) {
   EXPECT_EQ(*HighestGeneration(path_), 2u);
 }
 
-TEST_F(LedgerTest, NumbersThatNoWriterWritesAreNoSteps) {
+TEST_F(LedgerTest, OutOfRangeNumbersAreNotSteps) {
   std::ofstream(path_) << ToLine(head_, kLedgerStart) << "\n"
                        << R"({"step":3})"
                        << "\n"
@@ -175,12 +235,12 @@ TEST_F(LedgerTest, NumbersThatNoWriterWritesAreNoSteps) {
   EXPECT_EQ(Ledger::Open(path_, head_)->next_step(), 4);
 }
 
-TEST_F(LedgerTest, AFirstLineWithoutEndIsNotReadWhole) {
+TEST_F(LedgerTest, UnterminatedFirstLineIsNotReadWhole) {
   std::ofstream(path_) << std::string(1 << 20, 'x');
   EXPECT_EQ(*RunOfLedger(path_), std::nullopt);
 }
 
-TEST_F(LedgerTest, AHalfWrittenLastLineIsEndedAndKept) {
+TEST_F(LedgerTest, PartialLastLineIsTerminatedAndKept) {
   {
     auto ledger = Ledger::Open(path_, head_);
     ASSERT_TRUE(ledger.ok() && ledger->Append(StepAt(0)).ok());
@@ -195,8 +255,8 @@ TEST_F(LedgerTest, AHalfWrittenLastLineIsEndedAndKept) {
   ExpectChain();
 }
 
-/// The power went, or the disk was full, right before it. The verifier counts the line too.
-TEST_F(LedgerTest, AWholeLastLineThatLacksItsNewlineCounts) {
+/// A power failure or a full disk cut off only the newline. The verifier counts the line too.
+TEST_F(LedgerTest, CompleteLastLineWithoutNewlineCounts) {
   {
     auto ledger = Ledger::Open(path_, head_);
     ASSERT_TRUE(ledger.ok() && ledger->Append(StepAt(0)).ok() && ledger->Append(StepAt(1)).ok());
@@ -211,7 +271,7 @@ TEST_F(LedgerTest, AWholeLastLineThatLacksItsNewlineCounts) {
   ExpectChain();
 }
 
-TEST_F(LedgerTest, WhatIsNoFileCannotBeReadAndIsNamed) {
+TEST_F(LedgerTest, FolderInsteadOfAFileIsNamed) {
   std::filesystem::create_directory(path_);
   const absl::Status status = RunOfLedger(path_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
@@ -226,7 +286,7 @@ TEST_F(LedgerTest, AnotherRunsLedgerIsRefused) {
   EXPECT_EQ(ledger.status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(LedgerTest, ALongFileIsContinuedFromItsEnd) {
+TEST_F(LedgerTest, LongFileIsContinuedFromItsEnd) {
   {
     auto ledger = Ledger::Open(path_, head_);
     ASSERT_TRUE(ledger.ok());
@@ -239,8 +299,8 @@ TEST_F(LedgerTest, ALongFileIsContinuedFromItsEnd) {
   ExpectChain();
 }
 
-/// A state of generation 1 was held by a frozen node while generation 2 began again from step 2 and died.
-TEST_F(LedgerTest, AWriterSaysFromWhichGenerationItContinues) {
+/// A frozen node held a state of generation 1 while generation 2 started over from step 2 and died.
+TEST_F(LedgerTest, WriterRecordsTheGenerationItContinues) {
   {
     auto ledger = Ledger::Open(path_, head_);
     ASSERT_TRUE(ledger.ok());
@@ -263,7 +323,7 @@ TEST_F(LedgerTest, AWriterSaysFromWhichGenerationItContinues) {
   EXPECT_EQ(*EndOfLedger(path_), (LedgerEnd{.generation = 3, .next_step = 5}));
 }
 
-TEST(ContinueLedgerTest, ALineSaysWhatIsNotPlain) {
+TEST(ContinueLedgerTest, RecordsRewindsAndAppendedSteps) {
   const auto how = [](LedgerEnd end, LedgerBegin begin, uint64_t generation) {
     const LedgerContinuation found = ContinueLedger(end, begin, generation);
     return std::pair(found.rewinds, found.appended_from);

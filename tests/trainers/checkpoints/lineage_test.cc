@@ -5,7 +5,7 @@
 namespace mtrun::checkpoints {
 namespace {
 
-TEST(LineageTest, AnEntryStandsForTheStepsOfOneGeneration) {
+TEST(LineageTest, EntryCoversTheStepsOfOneGeneration) {
   Lineage lineage;
   Extend(lineage, 1, 0);
   Extend(lineage, 1, 1);
@@ -13,7 +13,7 @@ TEST(LineageTest, AnEntryStandsForTheStepsOfOneGeneration) {
   EXPECT_EQ(lineage, (Lineage{{1, 0}, {4, 2}}));
 }
 
-TEST(LineageTest, AStateDescendsFromThePositionsThatItPassedThrough) {
+TEST(LineageTest, StateDescendsFromPositionsItPassedThrough) {
   const Lineage lineage = {{1, 0}, {4, 2}, {5, 6}};
   for (const Position& passed :
        {Position{1, 1}, Position{1, 2}, Position{4, 3}, Position{4, 6}, Position{5, 7}})
@@ -24,7 +24,7 @@ TEST(LineageTest, AStateDescendsFromThePositionsThatItPassedThrough) {
   EXPECT_TRUE(Descends(lineage, {0, 0})) << "the start of the run";
 }
 
-TEST(LineageTest, WhatLiesBeforeTheFirstEntryIsUnknown) {
+TEST(LineageTest, PositionsBeforeTheFirstEntryAreUnknown) {
   EXPECT_TRUE(Descends({}, {3, 10})) << "of an earlier release";
   EXPECT_TRUE(Descends({{7, 10}}, {3, 10}));
   EXPECT_FALSE(Descends({{7, 10}}, {7, 10})) << "the run was not there in this generation";

@@ -18,7 +18,7 @@ Claim At(uint64_t generation, int64_t steps, uint64_t digest = 1, uint64_t run =
 }
 const Claim kNew = {};
 
-TEST(PositionTest, StepsCountBeforeTheGeneration) {
+TEST(PositionTest, StepsTakePrecedenceOverTheGeneration) {
   EXPECT_LT((Position{2, 50, false}), (Position{1, 100, false}));
   EXPECT_LT((Position{1, 50, false}), (Position{2, 50, false}));
   EXPECT_LT((Position{1, 50, true}), (Position{2, 50, false})) << "the later generation evaluates again";
@@ -26,7 +26,7 @@ TEST(PositionTest, StepsCountBeforeTheGeneration) {
   EXPECT_EQ(ToText({3, 1200, true}), "step 1200 (generation 3)");
 }
 
-TEST(DecideSourceTest, NobodyHasAState) {
+TEST(DecideSourceTest, NoMemberHasAState) {
   const std::vector<Claim> claims = {kNew, kNew};
   const StatePlan plan = DecideSource(claims, 1);
   EXPECT_EQ(plan.source, -1);
@@ -34,7 +34,7 @@ TEST(DecideSourceTest, NobodyHasAState) {
   EXPECT_EQ(plan.generation, 1u);
 }
 
-TEST(DecideSourceTest, TheHighestPositionIsTheTruthAndTheOthersReceive) {
+TEST(DecideSourceTest, HighestPositionIsTheSourceAndOthersReceive) {
   const std::vector<Claim> claims = {At(1, 20), kNew, At(1, 21, 5), At(1, 21, 5)};
   const StatePlan plan = DecideSource(claims, 2);
   EXPECT_EQ(plan.source, 2);
@@ -44,9 +44,9 @@ TEST(DecideSourceTest, TheHighestPositionIsTheTruthAndTheOthersReceive) {
   EXPECT_EQ(plan.generation, 2u);
 }
 
-/// Generations that made no checkpoint have left lines in a ledger, on whatever node: those to come stand
-/// above them, and who has read other lines does not hold another state.
-TEST(DecideSourceTest, TheGenerationIsAboveThoseThatALedgerKnows) {
+/// Generations that made no checkpoint have left lines in the ledger of some node. New generations get a
+/// higher number, and a member that has read other lines does not hold another state.
+TEST(DecideSourceTest, GenerationIsHigherThanAnyInALedger) {
   std::vector<Claim> claims = {At(2, 10), At(2, 10), kNew};
   claims[1].known = 5;
   StatePlan plan = DecideSource(claims, 1);
@@ -66,8 +66,8 @@ Claim WithSaved(Claim claim, Position saved, uint64_t run = 9) {
   return claim;
 }
 
-/// A node was frozen at step 66; the others went on to step 350, saved it and died.
-TEST(DecideSourceTest, ACheckpointAboveTheFurthestMemberIsReadFirst) {
+/// A node was frozen at step 66; the others continued to step 350, saved it and died.
+TEST(DecideSourceTest, CheckpointAheadOfAllMembersIsReadFirst) {
   const std::vector<Claim> claims = {WithSaved(At(1, 66), {2, 350}), WithSaved(kNew, {2, 320}),
                                      WithSaved(kNew, {1, 60}), WithSaved(kNew, {3, 900}, /*run=*/8)};
   const StatePlan plan = DecideSource(claims, 3);
@@ -79,7 +79,7 @@ TEST(DecideSourceTest, ACheckpointAboveTheFurthestMemberIsReadFirst) {
               ElementsAre(0));
 }
 
-TEST(DecideSourceTest, AStateThatOthersMayHaveContinuedBeginsAtADistance) {
+TEST(DecideSourceTest, StateThatOthersMayHaveContinuedSkipsGenerations) {
   std::vector<Claim> claims = {At(7, 66), At(7, 66)};
   claims[0].gap = 500;
   claims[1].known = 9;
@@ -88,8 +88,8 @@ TEST(DecideSourceTest, AStateThatOthersMayHaveContinuedBeginsAtADistance) {
   EXPECT_EQ(DecideSource(claims, 1).generation, 10u) << "the source has met those who continued";
 }
 
-/// All worlds of three members that stand at or have saved one of four positions in three generations.
-TEST(DecideSourceTest, NothingReadableLiesAboveTheTruthOnceTheReadersHaveRead) {
+/// Covers all worlds of three members that are at, or have saved, one of four positions in three generations.
+TEST(DecideSourceTest, NothingReadableIsAheadOfTheSourceAfterTheReadersRead) {
   std::vector<Claim> kinds = {kNew};
   for (const uint64_t live : {0, 1, 2, 3})
     for (const int64_t steps : {1, 2, 3, 4})
@@ -123,8 +123,8 @@ TEST(DecideSourceTest, NothingReadableLiesAboveTheTruthOnceTheReadersHaveRead) {
   EXPECT_EQ(worlds, kinds.size() * kinds.size() * kinds.size());
 }
 
-/// The others began again from an older checkpoint, or a member aborted the step that this one applied.
-TEST(DecideSourceTest, AFrozenMemberThatIsFurtherIsTheSource) {
+/// The others restarted from an older checkpoint, or one of them aborted the step that this member applied.
+TEST(DecideSourceTest, FrozenMemberThatIsAheadIsTheSource) {
   const std::vector<Claim> claims = {At(1, 25), At(3, 24)};
   const StatePlan plan = DecideSource(claims, 4);
   EXPECT_EQ(plan.source, 0);
@@ -132,24 +132,24 @@ TEST(DecideSourceTest, AFrozenMemberThatIsFurtherIsTheSource) {
   EXPECT_EQ(DecideSource(std::vector<Claim>{At(1, 25), At(3, 25)}, 4).source, 1) << "the later generation's";
 }
 
-TEST(DecideSourceTest, EqualPositionsWithOtherBitsAreRivals) {
+TEST(DecideSourceTest, EqualPositionsWithDifferentBitsAreRivals) {
   const std::vector<Claim> claims = {kNew, At(2, 7, 1), At(2, 6, 4), At(2, 7, 2), At(2, 7, 3)};
   const StatePlan plan = DecideSource(claims, 3);
   EXPECT_EQ(plan.source, 1);
   EXPECT_EQ(plan.rival, 3);
   EXPECT_EQ(DescribeRivals(claims, plan),
-            "rank 1 and rank 3 both stand at step 7 (generation 2) with different states (digests "
+            "rank 1 and rank 3 are both at step 7 (generation 2) with different states (digests "
             "0000000000000001 and 0000000000000002)");
 }
 
-TEST(DecideSourceTest, EqualPositionsOfOtherRunsAreRivals) {
+TEST(DecideSourceTest, EqualPositionsOfDifferentRunsAreRivals) {
   const std::vector<Claim> claims = {At(2, 7, 1, 9), At(2, 7, 1, 8)};
   const StatePlan plan = DecideSource(claims, 3);
   EXPECT_EQ(plan.rival, 1);
   EXPECT_THAT(DescribeRivals(claims, plan), HasSubstr("different runs"));
 }
 
-TEST(DecideSourceTest, WhoIsBehindIsNoRivalWhateverItHolds) {
+TEST(DecideSourceTest, MemberThatIsBehindIsNeverARival) {
   const std::vector<Claim> claims = {At(2, 6, 4), At(2, 7, 1), At(1, 5, 1, 8), At(2, 7, 1)};
   const StatePlan plan = DecideSource(claims, 3);
   EXPECT_EQ(plan.source, 1);
@@ -158,8 +158,8 @@ TEST(DecideSourceTest, WhoIsBehindIsNoRivalWhateverItHolds) {
   EXPECT_THAT(plan.diverged, ElementsAre(2));
 }
 
-/// Three nodes were cut off before the first checkpoint, two newcomers began the run again.
-TEST(DecideSourceTest, OfTwoRunsTheOneWithMostStepsCounts) {
+/// Three nodes were partitioned away before the first checkpoint, and two newcomers started the run over.
+TEST(DecideSourceTest, RunWithMoreStepsWins) {
   const std::vector<Claim> claims = {At(23, 5, 1, 8), At(22, 500, 1, 9), At(23, 5, 1, 8), At(22, 499, 1, 9)};
   StatePlan plan = DecideSource(claims, 24);
   EXPECT_EQ(plan.source, 1);
@@ -167,7 +167,8 @@ TEST(DecideSourceTest, OfTwoRunsTheOneWithMostStepsCounts) {
   EXPECT_EQ(plan.rival, -1);
   EXPECT_THAT(plan.receive, ElementsAre(0, 2, 3));
   EXPECT_THAT(plan.diverged, ElementsAre(0, 2));
-  // Where they have as many, the later generation's; in the order of ranks, whatever the runs' numbers are.
+  // If the step counts are equal, the later generation is the source; if the generations are equal too, it is
+  // the lowest rank, whatever the runs' numbers.
   plan = DecideSource(std::vector<Claim>{At(3, 7, 1, 5), At(4, 7, 1, 8)}, 5);
   EXPECT_EQ(plan.source, 1);
   EXPECT_EQ(plan.rival, -1);
@@ -176,8 +177,8 @@ TEST(DecideSourceTest, OfTwoRunsTheOneWithMostStepsCounts) {
   EXPECT_EQ(plan.rival, 1);
 }
 
-TEST(DecideSourceTest, AnEmptyMemberIsNeverASourceAndPositionsOnlyGrow) {
-  // Every combination of four kinds of claims on three ranks, with a service that counts from 1 again.
+TEST(DecideSourceTest, EmptyMemberIsNeverTheSourceAndPositionsOnlyGrow) {
+  // Covers every combination of four kinds of claims on three ranks, with a service that counts from 1 again.
   const std::vector<Claim> kinds = {kNew, At(5, 10), At(5, 11), At(6, 3)};
   for (const Claim& a : kinds)
     for (const Claim& b : kinds)
@@ -196,7 +197,7 @@ TEST(DecideSourceTest, AnEmptyMemberIsNeverASourceAndPositionsOnlyGrow) {
         }
         EXPECT_NE(claims[plan.source].run, 0u);
         EXPECT_EQ(claims[plan.source].position, highest);
-        // Who does not receive has the source's state already.
+        // A member that does not receive already has the source's state.
         for (int rank = 0; rank < 3; ++rank) {
           const bool receives = std::count(plan.receive.begin(), plan.receive.end(), rank) != 0;
           EXPECT_EQ(!receives, claims[rank] == claims[plan.source]);

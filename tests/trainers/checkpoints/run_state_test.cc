@@ -46,7 +46,7 @@ TEST(RunStateTest, EveryMissingOrMalformedFieldIsNamed) {
   EXPECT_THAT(std::string(DecodeRunState(bad.dump()).status().message()), HasSubstr("run"));
 }
 
-TEST(RunStateTest, AFileOfAnEarlierReleaseHasNoLineage) {
+TEST(RunStateTest, FileOfAnEarlierReleaseHasNoLineage) {
   nlohmann::json old = nlohmann::json::parse(EncodeRunState(Example()));
   old.erase("lineage");
   const auto state = DecodeRunState(old.dump());
@@ -54,7 +54,7 @@ TEST(RunStateTest, AFileOfAnEarlierReleaseHasNoLineage) {
   EXPECT_EQ(state->lineage, Lineage());
 }
 
-TEST(RunStateTest, ALineageThatDoesNotAscendOrEndsBeyondTheStateIsRefused) {
+TEST(RunStateTest, UnorderedOrTooLongLineageIsRefused) {
   const nlohmann::json good = nlohmann::json::parse(EncodeRunState(Example()));
   for (const char* wrong :
        {R"({})", R"([1])", R"([{"generation":1}])", R"([{"generation":-1,"from":0}])",
@@ -86,8 +86,8 @@ TEST(CheckSameRunTest, ListsEveryDifferenceThatMatters) {
                    {{"a", "1"}, {"b", "5"}, {"epochs", "9"}, {"old", "y"}}, {"epochs"});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("b is 2, the checkpoint has 5"), HasSubstr("new is x"), HasSubstr("old is y"),
-                    Not(HasSubstr("epochs"))));
+              AllOf(HasSubstr("b is 2, but the checkpoint has 5"), HasSubstr("new is x"),
+                    HasSubstr("old is y"), Not(HasSubstr("epochs"))));
 }
 
 }  // namespace

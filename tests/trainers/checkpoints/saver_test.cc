@@ -25,7 +25,7 @@ Snapshot EmptySnapshot(int64_t step) {
   return snapshot;
 }
 
-TEST(SaverTest, WritesBehindTheCallerAndKeepsTheRules) {
+TEST(SaverTest, WritesInTheBackgroundAndAppliesRetention) {
   FakeDisk disk;
   std::vector<int64_t> told;
   {
@@ -42,8 +42,8 @@ TEST(SaverTest, WritesBehindTheCallerAndKeepsTheRules) {
   EXPECT_THAT(*CompleteSteps(disk, "/run"), ElementsAre(10, 30, 40));
 }
 
-/// Submits 10 while 5 is being written, then 15, 20 and 25: the steps that are written. `best_of`: the best
-/// one as each is submitted.
+/// Submits 10 while 5 is being written, then 15, 20 and 25, and returns the steps that were written.
+/// `best_of` returns the best step at each submission.
 std::vector<int64_t> WrittenBySlowDisk(const std::function<std::optional<int64_t>(int64_t)>& best_of) {
   FakeDisk disk;
   absl::Notification writing, go_on;
@@ -64,7 +64,7 @@ std::vector<int64_t> WrittenBySlowDisk(const std::function<std::optional<int64_t
   return written;
 }
 
-TEST(SaverTest, OnASlowDiskTheBestIsNotReplacedByTheNewest) {
+TEST(SaverTest, BestIsNotReplacedByTheNewestOnASlowDisk) {
   EXPECT_THAT(WrittenBySlowDisk([](int64_t) { return std::nullopt; }), ElementsAre(5, 25));
   EXPECT_THAT(WrittenBySlowDisk([](int64_t step) { return std::min<int64_t>(step, 15); }),
               ElementsAre(5, 15, 25));
@@ -73,7 +73,7 @@ TEST(SaverTest, OnASlowDiskTheBestIsNotReplacedByTheNewest) {
   EXPECT_THAT(WrittenBySlowDisk([](int64_t) { return 5; }), ElementsAre(5, 25)) << "written already";
 }
 
-TEST(SaverTest, AFailureIsToldAndTheNextSuccessClearsIt) {
+TEST(SaverTest, FailureIsReportedUntilTheNextSuccess) {
   FakeDisk disk;
   disk.free_bytes = 0;
   Saver saver(disk, {.root = "/run", .unique = "1.1"}, [](const Saver::Result&) {});
@@ -84,7 +84,7 @@ TEST(SaverTest, AFailureIsToldAndTheNextSuccessClearsIt) {
   EXPECT_TRUE(saver.Wait().ok());
 }
 
-TEST(SaverTest, ClosingFinishesWhatWasSubmitted) {
+TEST(SaverTest, ClosingFinishesSubmittedSaves) {
   FakeDisk disk;
   {
     Saver(disk, {.root = "/run", .unique = "1"}, [](const Saver::Result&) {
@@ -93,7 +93,7 @@ TEST(SaverTest, ClosingFinishesWhatWasSubmitted) {
   EXPECT_THAT(*CompleteSteps(disk, "/run"), ElementsAre(7));
 }
 
-TEST(RealFilesTest, ACheckpointOnARealDisk) {
+TEST(RealFilesTest, WritesAndReadsOnARealDisk) {
   const std::string root = *MakeTemporaryFolder("mtrun-checkpoint-");
   Snapshot snapshot = EmptySnapshot(5);
   const std::vector<uint8_t> bytes(1 << 20, 3);

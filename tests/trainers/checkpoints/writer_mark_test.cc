@@ -9,7 +9,7 @@
 namespace mtrun::checkpoints {
 namespace {
 
-TEST(WriterMarkTest, WhoSharesTheFolderReadsTheMark) {
+TEST(WriterMarkTest, MarkIsReadOnlyInTheSameFolder) {
   const support::TemporaryFolder shared, other;
   const WriterMark mark{.run = 0xabc, .generation = 7};
   EXPECT_FALSE(HasWriterMark(shared.path(), mark)) << "no file yet";
@@ -18,23 +18,23 @@ TEST(WriterMarkTest, WhoSharesTheFolderReadsTheMark) {
   EXPECT_FALSE(HasWriterMark(other.path(), mark));
 }
 
-TEST(WriterMarkTest, AMarkOfAnotherMembershipOrRunIsNone) {
+TEST(WriterMarkTest, MarkOfAnotherGenerationOrRunDoesNotMatch) {
   const support::TemporaryFolder folder;
   ASSERT_TRUE(WriteWriterMark(folder.path(), {.run = 0xabc, .generation = 1234567}).ok());
-  // A shorter text in the same place.
+  // Overwrite it with a shorter text.
   ASSERT_TRUE(WriteWriterMark(folder.path(), {.run = 0xabc, .generation = 7}).ok());
   EXPECT_TRUE(HasWriterMark(folder.path(), {.run = 0xabc, .generation = 7}));
   EXPECT_FALSE(HasWriterMark(folder.path(), {.run = 0xabc, .generation = 8}));
   EXPECT_FALSE(HasWriterMark(folder.path(), {.run = 0xabd, .generation = 7}));
 }
 
-TEST(WriterMarkTest, AFolderThatIsNotThereIsNamed) {
+TEST(WriterMarkTest, MissingFolderIsNamed) {
   const support::TemporaryFolder folder;
   const absl::Status status = WriteWriterMark(folder.path() + "/none", {});
   EXPECT_NE(std::string(status.message()).find("/none/.keeper"), std::string::npos) << status;
 }
 
-TEST(SeveralNodesTest, EitherMarkSaysThatOtherDisksMayHaveMore) {
+TEST(SeveralNodesTest, EitherMarkMeansThatOtherDisksMayHaveMore) {
   const support::TemporaryFolder noted, earlier, none;
   ASSERT_TRUE(MarkSeveralNodes(noted.path()).ok() && MarkSeveralNodes(noted.path()).ok());
   ASSERT_TRUE(WriteWriterMark(earlier.path(), {.run = 1, .generation = 1}).ok());

@@ -16,7 +16,7 @@
 namespace mtrun::collectives {
 namespace {
 
-/// As much of an agent as the store needs: sets are kept, a wait is answered when all its keys are there.
+/// The part of an agent that the store needs: it keeps sets and answers a wait when all its keys exist.
 class ToyAgent {
  public:
   ToyAgent() : folder_(*MakeTemporaryFolder("mtrun-agent-")) {

@@ -11,7 +11,7 @@
 namespace mtrun::collectives {
 namespace {
 
-/// A key-value space in memory that, as the agent's channel, carries text only.
+/// An in-memory key-value store that, like the agent's channel, carries text only.
 class TextBootstrap : public Bootstrap {
  public:
   absl::Status Set(std::string_view key, std::string_view value) override {
@@ -58,7 +58,7 @@ TEST(BootstrapStore, CarriesAnyBytesBetweenProcesses) {
   EXPECT_TRUE(other.clone()->get("empty").empty());
 }
 
-TEST(BootstrapStore, GroupsDoNotSeeEachOther) {
+TEST(BootstrapStore, GroupsAreIsolated) {
   const auto space = std::make_shared<TextBootstrap>();
   BootstrapStore first(space, "1.5/nccl/"), second(space, "1.6/nccl/");
   first.set("id", "a");
@@ -67,7 +67,7 @@ TEST(BootstrapStore, GroupsDoNotSeeEachOther) {
   EXPECT_EQ(second.get_to_str("id"), "b");
 }
 
-TEST(BootstrapStore, AnAbortEndsAWaitWithItsReason) {
+TEST(BootstrapStore, AbortEndsAWaitWithItsReason) {
   const auto space = std::make_shared<TextBootstrap>();
   BootstrapStore store(space, "1.5/nccl/");
   std::thread aborter([&] { space->Abort(""); });

@@ -1,4 +1,4 @@
-// A device without tensors, whose every answer the test decides, beside real CPU groups.
+// Uses a device without tensors, whose every answer is set by the test, together with real CPU groups.
 #include "trainers/collectives/device_watch.h"
 
 #include <csignal>
@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-/// Thread-safe.
+/// A device whose answers the test sets. Thread-safe.
 class ScriptedDevice : public Device {
  public:
   absl::Status Connect() override {
@@ -83,18 +83,18 @@ std::shared_ptr<ScriptedDevice> ConnectedDevice() {
   return device;
 }
 
-/// The group's failure, once it has one.
+/// Waits until the group has failed and returns its error.
 absl::Status AwaitFailure(const Group& group) {
   while (group.status().ok()) std::this_thread::sleep_for(milliseconds(1));
   return group.status();
 }
 
-/// NCCL's initialisation waits for a dead member for half an hour, and holds the lock that aborting it needs.
-TEST(DeviceWatchTest, AMemberThatIsGoneEndsTheWaitOfWhoConnects) {
+/// NCCL's initialisation waits half an hour for a dead member, and holds the lock that an abort needs.
+TEST(DeviceWatchTest, ConnectEndsIfAPeerHasLeft) {
   RunThreads(2, [](const RankContext& context) {
     auto group = context.Connect("1.a");
     ASSERT_TRUE(group.ok()) << group.status();
-    if (context.rank == 1) return;  // it is gone before its device meets the other
+    if (context.rank == 1) return;  // it leaves before its device connects
     const auto device = std::make_shared<ScriptedDevice>();
     const TimePoint began = MonotonicNow();
     const auto watch = DeviceWatch::Connect(device, **group);
@@ -103,12 +103,12 @@ TEST(DeviceWatchTest, AMemberThatIsGoneEndsTheWaitOfWhoConnects) {
     EXPECT_LT(MonotonicNow() - began, seconds(30)) << "and not for ever";
     EXPECT_FALSE(device->aborted()) << "nobody may touch it while it connects";
     device->EndConnect(absl::OkStatus());
-    device->AwaitAbort();  // nobody wants it any more
+    device->AwaitAbort();  // it is no longer needed
   });
 }
 
-/// The thread that connected it may still run when all that the device needs is gone.
-TEST(DeviceWatchTest, AConnectedDeviceIsKeptByItsWatchAlone) {
+/// The connecting thread can still run when everything that the device needs has been destroyed.
+TEST(DeviceWatchTest, ConnectedDeviceIsHeldOnlyByItsWatch) {
   RunThreads(2, [](const RankContext& context) {
     auto group = context.Connect("1.a");
     ASSERT_TRUE(group.ok()) << group.status();
@@ -120,7 +120,7 @@ TEST(DeviceWatchTest, AConnectedDeviceIsKeptByItsWatchAlone) {
   });
 }
 
-TEST(DeviceWatchTest, AMemberThatIsKilledEndsTheWaitOfWhoConnects) {
+TEST(DeviceWatchTest, ConnectEndsIfAPeerIsKilled) {
   Ranks ranks(2, [](const RankContext& context) {
     auto group = context.Connect("1.a");
     ASSERT_TRUE(group.ok()) << group.status();
@@ -136,7 +136,7 @@ TEST(DeviceWatchTest, AMemberThatIsKilledEndsTheWaitOfWhoConnects) {
   EXPECT_EQ(ranks.Join(1), -SIGKILL);
 }
 
-/// A process of its own, in which a static destructor would be seen.
+/// Runs in a process of its own, which would notice a static destructor by its exit status.
 void EndAfterAConnect(bool given_up) {
   std::atexit([] { std::_Exit(99); });
   RunThreads(1, [given_up](const RankContext& context) {
@@ -153,13 +153,13 @@ void EndAfterAConnect(bool given_up) {
   std::exit(3);  // NOLINT(concurrency-mt-unsafe): what main() does
 }
 
-TEST(DeviceWatchDeathTest, NothingIsDestroyedUnderAThreadThatStillConnects) {
+TEST(DeviceWatchDeathTest, ExitSkipsDestructorsWhileAThreadConnects) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(EndAfterAConnect(true), ::testing::ExitedWithCode(3), "what it has printed");
-  EXPECT_EXIT(EndAfterAConnect(false), ::testing::ExitedWithCode(99), "");  // as this test needs
+  EXPECT_EXIT(EndAfterAConnect(false), ::testing::ExitedWithCode(99), "");  // the static destructors run
 }
 
-TEST(DeviceWatchTest, ADeviceThatCannotConnectEndsTheGroupForAllAndIsNamed) {
+TEST(DeviceWatchTest, FailedConnectEndsTheGroupForAllAndIsNamed) {
   RunThreads(2, [](const RankContext& context) {
     auto group = context.Connect("1.a");
     ASSERT_TRUE(group.ok()) << group.status();
@@ -174,7 +174,7 @@ TEST(DeviceWatchTest, ADeviceThatCannotConnectEndsTheGroupForAllAndIsNamed) {
   });
 }
 
-TEST(DeviceWatchTest, AnErrorThatNobodyWaitsForReachesEveryMember) {
+TEST(DeviceWatchTest, UnawaitedErrorReachesEveryMember) {
   RunThreads(3, [](const RankContext& context) {
     auto group = context.Connect("1.a");
     ASSERT_TRUE(group.ok()) << group.status();
@@ -182,7 +182,7 @@ TEST(DeviceWatchTest, AnErrorThatNobodyWaitsForReachesEveryMember) {
     const auto watch = DeviceWatch::Connect(device, **group);
     ASSERT_TRUE(watch.ok()) << watch.status();
     EXPECT_TRUE((*watch)->status().ok());
-    const absl::Status met = ReduceOnes(**group);  // where it ends last, the error may be there already
+    const absl::Status met = ReduceOnes(**group);  // the error may already be set if it ends last
     if (context.rank == 2) {
       ASSERT_TRUE(met.ok()) << met;
       device->Break(absl::UnavailableError("ECC error"));
@@ -193,20 +193,20 @@ TEST(DeviceWatchTest, AnErrorThatNobodyWaitsForReachesEveryMember) {
   });
 }
 
-TEST(DeviceWatchTest, WhatBreaksTheGroupAbortsTheDevice) {
+TEST(DeviceWatchTest, GroupFailureAbortsTheDevice) {
   RunThreads(2, [](const RankContext& context) {
     auto group = context.Connect("1.a");
     ASSERT_TRUE(group.ok()) << group.status();
     const auto device = ConnectedDevice();
     const auto watch = DeviceWatch::Connect(device, **group);
     if (context.rank == 0) (*group)->Abort("the agent says so");
-    device->AwaitAbort();  // rank 1's too, even if it was not connected yet
+    device->AwaitAbort();  // rank 1's too, even if it was not yet connected
     EXPECT_THAT(std::string((watch.ok() ? (*watch)->status() : watch.status()).message()),
                 HasSubstr("the agent says so"));
   });
 }
 
-TEST(DeviceWatchTest, InOrderNothingIsAborted) {
+TEST(DeviceWatchTest, OrderlyEndAbortsNothing) {
   RunThreads(1, [](const RankContext& context) {
     auto group = context.Connect("1.a");
     ASSERT_TRUE(group.ok()) << group.status();
@@ -216,8 +216,8 @@ TEST(DeviceWatchTest, InOrderNothingIsAborted) {
   });
 }
 
-/// It ends in order because of an error of its own, say; the device would wait for it.
-TEST(DeviceWatchTest, AMemberThatLeavesWhileOthersWaitForItsSumsBreaksTheGroup) {
+/// The member shuts down in order, for example because of its own error; the device would wait for it.
+TEST(DeviceWatchTest, MemberThatLeavesWhileOthersWaitBreaksTheGroup) {
   RunThreads(2, [](const RankContext& context) {
     auto group = context.Connect("1.a");
     ASSERT_TRUE(group.ok()) << group.status();
@@ -237,8 +237,8 @@ TEST(DeviceWatchTest, AMemberThatLeavesWhileOthersWaitForItsSumsBreaksTheGroup) 
   });
 }
 
-/// Who hangs is to be told from who waits for it.
-TEST(DeviceWatchTest, OnlyWhoHasDoneItsOwnWorkWaits) {
+/// A device that hangs must be distinguished from those that wait for it.
+TEST(DeviceWatchTest, DeviceWaitsOnlyAfterItsOwnWork) {
   RunThreads(1, [](const RankContext& context) {
     auto group = context.Connect("1.a");
     ASSERT_TRUE(group.ok()) << group.status();
@@ -254,8 +254,8 @@ TEST(DeviceWatchTest, OnlyWhoHasDoneItsOwnWorkWaits) {
   });
 }
 
-/// A step with synchronised batch normalisation has many of them: none is long, and nothing hangs.
-TEST(DeviceWatchTest, EachWaitBeginsAnew) {
+/// A step with synchronised batch normalisation has many short waits; none of them is a hang.
+TEST(DeviceWatchTest, EachWaitStartsFromZero) {
   RunThreads(1, [](const RankContext& context) {
     auto group = context.Connect("1.a");
     ASSERT_TRUE(group.ok()) << group.status();

@@ -19,7 +19,7 @@ std::vector<nlohmann::json> LinesOf(const FlightRecord& record, TimePoint now) {
   return lines;
 }
 
-TEST(FlightRecordTest, TellsInTheOrderOfTimeWhatWasDoneAndWhatWasNot) {
+TEST(FlightRecordTest, ListsFinishedAndUnfinishedWorkInOrderOfTime) {
   FlightRecord record;
   const TimePoint start{};
   const uint64_t first = record.Began("all-reduce", 1024, start + seconds(1));
@@ -52,7 +52,7 @@ TEST(FlightRecordTest, KeepsTheNewest) {
                  TimePoint{seconds(i)});
     record.Add({.step = static_cast<int64_t>(i), .ended = TimePoint{seconds(i)}});
   }
-  record.Ended(old, absl::OkStatus(), TimePoint{});  // forgotten long ago
+  record.Ended(old, absl::OkStatus(), TimePoint{});  // dropped long ago
   const auto lines = LinesOf(record, TimePoint{});
   ASSERT_EQ(lines.size(), 2 * FlightRecord::kKept);
   EXPECT_EQ(lines.back()["step"], 2 * FlightRecord::kKept - 1);

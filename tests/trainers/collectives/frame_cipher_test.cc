@@ -32,7 +32,7 @@ bool Open(FrameCipher& cipher, const std::string& head, std::string* travels, co
 
 class FrameCipherTest : public ::testing::TestWithParam<Protection> {};
 
-TEST_P(FrameCipherTest, WhatIsSealedOpens) {
+TEST_P(FrameCipherTest, SealedFramesOpen) {
   FrameCipher seal(kKey, GetParam(), Use::kSeal), open(kKey, GetParam(), Use::kOpen);
   for (const std::string payload : {"", "gradients", "a payload that is longer than a block of the cipher"}) {
     Sealed frame = Seal(seal, "head", payload);
@@ -44,7 +44,7 @@ TEST_P(FrameCipherTest, WhatIsSealedOpens) {
   }
 }
 
-TEST_P(FrameCipherTest, AnyOtherHeadPayloadTagKeyOrOrderDoesNot) {
+TEST_P(FrameCipherTest, AlteredHeadPayloadTagKeyOrOrderDoesNotOpen) {
   const auto opens = [&](auto alter) {
     FrameCipher seal(kKey, GetParam(), Use::kSeal), open(kKey, GetParam(), Use::kOpen);
     std::string head = "head";

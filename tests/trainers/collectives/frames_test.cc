@@ -15,7 +15,7 @@ namespace mtrun::collectives {
 namespace {
 
 constexpr size_t kMany =
-    (size_t{3} << 20) + 5;  // more than a socket holds, and than passes the cipher at once
+    (size_t{3} << 20) + 5;  // more than a socket buffers, and more than the cipher processes in one call
 
 std::unique_ptr<FrameCipher> Cipher(FrameCipher::Use use, Protection protection) {
   return std::make_unique<FrameCipher>(std::string(FrameCipher::kKeyBytes, 'k'), protection, use);
@@ -67,7 +67,7 @@ TEST_P(FramesTest, FramesOfAnySizeArriveWhole) {
   }
 }
 
-TEST_P(FramesTest, OnlyWhoEncryptsHidesWhatItSends) {
+TEST_P(FramesTest, PayloadIsHiddenOnlyIfEncrypted) {
   Wire wire;
   const auto seal = Cipher(FrameCipher::Use::kSeal, GetParam());
   const std::string payload = "the weights of a secret network";
@@ -80,8 +80,8 @@ TEST_P(FramesTest, OnlyWhoEncryptsHidesWhatItSends) {
   EXPECT_EQ(travels.find(payload) != std::string::npos, GetParam() == Protection::kTag);
 }
 
-TEST_P(FramesTest, AByteThatWasAlteredOnTheWayIsNoticed) {
-  // In the head, the payload and the tag.
+TEST_P(FramesTest, AlteredByteIsDetected) {
+  // Alter a byte of the head, the payload and the tag.
   for (const size_t altered : {size_t{20}, sizeof(FrameHead) + 3, sizeof(FrameHead) + 9 + 2}) {
     Wire wire, far;
     const auto seal = Cipher(FrameCipher::Use::kSeal, GetParam()),
@@ -101,7 +101,7 @@ TEST_P(FramesTest, AByteThatWasAlteredOnTheWayIsNoticed) {
   }
 }
 
-TEST_P(FramesTest, AConnectionThatEndsInTheMiddleIsHungUp) {
+TEST_P(FramesTest, TruncatedConnectionIsReportedAsHungUp) {
   Wire wire;
   const auto open = Cipher(FrameCipher::Use::kOpen, GetParam());
   ASSERT_EQ(write(wire.near.get(), "mtfram", 6), 6);

@@ -1,4 +1,4 @@
-// How the members of a group find each other, and what keeps them from it.
+// Tests how the members of a group connect, and what prevents them from connecting.
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,8 +19,8 @@
 namespace mtrun::collectives {
 namespace {
 
-TEST(GroupConnectTest, AnAbortedBootstrapEndsConnecting) {
-  // Once while a rank is missing altogether, once when it published its address and then froze.
+TEST(GroupConnectTest, AbortedBootstrapEndsConnecting) {
+  // Covers a missing rank, and a rank that published its address and then froze.
   for (const bool published : {false, true}) {
     auto folder = MakeTemporaryFolder("mtrun-connect-");
     ASSERT_TRUE(folder.ok());
@@ -31,7 +31,7 @@ TEST(GroupConnectTest, AnAbortedBootstrapEndsConnecting) {
       ASSERT_TRUE(bootstrap.Set("collectives/1.a/rank/1", Encode(frozen)).ok());
     }
     std::thread aborter([&] {
-      bootstrap.Wait({"collectives/1.a/rank/0"}).IgnoreError();  // rank 0 is on its way
+      bootstrap.Wait({"collectives/1.a/rank/0"}).IgnoreError();  // rank 0 is connecting
       bootstrap.Abort("dissolved");
     });
     GroupMember membership;
@@ -46,7 +46,7 @@ TEST(GroupConnectTest, AnAbortedBootstrapEndsConnecting) {
   }
 }
 
-TEST(GroupConnectTest, APeerThatDiedBeforeItWasReachedIsNamed) {
+TEST(GroupConnectTest, PeerThatDiedBeforeConnectingIsNamed) {
   auto folder = MakeTemporaryFolder("mtrun-connect-");
   ASSERT_TRUE(folder.ok());
   FolderBootstrap bootstrap(*folder);
@@ -69,7 +69,7 @@ TEST(GroupConnectTest, APeerThatDiedBeforeItWasReachedIsNamed) {
   std::filesystem::remove_all(*folder);
 }
 
-TEST(GroupConnectTest, StrangersAreDroppedWithoutDisturbing) {
+TEST(GroupConnectTest, UnauthenticatedConnectionsAreDropped) {
   Ranks ranks(2, [](const RankContext& context) {
     FolderBootstrap bootstrap(context.folder);
     if (context.rank == 1) {
@@ -85,7 +85,7 @@ TEST(GroupConnectTest, StrangersAreDroppedWithoutDisturbing) {
   const auto info = DecodePeerInfo(values->begin()->second);
   ASSERT_TRUE(info.ok());
   std::vector<UniqueFd> strangers;
-  for (int i = 0; i < 300; ++i) {  // more than a listener keeps
+  for (int i = 0; i < 300; ++i) {  // more than a listener keeps pending
     auto sockets = DialTcp({"127.0.0.1"}, info->port);
     ASSERT_TRUE(sockets.ok()) << sockets.status();
     const std::string text = i % 3 == 0   ? ""
@@ -100,8 +100,8 @@ TEST(GroupConnectTest, StrangersAreDroppedWithoutDisturbing) {
   ranks.ExpectAllWell();
 }
 
-/// Others of this machine may fill it.
-TEST(GroupConnectTest, AFullQueueOfANeighbourIsWaitedFor) {
+/// Other processes of this machine can fill the queue.
+TEST(GroupConnectTest, ConnectWaitsForANeighboursFullQueue) {
   Ranks ranks(1, [](const RankContext& context) { ConnectAs(context.folder, 2, 3, "1.a").IgnoreError(); });
   FolderBootstrap bootstrap(ranks.folder());
   const auto info = [](int rank) {
@@ -136,7 +136,7 @@ TEST(GroupConnectTest, AFullQueueOfANeighbourIsWaitedFor) {
   EXPECT_EQ(std::string(greeting, 8), "mtrcoll1");
 }
 
-/// Rank `context.rank`, on a host of its own.
+/// Connects rank `context.rank`, on a host of its own.
 absl::StatusOr<std::unique_ptr<Group>> ConnectWith(const RankContext& context, const Wire& wire) {
   FolderBootstrap bootstrap(context.folder);
   GroupOptions options;
@@ -150,7 +150,7 @@ absl::StatusOr<std::unique_ptr<Group>> ConnectWith(const RankContext& context, c
   return Group::Connect(membership, &bootstrap, options);
 }
 
-TEST(GroupConnectTest, HostsThatEncryptSumTheSame) {
+TEST(GroupConnectTest, EncryptingHostsGetTheSameSums) {
   Ranks ranks(3, [](const RankContext& context) {
     auto group = ConnectWith(context, {.protection = Protection::kEncrypt, .ports = {}});
     ASSERT_TRUE(group.ok()) << group.status();
@@ -166,7 +166,7 @@ TEST(GroupConnectTest, HostsThatEncryptSumTheSame) {
   ranks.ExpectAllWell();
 }
 
-TEST(GroupConnectTest, MembersOfWhichSomeEncryptAreRefusedByName) {
+TEST(GroupConnectTest, MixOfEncryptionSettingsIsRefusedByName) {
   Ranks ranks(2, [](const RankContext& context) {
     const Protection protection = context.rank == 0 ? Protection::kTag : Protection::kEncrypt;
     const absl::Status status = ConnectWith(context, {.protection = protection, .ports = {}}).status();
@@ -178,7 +178,7 @@ TEST(GroupConnectTest, MembersOfWhichSomeEncryptAreRefusedByName) {
   ranks.ExpectAllWell();
 }
 
-TEST(GroupConnectTest, MembersListenWithinTheirRangeOfPorts) {
+TEST(GroupConnectTest, MembersListenWithinTheirPortRange) {
   Ranks ranks(2, [](const RankContext& context) {
     const PortRange ports{23'000, 23'999};
     auto group = ConnectWith(context, {.protection = Protection::kTag, .ports = ports});

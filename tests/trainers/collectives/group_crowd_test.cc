@@ -1,5 +1,5 @@
-// Who keeps a place when very many connect to a rank at once. The test plays the other ranks, connection by
-// connection; rank 0 is a real one.
+// Tests which connections are kept when very many processes connect to one rank. The test plays the other
+// ranks, connection by connection; rank 0 is real.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -27,14 +27,13 @@
 namespace mtrun::collectives {
 namespace {
 
-constexpr int kCrowd = 300;  // more than a listener keeps of those that say nothing
+constexpr int kCrowd = 300;  // more silent connections than a listener keeps
 constexpr std::chrono::seconds kPatience{20};
 
-/// Rank 0 in a process, alone on its host. It accepts nothing before Begin(): until then connections wait for
-/// it in the order in which they came.
-class Crowd {
+/// A real rank 0, alone on its host. Until Begin() it accepts nothing: connections queue in order.
+class UnauthenticatedConnections {
  public:
-  explicit Crowd(int world)
+  explicit UnauthenticatedConnections(int world)
       : world_(world),
         ranks_(1,
                [world](const RankContext& context) {
@@ -51,7 +50,7 @@ class Crowd {
     secret_ = {.key = values->at("collectives/1.a/key/0"), .generation = "1.a"};
   }
 
-  /// The rank's two connections, which have said nothing yet.
+  /// Opens the two connections of `rank`, which send nothing yet.
   void Dial(int rank) {
     for (const Purpose purpose : {Purpose::kControl, Purpose::kData}) {
       auto sockets = DialTcp({"127.0.0.1"}, port_);
@@ -59,11 +58,11 @@ class Crowd {
       links_.push_back(Link::Dialed(std::move((*sockets)[0]), secret_, rank, 0, purpose));
     }
   }
-  /// They say who they are.
+  /// Makes all of these connections send their greetings.
   void Greet() {
     for (Link& link : links_) EXPECT_TRUE(link.Advance(-1).ok());
   }
-  /// `claimed`: the rank that they say they are; 0: they say nothing.
+  /// Opens kCrowd connections without the key, which claim to be rank `claimed`, or send nothing if it is 0.
   void Strangers(const char* from, int claimed = 0) {
     static const Link::Secret kWrong = {.key = NewKey(), .generation = "1.a"};
     for (int i = 0; i < kCrowd; ++i) {
@@ -89,9 +88,9 @@ class Crowd {
       ASSERT_TRUE(bootstrap_.Set(absl::StrCat("collectives/1.a/rank/", rank), Encode(info)).ok());
     }
   }
-  /// Of rank 0, where its neighbours on this host connect.
+  /// Name of rank 0's Unix socket, to which its neighbours on this host connect.
   const std::string& unix_name() const { return unix_name_; }
-  /// Rank 0 has closed some strangers' connections.
+  /// Returns whether rank 0 closes some of the unauthenticated connections within kPatience.
   bool SomeStrangersAreGone() const {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     while (std::chrono::steady_clock::now() < end) {
@@ -103,7 +102,7 @@ class Crowd {
     }
     return false;
   }
-  /// Waits until so many connections are there that rank 0 has not accepted.
+  /// Waits until rank 0 has `count` connections that it has not accepted; returns false after kPatience.
   bool AwaitWaiting(int count) const {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     while (Waiting() != count) {
@@ -112,7 +111,7 @@ class Crowd {
     }
     return true;
   }
-  /// Every connection that Dial() made proves itself, and so does rank 0.
+  /// Expects that every connection of Dial() and rank 0 authenticate each other.
   void ExpectAllAreWelcome() {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     const auto done = [](const Link& link) { return link.state() == Link::State::kDone; };
@@ -128,8 +127,8 @@ class Crowd {
   }
 
  private:
-  /// What the kernel's table says of rank 0's listener: a listener's rx_queue counts them. -1: it is not
-  /// there.
+  /// Returns the number of pending connections, which is the rx_queue of a listener in the kernel's table; -1
+  /// if rank 0's listener is not listed.
   int Waiting() const {
     for (const char* const path : {"/proc/net/tcp", "/proc/net/tcp6"}) {
       std::ifstream table(path);
@@ -155,8 +154,8 @@ class Crowd {
   std::deque<Link> claims_;
 };
 
-TEST(GroupCrowdTest, APeerThatHasSaidNothingYetIsNotDroppedForStrangersFromElsewhere) {
-  Crowd crowd(2);
+TEST(GroupCrowdTest, SilentPeerSurvivesAFloodFromAnotherAddress) {
+  UnauthenticatedConnections crowd(2);
   crowd.Dial(1);
   crowd.Strangers("127.0.0.2");
   crowd.Begin();
@@ -164,8 +163,8 @@ TEST(GroupCrowdTest, APeerThatHasSaidNothingYetIsNotDroppedForStrangersFromElsew
   crowd.ExpectAllAreWelcome();
 }
 
-TEST(GroupCrowdTest, APeerThatHasSaidWhoItIsIsNotDroppedForItsNeighbours) {
-  Crowd crowd(2);
+TEST(GroupCrowdTest, GreetedPeerSurvivesAFloodFromItsOwnAddress) {
+  UnauthenticatedConnections crowd(2);
   crowd.Dial(1);
   crowd.Greet();
   crowd.Strangers("127.0.0.1");
@@ -174,8 +173,8 @@ TEST(GroupCrowdTest, APeerThatHasSaidWhoItIsIsNotDroppedForItsNeighbours) {
   crowd.ExpectAllAreWelcome();
 }
 
-TEST(GroupCrowdTest, WhoOnlyClaimsToBeAPeerCountsAsAStranger) {
-  Crowd crowd(2);
+TEST(GroupCrowdTest, UnprovenClaimOfARankCountsAsUnauthenticated) {
+  UnauthenticatedConnections crowd(2);
   crowd.Dial(1);
   crowd.Greet();
   crowd.Strangers("127.0.0.2", /*claimed=*/1);
@@ -184,8 +183,8 @@ TEST(GroupCrowdTest, WhoOnlyClaimsToBeAPeerCountsAsAStranger) {
   crowd.ExpectAllAreWelcome();
 }
 
-TEST(GroupCrowdTest, WhoClaimsToBeAPeerPushesOutNobodyWhoIsSilent) {
-  Crowd crowd(2);
+TEST(GroupCrowdTest, FalseClaimsDoNotPushOutASilentPeer) {
+  UnauthenticatedConnections crowd(2);
   crowd.Dial(1);
   crowd.Strangers("127.0.0.1", /*claimed=*/1);
   crowd.Begin();
@@ -193,9 +192,9 @@ TEST(GroupCrowdTest, WhoClaimsToBeAPeerPushesOutNobodyWhoIsSilent) {
   crowd.ExpectAllAreWelcome();
 }
 
-TEST(GroupCrowdTest, TheUnixSocketIsThisUsersAlone) {
+TEST(GroupCrowdTest, UnixSocketRefusesOtherUsers) {
   if (getuid() != 0) GTEST_SKIP() << "needs root";
-  Crowd crowd(2);
+  UnauthenticatedConnections crowd(2);
   crowd.Begin();
   const pid_t stranger = fork();
   if (stranger == 0) {
@@ -210,10 +209,10 @@ TEST(GroupCrowdTest, TheUnixSocketIsThisUsersAlone) {
   EXPECT_EQ(status, 0);
 }
 
-/// A rank dials all others before it greets the first, which takes as long as their names take to resolve.
-TEST(GroupCrowdTest, ManyPeersThatHaveSaidNothingYetAllKeepTheirPlaces) {
+/// A rank dials all others before it greets the first, and resolving their names can take long.
+TEST(GroupCrowdTest, ManySilentPeersAllStayConnected) {
   constexpr int kWorld = 141;  // two connections each
-  Crowd crowd(kWorld);
+  UnauthenticatedConnections crowd(kWorld);
   for (int rank = 1; rank < kWorld; ++rank) crowd.Dial(rank);
   ASSERT_TRUE(crowd.AwaitWaiting(2 * (kWorld - 1)));
   crowd.Begin();

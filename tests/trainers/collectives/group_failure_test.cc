@@ -1,5 +1,5 @@
-// What happens to a group when its members die, freeze, abort or leave. Times are only bounded widely; the
-// target for freeing a blocked call is 50 ms, and what was seen is printed.
+// Tests groups whose members die, freeze, abort or leave. Time limits are wide; the target for releasing a
+// blocked call is 50 ms, and the measured times are printed.
 #include <signal.h>
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ int64_t Milliseconds() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(MonotonicNow().time_since_epoch()).count();
 }
 
-// Repeats all-reduces until they fail, tells when and how: "<milliseconds> <status>".
+// Repeats all-reduces until one fails, then reports "<milliseconds> <status>".
 void ReduceUntilError(const RankContext& context, Group& group) {
   absl::Status status;
   for (int round = 0; status.ok(); ++round) {
@@ -61,7 +61,7 @@ class GroupFailureTest : public ::testing::TestWithParam<Layout> {
   const std::vector<int>& hosts() const { return GetParam().hosts; }
   int world() const { return static_cast<int>(hosts().size()); }
 
-  // Every rank but `lost` must have ended with an error that says `text`, soon after `since`.
+  // Expects every rank except `lost` to have ended soon after `since` with an error that contains `text`.
   void ExpectErrors(Ranks& ranks, int lost, int64_t since, const std::string& text) {
     int64_t longest = 0;
     for (int rank = 0; rank < world(); ++rank) {
@@ -75,7 +75,7 @@ class GroupFailureTest : public ::testing::TestWithParam<Layout> {
   }
 };
 
-TEST_P(GroupFailureTest, ARankThatIsKilledInTheMiddleIsNamed) {
+TEST_P(GroupFailureTest, KilledRankIsNamed) {
   Ranks ranks(world(), [&](const RankContext& context) {
     auto group = context.Connect("1.a", hosts());
     ASSERT_TRUE(group.ok()) << group.status();
@@ -89,11 +89,11 @@ TEST_P(GroupFailureTest, ARankThatIsKilledInTheMiddleIsNamed) {
   ranks.ExpectAllWell();
 }
 
-TEST_P(GroupFailureTest, ARankThatDiesWhileOthersSleepWakesThem) {
+TEST_P(GroupFailureTest, DeathOfARankWakesSleepingRanks) {
   Ranks ranks(world(), [&](const RankContext& context) {
     auto group = context.Connect("1.a", hosts());
     ASSERT_TRUE(group.ok()) << group.status();
-    if (context.rank == 1) pause();  // never takes part
+    if (context.rank == 1) pause();  // never joins the barrier
     const auto work = (*group)->Barrier();
     context.Tell("submitted");
     const absl::Status status = work->Wait();
@@ -133,7 +133,7 @@ TEST_P(GroupFailureTest, AbortEndsBlockedCallsHereAndOnThePeers) {
   ranks.ExpectAllWell();
 }
 
-TEST_P(GroupFailureTest, AStoppedRankHoldsTheOthersUntilTheyAbortAndHarmsNobodyLater) {
+TEST_P(GroupFailureTest, StoppedRankBlocksOthersUntilAbortAndDoesNoLaterHarm) {
   Ranks ranks(world(), [&](const RankContext& context) {
     auto group = context.Connect("1.a", hosts());
     ASSERT_TRUE(group.ok()) << group.status();
@@ -147,7 +147,7 @@ TEST_P(GroupFailureTest, AStoppedRankHoldsTheOthersUntilTheyAbortAndHarmsNobodyL
     ReduceUntilError(context, **group);
     if (aborter.joinable()) aborter.join();
     if (context.rank == 1) return;
-    // The next generation, without rank 1. The old group is still there when it begins to work.
+    // The next generation excludes rank 1. The old group still exists when the new one starts.
     std::vector<int> next_hosts = hosts();
     next_hosts.erase(next_hosts.begin() + 1);
     const int next_rank = context.rank == 0 ? 0 : context.rank - 1;
@@ -156,7 +156,7 @@ TEST_P(GroupFailureTest, AStoppedRankHoldsTheOthersUntilTheyAbortAndHarmsNobodyL
     for (int round = 0; round < 200; ++round) {
       if (round == 50) context.Tell("half");
       if (round == 100) {
-        // Rank 1 is running again from here on.
+        // From here on rank 1 runs again.
         ASSERT_TRUE(FolderBootstrap(context.folder).Wait({"continued"}).ok());
         group->reset();
       }
@@ -188,7 +188,7 @@ TEST_P(GroupFailureTest, AStoppedRankHoldsTheOthersUntilTheyAbortAndHarmsNobodyL
   ranks.ExpectAllWell();
 }
 
-TEST_P(GroupFailureTest, ARankThatLeavesInOrderEndsOnlyCallsThatNeedIt) {
+TEST_P(GroupFailureTest, OrderlyLeaveEndsOnlyCallsThatNeedTheRank) {
   RunProcesses(world(), [&](const RankContext& context) {
     auto group = context.Connect("1.a", hosts());
     ASSERT_TRUE(group.ok()) << group.status();
@@ -210,8 +210,8 @@ INSTANTIATE_TEST_SUITE_P(Layouts, GroupFailureTest,
                                            Layout{"Mixed", {0, 0, 1, 1}}),
                          [](const auto& layout) { return layout.param.name; });
 
-// One rank aborts at a random moment of connecting or reducing; everybody must come out, a thousand times.
-TEST(GroupAbortTest, AThousandRandomAbortsLeaveNobodyStuck) {
+// One rank aborts at a random moment while connecting or reducing; all ranks must return, a thousand times.
+TEST(GroupAbortTest, ThousandRandomAbortsLeaveNoRankStuck) {
   const uint64_t seed = TestSeed();
   constexpr int kRounds = 1000, kWorld = 3;
   const std::vector<std::vector<int>> layouts = {{0, 0, 0}, {0, 1, 2}, {0, 0, 1}};
@@ -225,8 +225,7 @@ TEST(GroupAbortTest, AThousandRandomAbortsLeaveNobodyStuck) {
       auto group =
           context.Connect(absl::StrCat(round, ".r"), layouts[static_cast<size_t>(round) % 3], 64 * 1024);
       absl::Status status = group.status();
-      // Whoever still connects when the aborter is through with its round loses it there; the aborter never
-      // does.
+      // A rank that still connects when the aborter ends its round loses it there; the aborter never does.
       ASSERT_TRUE(status.ok() || context.rank != aborter) << "round " << round << ": " << status;
       std::thread thread;
       if (context.rank == aborter) {
@@ -237,7 +236,7 @@ TEST(GroupAbortTest, AThousandRandomAbortsLeaveNobodyStuck) {
       }
       while (status.ok()) status = ReduceOnes(**group, count);
       if (thread.joinable()) thread.join();
-      // TCP peers may see the connection close before they read why.
+      // A TCP peer may see the connection close before it reads the reason.
       ASSERT_TRUE(absl::StrContains(status.message(), "random abort") || absl::IsUnavailable(status))
           << "round " << round << ": " << status;
       if (round % 50 == 49) context.Tell(absl::StrCat("round ", round));
@@ -249,10 +248,9 @@ TEST(GroupAbortTest, AThousandRandomAbortsLeaveNobodyStuck) {
   ranks.ExpectAllWell();
 }
 
-// From the notice (Abort on a thread of the same process, as the agent's news come) to the end of the call
-// that was blocked in the group, here and on the peers that were told by the group alone. The times are
-// printed, not tested.
-TEST(GroupAbortTest, ABlockedCallIsReleasedByANotice) {
+// Measures the time from the notice (Abort on another thread, as when the agent reports news) to the end of
+// the blocked call, here and on peers that only the group informs. The times are printed, not checked.
+TEST(GroupAbortTest, NoticeReleasesABlockedCall) {
   constexpr size_t kRounds = 1000;
   constexpr int kWorld = 3;
   const std::vector<std::vector<int>> layouts = {{0, 0, 0}, {0, 1, 2}, {0, 0, 1}};
@@ -264,7 +262,7 @@ TEST(GroupAbortTest, ABlockedCallIsReleasedByANotice) {
       ASSERT_TRUE(group.ok()) << group.status();
       std::thread notice;
       TimePoint told{};
-      // Rank 0 never takes part, so the others are blocked for certain; rank 1 is told.
+      // Rank 0 never joins, so the others are certain to block; rank 1 is notified.
       if (context.rank == 1) {
         notice = std::thread([&] {
           std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -278,14 +276,14 @@ TEST(GroupAbortTest, ABlockedCallIsReleasedByANotice) {
       const TimePoint out = MonotonicNow();
       if (notice.joinable()) notice.join();
       if (context.rank == 1) context.Tell(absl::StrCat(ToSeconds(out - told) * 1e3));
-      // Nobody takes its group away before the others are out.
+      // No rank destroys its group before the others have returned.
       ASSERT_TRUE(bootstrap.Set(absl::StrCat("out", round, ".", context.rank), "").ok());
       ASSERT_TRUE(bootstrap.Wait({absl::StrCat("out", round, ".1"), absl::StrCat("out", round, ".2")}).ok());
     }
   });
   std::vector<double> times;
   double milliseconds = 0;
-  // A rank that is stuck says nothing, and nothing more.
+  // A stuck rank reports nothing more.
   while (times.size() < kRounds && absl::SimpleAtod(ranks.Hear(1), &milliseconds))
     times.push_back(milliseconds);
   ASSERT_FALSE(times.empty());

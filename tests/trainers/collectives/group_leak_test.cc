@@ -1,4 +1,4 @@
-// What a group leaves: no descriptor, no mapping, no file; but memory that somebody still holds.
+// Checks that a group leaves no descriptor, mapping or file behind, except memory that is still in use.
 #include <signal.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ std::vector<std::string> FilesIn(const std::string& folder) {
   return names;
 }
 
-/// Those of mtrun's own: other programs come and go there.
+/// Returns only mtrun's files, because other programs create and remove files there.
 std::vector<std::string> SharedFiles() {
   std::vector<std::string> names = FilesIn("/dev/shm");
   std::erase_if(names, [](const std::string& name) { return !absl::StrContains(name, "mtrun"); });
@@ -78,7 +78,7 @@ TEST(SharedAreaTest, MemoryOutlivesItsGroup) {
     group->reset();
     data[4095] = 5;
     EXPECT_EQ(data[4095], 5);
-    // In the next generation it is ordinary memory.
+    // In the next generation the memory is ordinary memory.
     auto next = context.Connect("2.b");
     ASSERT_TRUE(next.ok()) << next.status();
     ASSERT_TRUE((*next)->AllReduce(data, 4096, DataType::kFloat32, ReduceOp::kSum)->Wait().ok());

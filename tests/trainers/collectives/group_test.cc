@@ -1,4 +1,4 @@
-// Results of every operation, on every layout of ranks over hosts.
+// Checks the results of every operation, for every layout of ranks over hosts.
 #include "trainers/collectives/group.h"
 
 #include <cstring>
@@ -21,7 +21,7 @@ constexpr DataType kTypes[] = {DataType::kFloat32, DataType::kFloat64, DataType:
                                DataType::kBFloat16};
 constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMax, ReduceOp::kMin};
 
-// Small whole numbers times odd fractions: sums in another order would round differently.
+// Returns small integers times odd fractions, so that sums in another order round differently.
 std::string MakeInput(int rank, size_t count, DataType dtype) {
   std::mt19937_64 random(static_cast<uint64_t>(rank) * 1000003 + count);
   std::string bytes(count * SizeOf(dtype), '\0');
@@ -73,7 +73,7 @@ void CheckAllReduces(Group& group, size_t count, DataType dtype) {
     const absl::Status status = group.AllReduce(data.data(), count, dtype, op)->Wait();
     ASSERT_TRUE(status.ok()) << where << status;
     ASSERT_TRUE(data == expected) << where;
-    // The same from shared memory, and with shared and ordinary memory mixed between the ranks.
+    // Repeats this with shared memory, and with shared and ordinary memory mixed across the ranks.
     for (bool mixed : {false, true}) {
       data = MakeInput(group.rank(), count, dtype);
       auto shared = group.Allocate(data.size());
@@ -87,7 +87,7 @@ void CheckAllReduces(Group& group, size_t count, DataType dtype) {
   }
 }
 
-/// Beside small and large sums, in shared memory and in ordinary one, and several under way at a time.
+/// Checks notes that are sent with small and large sums, in shared and ordinary memory, several at a time.
 void CheckNotes(Group& group, size_t count) {
   const std::string expected = Expected(group.size(), count, DataType::kFloat32, ReduceOp::kSum);
   const auto note = [&](int rank, size_t bytes) {
@@ -104,7 +104,7 @@ void CheckNotes(Group& group, size_t count) {
     works.push_back(group.AllReduce(memory, count, DataType::kFloat32, ReduceOp::kSum, nullptr,
                                     Group::Start::kNow, notes.back()));
   };
-  const std::vector<size_t> sizes = {0, 56, kMostNoteBytes};
+  const std::vector<size_t> sizes = {0, 56, kMaxNoteBytes};
   for (size_t i = 0; i < sizes.size(); ++i) reduce(data[i].data(), sizes[i]);
   reduce(shared.ok() ? shared->get() : data[3].data(), 56);
   for (const auto& work : works) ASSERT_TRUE(work->Wait().ok()) << work->status();
@@ -138,7 +138,7 @@ void CheckAllGathers(Group& group, size_t count) {
   }
 }
 
-// What every rank does in the tests below; small slots make many blocks of few bytes.
+// Runs all checks of one rank. Small slots make many blocks of few bytes.
 void CheckEverything(const RankContext& context, const std::vector<int>& hosts, size_t slot_bytes,
                      bool thorough) {
   auto group = context.Connect("7.abc", hosts, slot_bytes);
@@ -165,7 +165,7 @@ TEST_P(GroupLayoutTest, EveryOperationIsExact) {
 
 class GroupThreadsTest : public ::testing::TestWithParam<Layout> {};
 
-// What a race or leak detector looks at: it sees threads of one process only.
+// Runs the ranks as threads, because race and leak detectors see only one process.
 TEST_P(GroupThreadsTest, EveryOperationIsExact) {
   const std::vector<int>& hosts = GetParam().hosts;
   RunThreads(static_cast<int>(hosts.size()),
@@ -198,19 +198,19 @@ TEST(GroupTest, AsynchronousWorksRunInOrderAndOverlapWithTheCaller) {
     std::vector<std::shared_ptr<Work>> works;
     for (auto& part : data)
       works.push_back((*group)->AllReduce(part.data(), kCount, DataType::kFloat32, ReduceOp::kSum));
-    // Waiting for the last first: all the others must be done by then.
+    // Wait for the last one first: all earlier ones must then be done.
     ASSERT_TRUE(works.back()->Wait().ok());
     for (const auto& work : works) EXPECT_TRUE(work->done());
     for (const auto& part : data) EXPECT_EQ(part, std::vector<float>(kCount, 6.0f));
   });
 }
 
-TEST(GroupTest, ANoteThatIsTooLongIsRefusedAndTheGroupGoesOn) {
+TEST(GroupTest, TooLongNoteIsRefusedAndTheGroupContinues) {
   RunThreads(2, [](const RankContext& context) {
     auto group = context.Connect("1.a");
     ASSERT_TRUE(group.ok()) << group.status();
     float one = 1;
-    const auto notes = std::make_shared<Notes>(Notes{std::string(kMostNoteBytes + 1, 'x'), {}});
+    const auto notes = std::make_shared<Notes>(Notes{std::string(kMaxNoteBytes + 1, 'x'), {}});
     EXPECT_TRUE(absl::IsInvalidArgument(
         (*group)
             ->AllReduce(&one, 1, DataType::kFloat32, ReduceOp::kSum, nullptr, Group::Start::kNow, notes)
@@ -219,8 +219,8 @@ TEST(GroupTest, ANoteThatIsTooLongIsRefusedAndTheGroupGoesOn) {
   });
 }
 
-/// A member of another version, say.
-TEST(GroupTest, NotesOfOtherLengthsAreAnotherCall) {
+/// The peer may be a member of another version.
+TEST(GroupTest, NotesOfDifferentLengthsAreDifferentCalls) {
   RunThreads(2, [](const RankContext& context) {
     auto group = context.Connect("1.a");
     ASSERT_TRUE(group.ok()) << group.status();
@@ -254,7 +254,7 @@ TEST(GroupTest, RepeatedRunsGiveTheSameBitsInEveryLayout) {
   for (const auto& [where, digest] : results) EXPECT_EQ(digest, results.begin()->second) << where;
 }
 
-TEST(GroupTest, AWorldOfOneNeedsNothing) {
+TEST(GroupTest, WorldOfOneNeedsNoBootstrap) {
   auto group = Group::Connect(GroupMember(), nullptr);
   ASSERT_TRUE(group.ok());
   float x = 3, y = 0;
@@ -268,7 +268,7 @@ TEST(GroupTest, AWorldOfOneNeedsNothing) {
   EXPECT_EQ((*group)->Barrier()->Wait().message(), "enough");
 }
 
-TEST(GroupTest, WrongArgumentsAreRefusedAndLeaveTheGroupAlive) {
+TEST(GroupTest, InvalidArgumentsAreRefusedAndLeaveTheGroupAlive) {
   RunProcesses(2, [](const RankContext& context) {
     auto group = context.Connect("1.a");
     ASSERT_TRUE(group.ok()) << group.status();
@@ -286,7 +286,7 @@ TEST(GroupTest, WrongArgumentsAreRefusedAndLeaveTheGroupAlive) {
   EXPECT_TRUE(absl::IsInvalidArgument(Group::Connect(outside, nullptr).status()));
 }
 
-TEST(GroupTest, RanksThatMakeDifferentCallsAreToldWhichOnes) {
+TEST(GroupTest, MismatchedCallsAreNamed) {
   for (const std::vector<int>& hosts : {std::vector<int>{0, 0}, std::vector<int>{0, 1}}) {
     RunProcesses(2, [&](const RankContext& context) {
       auto group = context.Connect("1.a", hosts);
@@ -305,7 +305,7 @@ TEST(GroupTest, RanksThatMakeDifferentCallsAreToldWhichOnes) {
             << status;
       } else {
         EXPECT_NE(status.message().find("ranks make different calls"), absl::string_view::npos)
-            << status;  // as told by the peer
+            << status;  // as reported by the peer
       }
     });
   }

@@ -76,14 +76,14 @@ TEST(LinkTest, AnotherGenerationIsRefused) {
   EXPECT_TRUE(absl::IsUnauthenticated(couple.AdvanceBoth()));
 }
 
-TEST(LinkTest, AConnectionMeantForAnotherRankIsRefused) {
+TEST(LinkTest, ConnectionMeantForAnotherRankIsRefused) {
   Couple couple;
   couple.Open(2);
   EXPECT_TRUE(absl::IsUnauthenticated(couple.AdvanceBoth()));
 }
 
-// What a dialer that does not know the key can do: echo, invent, stop.
-TEST(LinkTest, AnAcceptorNeedsTheProof) {
+// A dialer that does not know the key can echo, invent or stop.
+TEST(LinkTest, AcceptorRequiresTheProof) {
   for (const std::string& proof : {std::string(32, 'x'), std::string()}) {
     Couple couple;
     couple.Open();
@@ -99,7 +99,7 @@ TEST(LinkTest, AnAcceptorNeedsTheProof) {
   }
 }
 
-TEST(LinkTest, GarbageIsRefusedAndSilenceIsWaitedFor) {
+TEST(LinkTest, GarbageIsRefusedAndSilenceIsAwaited) {
   Couple couple;
   couple.Open();
   EXPECT_TRUE(couple.acceptor->Advance(-1).ok());
@@ -109,8 +109,8 @@ TEST(LinkTest, GarbageIsRefusedAndSilenceIsWaitedFor) {
   EXPECT_TRUE(absl::IsUnauthenticated(couple.acceptor->Advance(-1)));
 }
 
-// A stranger of the same machine: every byte of a greeting may bring descriptors.
-TEST(LinkTest, DescriptorsThatNobodyAskedForAreClosed) {
+// An unauthenticated process of the same machine can attach descriptors to every byte of a greeting.
+TEST(LinkTest, UnrequestedDescriptorsAreClosed) {
   Couple couple;
   couple.Open();
   const auto open_descriptors = [] {
@@ -140,7 +140,7 @@ TEST(LinkTest, DescriptorsThatNobodyAskedForAreClosed) {
   EXPECT_EQ(open_descriptors(), before - 1);
 }
 
-TEST(LinkTest, ARankBelowZeroIsRefused) {
+TEST(LinkTest, NegativeRankIsRefused) {
   for (const int rank : {-1, -7}) {
     Couple couple;
     couple.Open();

@@ -8,7 +8,7 @@
 namespace mtrun::collectives {
 namespace {
 
-/// The address that a listener for `address` is bound to; "" where there is none.
+/// Returns the address that a listener for `address` is bound to, or "" if it cannot listen.
 std::string BoundTo(const std::string& address) {
   int port = 0;
   const absl::StatusOr<UniqueFd> fd = ListenTcp(address, {}, &port);
@@ -24,14 +24,14 @@ std::string BoundTo(const std::string& address) {
   return text;
 }
 
-TEST(ListenerTest, LoopbackAndItsNamesStayOnThisMachine) {
+TEST(ListenerTest, LoopbackNamesAreBoundToLoopback) {
   EXPECT_EQ(BoundTo("127.0.0.1"), "127.0.0.1");
   EXPECT_EQ(BoundTo("127.0.0.9"), "127.0.0.9");
   for (const char* name : {"localhost", "LOCALHOST", "Localhost.", "node1.localhost"})
     EXPECT_TRUE(BoundTo(name) == "127.0.0.1" || BoundTo(name) == "::1") << name;
 }
 
-TEST(ListenerTest, ANameThatLooksLikeLoopbackIsReachedByOthers) {
+TEST(ListenerTest, NameThatResemblesLoopbackIsBoundToAllAddresses) {
   const std::string everywhere = BoundTo("node2");
   EXPECT_TRUE(everywhere == "::" || everywhere == "0.0.0.0") << everywhere;
   for (const char* name : {"127.example.org", "127.0.0.1.example.org", "localhost.example.org", "10.0.0.1"})

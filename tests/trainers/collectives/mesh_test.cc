@@ -1,4 +1,4 @@
-// Rank 1 connects with a rank 0 that a test plays.
+// Rank 1 connects to a rank 0 that the test plays.
 #include "trainers/collectives/mesh.h"
 
 #include <netinet/in.h>
@@ -19,7 +19,7 @@
 #include "base/posix.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
-#include "rendezvous/break_backoff.h"
+#include "rendezvous/job/break_backoff.h"
 #include "tests/trainers/collectives/run_ranks.h"
 #include "trainers/collectives/link.h"
 #include "trainers/collectives/listener.h"
@@ -35,7 +35,7 @@ bool AwaitBytes(int fd) {
   return poll(&readable, 1, kMeshPatience) == 1;
 }
 
-/// A rank 0 of another host, at two addresses.
+/// A rank 0 on another host, at two addresses.
 class TwoAddresses {
  public:
   explicit TwoAddresses(Bootstrap& bootstrap) {
@@ -52,7 +52,7 @@ class TwoAddresses {
     MT_CHECK(bootstrap.Set("collectives/1.a/rank/0", Encode(info)).ok());
   }
 
-  /// Takes all connections and sorts them by what they are for.
+  /// Accepts all connections and sorts them by purpose.
   void Accept() {
     for (int i = 0; i < 4; ++i) {
       ASSERT_TRUE(AwaitBytes(listener_.get()));
@@ -63,8 +63,7 @@ class TwoAddresses {
       dialed_[static_cast<Purpose>(hello[16])].push_back(std::move(fd));
     }
   }
-  /// Ends the first of these connections once rank 1 has proved itself there, and answers at the other one
-  /// when rank 1 knows it.
+  /// Closes the first of these connections after rank 1's proof, and answers on the other one.
   void Serve(Purpose purpose) {
     ASSERT_EQ(dialed_[purpose].size(), 2u);
     Break(dialed_[purpose][0].get());
@@ -78,7 +77,7 @@ class TwoAddresses {
   }
 
  private:
-  /// By hand: a Link would answer a proof that comes at once.
+  /// Done manually, because a Link would answer a proof that arrives immediately.
   void Break(int fd) {
     char hello[kHelloBytes], proof[kProofBytes];
     ASSERT_EQ(recv(fd, hello, sizeof hello, 0), static_cast<ssize_t>(kHelloBytes));
@@ -98,7 +97,7 @@ class TwoAddresses {
   std::list<Link> links_;
 };
 
-TEST(MeshTest, AnotherAddressTakesThePlaceOfOneThatBreaksAfterTheProof) {
+TEST(MeshTest, AnotherAddressReplacesOneThatBreaksAfterTheProof) {
   auto folder = MakeTemporaryFolder("mtrun-mesh-");
   ASSERT_TRUE(folder.ok()) << folder.status();
   FolderBootstrap bootstrap(*folder);
@@ -118,7 +117,7 @@ TEST(MeshTest, AnotherAddressTakesThePlaceOfOneThatBreaksAfterTheProof) {
   std::filesystem::remove_all(*folder);
 }
 
-/// A listener whose queue is full: its host drops what comes, as a firewall does.
+/// A listener with a full queue: its host drops incoming packets, as a firewall does.
 class FullListener {
  public:
   FullListener() {
@@ -145,7 +144,7 @@ class FullListener {
   std::vector<UniqueFd> waiting_;
 };
 
-TEST(MeshTest, TellsOfARankWhoseHostTakesNoConnectionAndGoesOnTrying) {
+TEST(MeshTest, ReportsAHostThatDropsConnectionsAndKeepsTrying) {
   auto folder = MakeTemporaryFolder("mtrun-mesh-");
   ASSERT_TRUE(folder.ok()) << folder.status();
   FolderBootstrap bootstrap(*folder);
@@ -171,8 +170,8 @@ TEST(MeshTest, TellsOfARankWhoseHostTakesNoConnectionAndGoesOnTrying) {
   std::filesystem::remove_all(*folder);
 }
 
-/// Those who are not connected give up, and say so, before the others could be taken for having run long.
-TEST(MeshTest, TriesForLessThanALongRun) {
+/// Ranks that cannot connect give up and report it before the connected ones count as having run long.
+TEST(MeshTest, TimeoutIsShorterThanALongRun) {
   EXPECT_GT(rendezvous::BreakBackoff::kLongRun, MeshOptions().timeout + std::chrono::seconds(30));
 }
 

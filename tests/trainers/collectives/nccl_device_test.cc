@@ -16,14 +16,14 @@ std::string Variable(const char* name) {
   return value == nullptr ? "unset" : value;
 }
 
-/// What NCCL and its process group read from the environment when they are made.
-TEST(NcclDevices, ErrorsAreOursToHandleWhateverTheLauncherSays) {
-  setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", 1);  // mtrun's, as torchrun's
+/// Checks the environment that NCCL and its process group read when they are created.
+TEST(NcclDevices, LaunchersAsyncErrorHandlingIsOverridden) {
+  setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", 1);  // set by mtrun, as by torchrun
   ASSERT_TRUE(NcclDevices(kGpu).ok());
   EXPECT_EQ(Variable("TORCH_NCCL_ASYNC_ERROR_HANDLING"), "0");
 }
 
-TEST(NcclDevices, NothingWaitsForADumpThatNobodyMakes) {
+TEST(NcclDevices, NoWaitForDebugDumps) {
   ASSERT_TRUE(NcclDevices(kGpu).ok());
   EXPECT_EQ(Variable("TORCH_NCCL_DUMP_ON_TIMEOUT"), "0");
   EXPECT_EQ(Variable("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC"), "0");
@@ -34,7 +34,7 @@ TEST(NcclDevices, MembersConnectBeforeTheirFirstSum) {
   EXPECT_EQ(Variable("NCCL_RUNTIME_CONNECT"), "0");
 }
 #else
-TEST(NcclDevices, AProgramBuiltWithoutNcclSaysSo) {
+TEST(NcclDevices, ProgramBuiltWithoutNcclReportsIt) {
   EXPECT_THAT(std::string(NcclDevices(kGpu).status().message()), ::testing::HasSubstr("tools/setup --cuda"));
 }
 #endif

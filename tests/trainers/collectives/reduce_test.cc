@@ -54,7 +54,7 @@ TEST(ReduceTest, AddsInRankOrderBitForBit) {
   }
 }
 
-TEST(ReduceTest, OutputMayBeAnyInput) {
+TEST(ReduceTest, OutputCanAliasAnyInput) {
   for (size_t world : {2, 3, 5}) {
     for (size_t own = 0; own < world; ++own) {
       std::vector<std::vector<double>> inputs(world, std::vector<double>(5000));
@@ -78,7 +78,7 @@ TEST(ReduceTest, AveragesDivideTheSum) {
 }
 
 TEST(ReduceTest, BFloat16AccumulatesInFloat32AndRoundsOnceToEven) {
-  // 256 + 1 + 1 in bfloat16 steps would stay 256; the float32 sum is 258, which bfloat16 holds.
+  // Rounding to bfloat16 at each step would give 256; the float32 sum is 258, which bfloat16 can hold.
   const std::vector<std::vector<uint16_t>> steps = {{BFloat16(256)}, {BFloat16(1)}, {BFloat16(1)}};
   uint16_t output = 0;
   Reduce(DataType::kBFloat16, ReduceOp::kSum, Pointers(steps), &output, 1);

@@ -43,7 +43,7 @@ bool WaitReadable(int fd) {
 FolderBootstrap::FolderBootstrap(std::string folder) : folder_(std::move(folder)) {}
 
 absl::Status FolderBootstrap::Set(std::string_view key, std::string_view value) {
-  // Without the fsyncs of WriteFileAtomically: nothing here outlives the machine.
+  // Skips the fsyncs of WriteFileAtomically: nothing here has to survive a machine failure.
   static std::atomic<int> count = 0;
   const std::string beside = absl::StrCat(folder_, "/.", getpid(), "-", count++);
   const UniqueFd file(open(beside.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));

@@ -1,5 +1,5 @@
-// One harness that makes a distributed test a lambda: ranks as processes (forked before this process has any
-// thread) or, where a race or leak detector must see all of them, as threads.
+// A harness that turns a distributed test into a lambda. Ranks run as processes (forked before this process
+// has any thread) or as threads, if a race or leak detector must see all of them.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace mtrun::collectives {
 
-/// A bootstrap of files in a folder that all ranks share; waits on inotify. Thread-safe.
+/// A bootstrap that uses files in a folder shared by all ranks and waits with inotify. Thread-safe.
 class FolderBootstrap : public Bootstrap {
  public:
   explicit FolderBootstrap(std::string folder);
@@ -28,7 +28,7 @@ class FolderBootstrap : public Bootstrap {
   Failure aborted_;
 };
 
-/// What one rank's lambda gets.
+/// The arguments of one rank's lambda.
 struct RankContext {
   int rank = 0;
   int world = 1;
@@ -37,12 +37,12 @@ struct RankContext {
 
   /// Sends a line to the parent's Ranks::Hear.
   void Tell(const std::string& text) const;
-  /// A group of all ranks; `hosts[r]` names the host that rank r believes to be on ({} = all on one).
+  /// Connects a group of all ranks; `hosts[r]` is the host that rank r believes to be on ({}: all on one).
   absl::StatusOr<std::unique_ptr<Group>> Connect(const std::string& generation,
                                                  const std::vector<int>& hosts = {},
                                                  size_t slot_bytes = 1 << 20) const;
 };
-/// Which host each rank believes to be on, for tests over several.
+/// The host that each rank believes to be on, for tests with several hosts.
 struct Layout {
   std::string name;
   std::vector<int> hosts;
@@ -51,13 +51,13 @@ inline void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.na
 
 using RankBody = std::function<void(const RankContext&)>;
 
-/// The membership and options that RankContext::Connect uses, for tests that change the ranks themselves.
+/// Connects as RankContext::Connect does, for tests that change the ranks themselves.
 absl::StatusOr<std::unique_ptr<Group>> ConnectAs(const std::string& folder, int rank, int world,
                                                  const std::string& generation,
                                                  const std::vector<int>& hosts = {},
                                                  size_t slot_bytes = 1 << 20);
 
-/// Ranks as processes. Kills what is left of them on destruction.
+/// Ranks as processes. The destructor kills those that are still running.
 class Ranks {
  public:
   Ranks(int world, const RankBody& body);
@@ -65,11 +65,11 @@ class Ranks {
 
   int pid(int rank) const { return children_[static_cast<size_t>(rank)].pid; }
   void Signal(int rank, int signal) const;
-  /// The next line that `rank` told, "" when it ended or said nothing for a minute.
+  /// Returns the next line that `rank` told, or "" if it ended or sent nothing for a minute.
   std::string Hear(int rank);
-  /// Waits for the end of `rank`: its exit status, -signal, or -1000 when it did not end within a minute.
+  /// Waits for the end of `rank`. Returns its exit status, -signal, or -1000 after a minute.
   int Join(int rank);
-  /// Every rank must end with status 0: the assertions of its lambda held.
+  /// Expects every rank to end with status 0, that is, with all assertions of its lambda passed.
   void ExpectAllWell();
   const std::string& folder() const { return folder_; }
 
@@ -84,15 +84,15 @@ class Ranks {
   std::vector<Child> children_;
 };
 
-/// Runs `body` in `world` processes and expects all of them to end well.
+/// Runs `body` in `world` processes and expects all of them to exit with status 0.
 void RunProcesses(int world, const RankBody& body);
 /// Runs `body` on `world` threads of this process.
 void RunThreads(int world, const RankBody& body);
 
-/// Sums `count` ones over the group; by default several blocks of them.
+/// Sums `count` ones over the group; the default is several blocks.
 absl::Status ReduceOnes(Group& group, size_t count = 100000);
 
-/// MTRUN_SEED or a new one; printed.
+/// Returns MTRUN_SEED or a new seed, and prints it.
 uint64_t TestSeed();
 
 }  // namespace mtrun::collectives

@@ -50,7 +50,7 @@ TEST(SegmentTest, PeersSeeSlotsAndAreas) {
   EXPECT_STREQ(*view, "in the area");
 }
 
-TEST(SegmentTest, PeersCannotWriteNorShrink) {
+TEST(SegmentTest, PeersCanNeitherWriteNorShrink) {
   auto own = MustCreate();
   auto file = own->ReadOnly();
   ASSERT_TRUE(file.ok());
@@ -67,7 +67,7 @@ TEST(SegmentTest, AnotherRankGenerationOrFileIsRefused) {
   EXPECT_FALSE(PeerSegment::Open(UniqueFd(memfd_create("short", MFD_CLOEXEC)), 42, 1, 4, kSlot).ok());
 }
 
-TEST(SegmentTest, NoticesBeyondTheMemoryAreRefused) {
+TEST(SegmentTest, NoticesOutsideTheMemoryAreRefused) {
   auto own = MustCreate();
   auto peer = OpenAs(*own, 42, 1);
   ASSERT_TRUE(peer.ok());
@@ -78,9 +78,8 @@ TEST(SegmentTest, NoticesBeyondTheMemoryAreRefused) {
   EXPECT_FALSE((*peer)->View(notice, 16).ok()) << "there is no such area";
 }
 
-// What a peer writes into its notices is not to be believed: sums that wrap around, and an area that grew
-// after it was mapped.
-TEST(SegmentTest, NoticesWhoseNumbersWrapAroundAreRefused) {
+// A peer's notices must not be trusted: sums can wrap around, and an area can grow after it was mapped.
+TEST(SegmentTest, NoticesWithOverflowingSumsAreRefused) {
   auto own = MustCreate();
   auto area = own->Allocate(4096);
   ASSERT_TRUE(area.ok());
@@ -105,7 +104,7 @@ TEST(SegmentTest, NoticesWhoseNumbersWrapAroundAreRefused) {
   EXPECT_FALSE((*peer)->View(notice, 16).ok()) << "beyond what was mapped of the area";
 }
 
-TEST(SegmentTest, MemoryThatMayShrinkIsRefused) {
+TEST(SegmentTest, ShrinkableMemoryIsRefused) {
   auto own = MustCreate();
   auto file = own->ReadOnly();
   ASSERT_TRUE(file.ok());
@@ -117,7 +116,7 @@ TEST(SegmentTest, MemoryThatMayShrinkIsRefused) {
       << "reading it could end this process";
 }
 
-TEST(SegmentTest, FindKnowsLivingAreasOnly) {
+TEST(SegmentTest, FindReturnsOnlyLiveAreas) {
   auto own = MustCreate();
   auto area = own->Allocate(4096);
   ASSERT_TRUE(area.ok());
@@ -130,7 +129,7 @@ TEST(SegmentTest, FindKnowsLivingAreasOnly) {
   EXPECT_EQ(own->Find(data, 4096), nullptr);
 }
 
-TEST(SegmentTest, FreedAreasGiveTheirMemoryBack) {
+TEST(SegmentTest, FreedAreasReturnTheirMemory) {
   auto own = MustCreate();
   auto file = own->ReadOnly();
   ASSERT_TRUE(file.ok());

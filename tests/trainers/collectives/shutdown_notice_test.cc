@@ -16,7 +16,7 @@ TEST(ShutdownNoticeTest, RoundTripsAndWaitsForTheWholeMessage) {
   EXPECT_EQ(notice->why, "rank 2 died");
 }
 
-TEST(ShutdownNoticeTest, WhatNoRankSaysIsAFailureAtOnce) {
+TEST(ShutdownNoticeTest, MalformedNoticeIsAFailureAtOnce) {
   for (const std::string bytes : {"HEAD / HTTP/1.1", "x", "A\xff\xff"}) {
     const auto notice = DecodeShutdownNotice(bytes);
     ASSERT_TRUE(notice.has_value()) << bytes;
@@ -24,7 +24,7 @@ TEST(ShutdownNoticeTest, WhatNoRankSaysIsAFailureAtOnce) {
   }
 }
 
-TEST(ShutdownNoticeTest, LongReasonsAreCut) {
+TEST(ShutdownNoticeTest, LongReasonsAreTruncated) {
   const auto notice =
       DecodeShutdownNotice(Encode(ShutdownNotice{.graceful = false, .why = std::string(5000, 'x')}));
   ASSERT_TRUE(notice.has_value());

@@ -1,5 +1,5 @@
-// What a rank has exposed, as a peer sees it that was stopped for a while and has not heard that the group
-// has failed meanwhile: it must find the same bytes, for it may find everybody in the last phase too.
+// Tests what a rank exposes to a peer that was stopped and does not know that the group has failed. The peer
+// must find the same bytes, because it may find all ranks in the last phase too.
 #include "trainers/collectives/transport.h"
 
 #include <fcntl.h>
@@ -29,10 +29,10 @@ namespace {
 
 constexpr char kOldGeneration[] = "1.a";
 constexpr size_t kSlotBytes = 1 << 20;
-constexpr size_t kElements = 100'000;  // one block, more than goes in one phase
+constexpr size_t kElements = 100'000;  // one block, more than fits in one phase
 constexpr size_t kFewElements = 1000;
 
-/// Rank 0 of two. It has no monitor: it learns what its own calls find, as one does that was stopped.
+/// Rank 0 of two. It has no monitor: like a rank that was stopped, it learns only what its own calls find.
 class StoppedRank {
  public:
   explicit StoppedRank(const std::string& folder) {
@@ -57,7 +57,7 @@ class StoppedRank {
     MT_CHECK(transport_->Open().ok());
   }
 
-  /// Enters the next phase of an all-reduce of `count` elements, all of them `value` in what it exposes.
+  /// Enters the next phase of an all-reduce of `count` elements and exposes `value` for all of them.
   absl::Status Enter(size_t count, float value) {
     std::fill_n(reinterpret_cast<float*>(transport_->NextSlot()), count, value);
     Phase phase;
@@ -74,7 +74,7 @@ class StoppedRank {
     for (uint32_t seen = word.load(); seen < phase; seen = word.load()) FutexWait(word, seen);
     transport_->segment().header().sleeping.store(0);
   }
-  /// What rank 1 exposes in the phase that this one is in.
+  /// Returns what rank 1 exposes in this rank's current phase.
   std::vector<float> See(size_t count) {
     const auto view = transport_->View(1, count * sizeof(float));
     MT_CHECK(view.ok()) << view.status();
@@ -82,7 +82,7 @@ class StoppedRank {
     std::memcpy(seen.data(), *view, count * sizeof(float));
     return seen;
   }
-  /// That rank 1's segment takes up.
+  /// Returns the number of bytes that rank 1's segment occupies.
   size_t BytesOfPeer() const {
     struct stat status = {};
     MT_CHECK(fstat(theirs_.get(), &status) == 0);
@@ -123,10 +123,10 @@ class StoppedPeerTest : public ::testing::Test {
   }
 
   std::optional<StoppedRank> stopped_;  // rank 0
-  std::unique_ptr<Group> group_;        // of rank 1
+  std::unique_ptr<Group> group_;        // rank 1's
 };
 
-TEST_F(StoppedPeerTest, AResultThatIsFreedAfterAFailureStaysForWhoStillReadsIt) {
+TEST_F(StoppedPeerTest, ResultFreedAfterAFailureStaysForPeersThatReadIt) {
   std::shared_ptr<char> shared = Shared(kElements, 1);
   std::shared_ptr<Work> sum = Sum(shared.get(), kElements);
   ASSERT_TRUE(stopped_->Enter(kElements, 2).ok());
@@ -142,7 +142,7 @@ TEST_F(StoppedPeerTest, AResultThatIsFreedAfterAFailureStaysForWhoStillReadsIt) 
   EXPECT_TRUE(stopped_->Enter(kElements, 0).ok()) << "it finds everybody in the last phase: this counts";
 }
 
-TEST_F(StoppedPeerTest, AResultThatAllHaveReadIsGivenBack) {
+TEST_F(StoppedPeerTest, ResultThatAllHaveReadIsFreed) {
   std::shared_ptr<char> shared = Shared(kElements, 1);
   std::shared_ptr<Work> sum = Sum(shared.get(), kElements);
   for (const float value : {2, 3, 0}) ASSERT_TRUE(stopped_->Enter(kElements, value).ok());
@@ -152,7 +152,7 @@ TEST_F(StoppedPeerTest, AResultThatAllHaveReadIsGivenBack) {
   EXPECT_LE(stopped_->BytesOfPeer(), before - kElements * sizeof(float));
 }
 
-// Operations may wait in line behind the one that fails.
+// Operations can be queued after the one that fails.
 TEST_F(StoppedPeerTest, NoOperationAfterAFailureWritesIntoASlot) {
   std::vector<float> first(kFewElements, 1), second(kFewElements, 5), third(kFewElements, 6);
   const std::shared_ptr<Work> sum = Sum(first.data(), kFewElements);

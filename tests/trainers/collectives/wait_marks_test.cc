@@ -5,7 +5,7 @@
 namespace mtrun::collectives {
 namespace {
 
-/// A device that has passed the marks up to a place; marks are places.
+/// A device that has passed the marks up to a position; marks are positions.
 class Marked {
  public:
   uint64_t At(int place) {
@@ -14,7 +14,7 @@ class Marked {
   WaitMarks<int> marks;
 };
 
-TEST(WaitMarksTest, ADeviceWaitsBetweenTheMarksOfAWait) {
+TEST(WaitMarksTest, DeviceWaitsBetweenTheMarksOfAWait) {
   Marked device;
   EXPECT_EQ(device.At(0), 0u) << "nothing is marked";
   device.marks.Begin(10);
@@ -26,8 +26,8 @@ TEST(WaitMarksTest, ADeviceWaitsBetweenTheMarksOfAWait) {
   EXPECT_TRUE(device.marks.empty());
 }
 
-/// The thread stands in the wait itself, as for tensors of the CPU.
-TEST(WaitMarksTest, AWaitThatHasNotEndedIsOne) {
+/// The thread itself is in the wait, as for CPU tensors.
+TEST(WaitMarksTest, UnfinishedWaitCounts) {
   Marked device;
   device.marks.Begin(10);
   EXPECT_EQ(device.At(9), 0u);
@@ -37,9 +37,9 @@ TEST(WaitMarksTest, AWaitThatHasNotEndedIsOne) {
   EXPECT_EQ(device.At(1001), 0u);
 }
 
-/// What a pass with synchronised batch normalisation marks: the device comes to one after the other, and
-/// between two of them it works, or hangs.
-TEST(WaitMarksTest, TheDeviceIsInOneOfMany) {
+/// The marks of a pass with synchronised batch normalisation: the device reaches one wait after another, and
+/// between two of them it works or hangs.
+TEST(WaitMarksTest, DeviceIsInOneOfManyWaits) {
   Marked device;
   for (const int place : {10, 30, 50}) {
     device.marks.Begin(place);

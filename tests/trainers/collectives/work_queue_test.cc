@@ -11,13 +11,13 @@
 namespace mtrun::collectives {
 namespace {
 
-/// Something that threads wait for.
+/// A one-time event that threads can wait for.
 class Event {
  public:
   void Set() {
     const std::lock_guard lock(mu_);
     set_ = true;
-    changed_.notify_all();  // under the lock: who waits may destroy this as soon as it has it
+    changed_.notify_all();  // under the lock: a waiter may destroy this as soon as it holds it
   }
   void Wait() {
     std::unique_lock lock(mu_);
@@ -30,7 +30,7 @@ class Event {
   bool set_ = false;
 };
 
-TEST(WorkQueueTest, TellsHowLongTheRunningOperationTakes) {
+TEST(WorkQueueTest, ReportsHowLongTheCurrentOperationRuns) {
   WorkQueue queue;
   EXPECT_EQ(queue.running_for(), Duration::zero());
   Event begun, go_on;
@@ -49,7 +49,7 @@ TEST(WorkQueueTest, TellsHowLongTheRunningOperationTakes) {
   EXPECT_EQ(queue.running_for(), Duration::zero());
 }
 
-TEST(WorkQueueTest, RunsInOrderWithoutAnybodyWaiting) {
+TEST(WorkQueueTest, RunsInOrderWithoutAWaiter) {
   WorkQueue queue;
   std::vector<int> order;
   Event last;
@@ -64,9 +64,9 @@ TEST(WorkQueueTest, RunsInOrderWithoutAnybodyWaiting) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(order[static_cast<size_t>(i)], i);
 }
 
-TEST(WorkQueueTest, SeveralWaitersAndTheQueuesThreadNeverRunTwoAtOnce) {
+TEST(WorkQueueTest, OperationsNeverOverlapDespiteSeveralWaiters) {
   WorkQueue queue;
-  int running = 0, done = 0;  // unguarded: a race detector sees operations that overlap
+  int running = 0, done = 0;  // unguarded, so that a race detector sees overlapping operations
   std::vector<std::shared_ptr<Work>> works;
   for (int i = 0; i < 300; ++i) {
     works.push_back(queue.Submit([&] {
@@ -102,7 +102,7 @@ TEST(WorkQueueTest, ErrorsAndCallbacksArriveOnce) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(WorkQueueTest, ClosingCancelsWhatHasNotBegun) {
+TEST(WorkQueueTest, ClosingCancelsPendingOperations) {
   std::optional<WorkQueue> queue(std::in_place);
   Event begun, release;
   const auto first = queue->Submit([&] {
@@ -117,8 +117,8 @@ TEST(WorkQueueTest, ClosingCancelsWhatHasNotBegun) {
   });
   begun.Wait();
   std::thread closer([&] { queue.reset(); });
-  // The queue may not be touched any more from here; whether it is already closing when the first ends does
-  // not matter to the first. The second is either cancelled, or was run before the closing began.
+  // The queue must not be accessed from here on. The first operation is not affected if the queue is already
+  // closing. The second is either cancelled, or ran before the queue began to close.
   release.Set();
   closer.join();
   EXPECT_TRUE(first->Wait().ok());

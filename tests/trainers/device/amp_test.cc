@@ -29,8 +29,7 @@ TEST(amp, Fp32DoesNothing) {
   EXPECT_EQ(TypeOfProduct(), at::kFloat);
 }
 
-/// The cache of converted weights must not outlive the scope, or the next step would compute with old
-/// weights.
+/// If the cache of converted weights outlived the scope, the next step would compute with old weights.
 TEST(amp, WeightsChangedBetweenScopesAreSeen) {
   at::Tensor weight = at::ones({2, 2}).requires_grad_();
   const at::Tensor x = at::ones({2, 2});

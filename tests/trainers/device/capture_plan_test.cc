@@ -9,7 +9,7 @@ namespace {
 
 const WorkShape kFull{{16, 16}, 64}, kShort{{16, 3}, 35}, kIdle{{}, 35};
 
-/// A letter a step: eager, capture (R), replay.
+/// Returns one letter per step: e (eager), R (capture), r (replay).
 std::string Actions(CapturePlan& plan, std::initializer_list<WorkShape> shapes) {
   std::string actions;
   for (const WorkShape& shape : shapes) {
@@ -26,25 +26,25 @@ TEST(CapturePlan, CapturesAfterTheWarmUpAndThenReplays) {
   EXPECT_EQ(Actions(plan, {kFull, kFull, kFull, kFull, kFull, kFull}), "eeeRrr");
 }
 
-TEST(CapturePlan, AnEpochsShortLastStepIsDoneInTheOrdinaryWay) {
+TEST(CapturePlan, ShortLastStepOfAnEpochRunsEagerly) {
   CapturePlan plan;
   EXPECT_EQ(Actions(plan, {kFull, kFull, kFull, kShort, kFull, kFull, kFull, kFull, kShort, kFull, kFull}),
             "eeeeeeeRerr");
 }
 
-TEST(CapturePlan, AShapeThatStaysReplacesTheCapture) {
+TEST(CapturePlan, LastingShapeReplacesTheCapture) {
   CapturePlan plan;
   EXPECT_EQ(Actions(plan, {kFull, kFull, kFull, kFull, kShort, kShort, kShort, kShort, kShort}), "eeeReeeRr");
   EXPECT_EQ(Actions(plan, {kFull, kFull, kFull, kFull, kFull}), "eeeRr") << "the first capture is gone";
 }
 
-TEST(CapturePlan, TheSameMicroBatchesOfAnotherStepSizeAreAnotherShape) {
+TEST(CapturePlan, SameMicroBatchesOfAnotherStepSizeAreAnotherShape) {
   CapturePlan plan;
   Actions(plan, {kFull, kFull, kFull, kFull});
   EXPECT_EQ(Actions(plan, {WorkShape{{16, 16}, 63}, kFull}), "er") << "losses are weighted otherwise";
 }
 
-TEST(CapturePlan, AMemberWithoutMicroBatchesCapturesNothing) {
+TEST(CapturePlan, MemberWithoutMicroBatchesCapturesNothing) {
   CapturePlan plan;
   EXPECT_EQ(Actions(plan, {kIdle, kIdle, kIdle, kIdle, kIdle, kIdle}), "eeeeee");
 }

@@ -14,11 +14,11 @@ TEST(Device, EachWorkerTakesTheGpuOfItsLocalRank) {
   EXPECT_EQ(*ChooseDevice("cpu", 8, 3, 4), cpu);
   EXPECT_EQ(*ChooseDevice("auto", 2, 1, 2), second);
   EXPECT_EQ(*ChooseDevice("cuda", 8, 1, 2), second);
-  // With --virtual_local_rank each of many workers sees one GPU, and is number 0 to itself.
+  // With --virtual_local_rank each worker sees one GPU and has local rank 0.
   EXPECT_EQ(*ChooseDevice("cuda", 1, 0, 8), (DeviceChoice{true, 0}));
 }
 
-TEST(Device, CudaThatIsNotThereIsSaid) {
+TEST(Device, MissingCudaIsReported) {
   const auto none = ChooseDevice("cuda", 0, 0, 1);
   EXPECT_TRUE(absl::IsInvalidArgument(none.status()));
   EXPECT_THAT(std::string(none.status().message()), HasSubstr("no GPU is usable here"));
@@ -34,12 +34,12 @@ TEST(Device, MoreWorkersThanGpusAreRefused) {
   }
 }
 
-/// The first worker of a node sees two, the second one of them: it is the second that is told what to do.
-TEST(Device, AWorkerThatSeesFewerGpusThanTheOthersIsTold) {
+/// The first worker of a node sees two GPUs, the second sees one and gets the error.
+TEST(Device, WorkerThatSeesFewerGpusThanTheOthersGetsAnError) {
   EXPECT_EQ(*ChooseDevice("auto", 2, 0, 2), (DeviceChoice{true, 0}));
   const std::string text(ChooseDevice("auto", 1, 1, 2).status().message());
-  EXPECT_THAT(text, HasSubstr("worker 1 of this node has no GPU of its own, it sees 1 GPU for 2 workers"));
-  EXPECT_THAT(text, HasSubstr("let each see all of the node's (CUDA_VISIBLE_DEVICES)"));
+  EXPECT_THAT(text, HasSubstr("worker 1 on this node has no GPU of its own; it sees 1 GPU for 2 workers"));
+  EXPECT_THAT(text, HasSubstr("let each see all GPUs of the node (CUDA_VISIBLE_DEVICES)"));
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 namespace mtrun::trainers {
 namespace {
 
-/// Tests see no GPU: no memory can be locked for one.
-TEST(HostBuffer, IsOrdinaryMemoryWhereNoneCanBeLocked) {
+/// Tests run without a GPU, so no memory can be page-locked for one.
+TEST(HostBuffer, IsPageableMemoryIfNoneCanBeLocked) {
   const at::Tensor buffer = HostBuffer({3, 4}, at::kFloat, at::Device(at::kCUDA, 0));
   EXPECT_TRUE(buffer.is_cpu());
   EXPECT_EQ(buffer.sizes(), at::IntArrayRef({3, 4}));

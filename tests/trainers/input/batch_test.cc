@@ -25,7 +25,7 @@ class BatchTest : public ::testing::Test {
     EXPECT_TRUE(split.ok()) << split.status();
     return *std::move(split);
   }
-  /// uint8 [n, 3, H, W] of the ids.
+  /// Returns the images of `ids` as uint8 [n, 3, H, W].
   static at::Tensor Bytes(const datasets::PackedSplit& split, const std::vector<int64_t>& ids) {
     std::vector<at::Tensor> images;
     for (const int64_t id : ids) {
@@ -43,7 +43,7 @@ class BatchTest : public ::testing::Test {
   const std::string folder_;
 };
 
-TEST_F(BatchTest, NormalisesAsPyTorchDoesToTheLastBit) {
+TEST_F(BatchTest, NormalisesBitIdenticallyToPyTorch) {
   const auto split = Open({.train = 20, .test = 1});
   const std::vector<int64_t> ids = {3, 17, 0, 3};
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
@@ -71,8 +71,7 @@ TEST_F(BatchTest, LargeImagesAreResized) {
   EXPECT_NEAR((batch.images.mean().item<double>() + 1) / 2 * 255, bytes.mean().item<double>(), 1.0);
 }
 
-/// flip, then a window moved by (dx, dy) over the padded image: what the placement promises, by tensor
-/// operations.
+/// Places with tensor operations: flip, then a window moved by (dx, dy) over the padded image.
 at::Tensor ReferenceBatch(const at::Tensor& bytes, const Placement& p, int padding) {
   const at::Tensor flipped = p.flip ? bytes.flip({3}) : bytes;
   const at::Tensor padded = at::constant_pad_nd(flipped, {padding, padding, padding, padding}, 0);

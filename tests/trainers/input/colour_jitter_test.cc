@@ -20,11 +20,11 @@ Pixels Jittered(const ColourJitter& jitter, const JitterDraws& draws, Pixels pix
   return pixels;
 }
 
-/// The draw that makes a factor of --color_jitter 0.5.
+/// Returns the draw that yields `factor` with --color_jitter 0.5.
 constexpr double For(double factor) { return factor - 0.5; }
 
-// By Pillow's ImageEnhance.
-TEST(JitterColours, ChangesAsPillowDoes) {
+// Expected values from Pillow's ImageEnhance.
+TEST(JitterColours, MatchesPillow) {
   EXPECT_THAT(
       Jittered({.colours = 0.5}, {0, For(1.3), For(1), For(1), 0}),
       ElementsAreArray(Pixels{13, 255, 39, 255, 6, 116, 0, 0, 0, 255, 255, 255, 156, 169, 182, 42, 85, 128}));
@@ -39,20 +39,20 @@ TEST(JitterColours, ChangesAsPillowDoes) {
       ElementsAreArray(Pixels{16, 124, 18, 151, 11, 51, 0, 0, 0, 179, 179, 179, 75, 80, 87, 9, 30, 50}));
 }
 
-TEST(JitterColours, TheOrderIsDrawnToo) {
+TEST(JitterColours, OrderIsDrawnToo) {
   const Pixels first = Jittered({.colours = 0.5}, {0, 0.9, 0.8, 0.1, 0});
   EXPECT_NE(Jittered({.colours = 0.5}, {0.999, 0.9, 0.8, 0.1, 0}), first);
   EXPECT_EQ(Jittered({.colours = 0.5}, {0.01, 0.9, 0.8, 0.1, 0}), first);
 }
 
-TEST(JitterColours, AThirdOfACircleMakesRedGreen) {
+TEST(JitterColours, ThirdOfACircleTurnsRedIntoGreen) {
   const Pixels red = {200, 0, 0, 200, 100, 0, 7, 7, 7};
   EXPECT_EQ(Jittered({.hue = 1. / 3}, {0, 0, 0, 0, 0.9999999}, red),
             (Pixels{0, 200, 0, 0, 200, 100, 7, 7, 7}));
   EXPECT_EQ(Jittered({.hue = 1. / 3}, {0, 0, 0, 0, 0}, red), (Pixels{0, 0, 200, 100, 0, 200, 7, 7, 7}));
 }
 
-TEST(JitterColours, NothingIsDrawnInTheMiddle) {
+TEST(JitterColours, MiddleDrawsChangeNothing) {
   EXPECT_EQ(Jittered({.colours = 0.4, .hue = 0.2}, {0.3, 0.5, 0.5, 0.5, 0.5}), kPixels);
   EXPECT_EQ(Jittered({}, {0.3, 0.9, 0.9, 0.9, 0.9}), kPixels);
 }

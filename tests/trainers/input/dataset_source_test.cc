@@ -9,8 +9,8 @@
 namespace mtrun::trainers {
 namespace {
 
-/// As a synchronised round without samples needs it, also where no image has come yet.
-TEST(DatasetSourceTest, AnEmptyBatchIsLikeTheOthersAndNeedsNoImage) {
+/// A synchronised round without samples needs an empty batch, even before any image has arrived.
+TEST(DatasetSourceTest, EmptyBatchHasTheUsualTypesAndNeedsNoImage) {
   const support::TemporaryFolder folder;
   const std::string set =
       testing::WritePackedSet(folder.path(), "set", {.train = 8, .test = 1}, testing::VariedPixel);

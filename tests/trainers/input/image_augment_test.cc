@@ -24,7 +24,7 @@ at::Tensor Augment(const at::Tensor& images, const ImageAugmentation& options, c
   return AugmentBy(DrawAugmentation(images.size(0), options, OnDevice(stream, at::kCPU)), images, options);
 }
 
-TEST(image_augment, NothingAskedForIsNothingDone) {
+TEST(image_augment, DefaultOptionsChangeNothing) {
   const at::Tensor x = Images(2);
   EXPECT_TRUE(Augment(x, {}, AugmentStream(1)).is_same(x));
 }
@@ -41,11 +41,11 @@ TEST(image_augment, IsAFunctionOfTheStream) {
   EXPECT_LE(a.max().item<float>(), 1.0001);
 }
 
-/// A spot off the middle, found again where the angle says.
+/// The spot lies off the centre, so the rotated image shows the angle.
 TEST(image_augment, RotationStaysWithinItsAngle) {
   const int64_t side = 32, n = 100;
   at::Tensor x = at::full({n, 3, side, side}, kBlack);
-  x.narrow(2, 15, 2).narrow(3, 27, 2).fill_(1);  // 12 pixels right of the middle
+  x.narrow(2, 15, 2).narrow(3, 27, 2).fill_(1);  // 12 pixels right of the centre
   const at::Tensor y = Augment(x, {.rotation = 15}, AugmentStream(1)).select(1, 0) + 1;
   const at::Tensor pixel = at::arange(side, at::kFloat) - (side - 1) / 2.0;
   const at::Tensor mass = y.sum({1, 2});
@@ -57,7 +57,7 @@ TEST(image_augment, RotationStaysWithinItsAngle) {
   EXPECT_TRUE(at::allclose((cx * cx + cy * cy).sqrt(), at::full({n}, 12.0f), 0, 0.5));
 }
 
-TEST(image_augment, TranslationStaysWithinItsPart) {
+TEST(image_augment, TranslationStaysWithinItsShare) {
   const int64_t side = 30, n = 200;
   at::Tensor x = at::full({n, 3, side, side}, kBlack);
   x.narrow(2, 14, 2).narrow(3, 14, 2).fill_(1);
@@ -90,7 +90,7 @@ TEST(image_augment, ErasingMakesOneGreyRectangleOfTheRightSize) {
   EXPECT_NEAR(hit, 200, 50);
 }
 
-TEST(image_augment, AnEmptyBatchPasses) {
+TEST(image_augment, EmptyBatchIsAccepted) {
   EXPECT_EQ(Augment(Images(0), Everything(), AugmentStream(1)).size(0), 0);
 }
 

@@ -6,10 +6,10 @@
 
 #include "base/posix.h"
 #include "base/sha256.h"
-#include "datasets/encoded_shard.h"
 #include "datasets/images/image_file.h"
 #include "datasets/images/png.h"
-#include "datasets/index.h"
+#include "datasets/packed/encoded_shard.h"
+#include "datasets/packed/index.h"
 #include "tests/support/program.h"
 #include "tests/trainers/support/packed_set.h"
 #include "trainers/input/reading.h"
@@ -64,7 +64,7 @@ class EncodedImagesTest : public ::testing::Test {
   const std::string folder_;
 };
 
-TEST_F(EncodedImagesTest, ImagesOfOneSizeThatFitAreWhole) {
+TEST_F(EncodedImagesTest, ImagesOfOneSizeThatFitStayWhole) {
   const auto split = Write({Shades({20, 30}), Shades({20, 30})});
   const ImageBytes bytes = GatherImages(split, {1, 0, 1}, 32);
   EXPECT_EQ(bytes.height, 20);
@@ -74,7 +74,7 @@ TEST_F(EncodedImagesTest, ImagesOfOneSizeThatFitAreWhole) {
   EXPECT_EQ(Pixels(bytes, 0), Shades({20, 30}).pixels);
 }
 
-TEST_F(EncodedImagesTest, OthersAreTheSquareInTheMiddle) {
+TEST_F(EncodedImagesTest, OtherImagesAreCroppedToTheCentreSquare) {
   const auto split = Write({Shades({40, 50}), Shades({10, 16})});
   const ImageBytes bytes = GatherImages(split, {0, 1}, 16);
   EXPECT_EQ(bytes.height, 16);
@@ -88,7 +88,7 @@ TEST_F(EncodedImagesTest, OthersAreTheSquareInTheMiddle) {
   EXPECT_EQ(BytesOfAll(split, 16), 2 * 16 * 16 * 3);
 }
 
-TEST_F(EncodedImagesTest, ADamagedImageIsNamed) {
+TEST_F(EncodedImagesTest, DamagedImageIsNamed) {
   const auto split = Write({Shades({20, 30})}, /*damaged=*/true);
   try {
     GatherImages(split, {0}, 32);
@@ -98,8 +98,8 @@ TEST_F(EncodedImagesTest, ADamagedImageIsNamed) {
   }
 }
 
-/// What reads images one by one shows the same of pixels: all of them, whatever their shape.
-TEST(PixelImages, AreStretchedWhicheverWayTheyAreRead) {
+/// Reading images one by one gives the same pixels: the whole image, whatever its shape.
+TEST(PixelImages, AreStretchedByBothReaders) {
   const support::TemporaryFolder folder;
   const std::string path =
       testing::WritePackedSet(folder.path(), "set", {.height = 48, .width = 64, .train = 2, .test = 1},

@@ -35,7 +35,7 @@ TEST(Placements, ReachEveryPosition) {
   EXPECT_EQ(seen.size(), 25u);
 }
 
-TEST(Placements, NothingAskedNothingDone) {
+TEST(Placements, DefaultAugmentationMovesNothing) {
   for (const Placement& p : DrawPlacements({}, RandomStream(1, 2, 3, "a"), 50)) EXPECT_EQ(p, Placement{});
 }
 

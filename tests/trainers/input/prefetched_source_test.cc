@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-/// Batches that name their step and micro-batch; notes on which thread each was made.
+/// A source of batches that name their step and micro-batch; it records which thread made each.
 class NotedSource : public MicroBatchSource {
  public:
   struct Made {
@@ -41,23 +41,23 @@ class NotedSource : public MicroBatchSource {
     made_.push_back({step, micro_batch, std::this_thread::get_id()});
     return {at::full({1}, step), at::full({1}, micro_batch), {static_cast<uint64_t>(step), 1}};
   }
-  /// One letter a batch: 'a'head or 'm'ain.
+  /// Returns one letter per batch: 'a'head or 'm'ain thread.
   std::string Makers() {
     const std::lock_guard lock(mutex_);
     std::string makers;
     for (const Made& made : made_) makers += made.by == std::this_thread::get_id() ? 'm' : 'a';
     return makers;
   }
-  /// Their steps and micro-batches, in the order in which they were made.
+  /// Returns the steps and micro-batches in the order in which they were made.
   std::vector<std::pair<int64_t, int64_t>> InOrder() {
     const std::lock_guard lock(mutex_);
     std::vector<std::pair<int64_t, int64_t>> all;
     for (const Made& made : made_) all.emplace_back(made.step, made.micro_batch);
     return all;
   }
-  std::atomic<int64_t> replaced = 0;          // shards of its data
-  std::atomic<bool> fails = false;            // once, whatever is made next
-  std::function<void(int64_t step)> on_make;  // on the thread that makes it, before it is made
+  std::atomic<int64_t> replaced = 0;          // number of replaced shards of its data
+  std::atomic<bool> fails = false;            // fails the next batch, once
+  std::function<void(int64_t step)> on_make;  // called on the making thread, before the batch is made
 
  private:
   std::mutex mutex_;
@@ -68,7 +68,7 @@ std::vector<int64_t> Name(const Batch& batch) {
   return {batch.images.item<int64_t>(), batch.labels.item<int64_t>()};
 }
 
-TEST(PrefetchedSource, WhatWasAnnouncedIsMadeOnAnotherThread) {
+TEST(PrefetchedSource, AnnouncedBatchIsMadeOnAnotherThread) {
   NotedSource source;
   PrefetchedSource prefetched(source, at::Device(at::kCPU));
   EXPECT_THAT(Name(prefetched.Make(0, 0)), ElementsAre(0, 0));
@@ -81,7 +81,7 @@ TEST(PrefetchedSource, WhatWasAnnouncedIsMadeOnAnotherThread) {
   EXPECT_EQ(source.Makers(), "m" + std::string(49, 'a'));
 }
 
-TEST(PrefetchedSource, AnotherBatchThanAnnouncedIsMadeAllTheSame) {
+TEST(PrefetchedSource, UnannouncedBatchIsMadeOnRequest) {
   NotedSource source;
   PrefetchedSource prefetched(source, at::Device(at::kCPU));
   prefetched.Ahead(7, 0);
@@ -90,7 +90,7 @@ TEST(PrefetchedSource, AnotherBatchThanAnnouncedIsMadeAllTheSame) {
   EXPECT_EQ(source.Makers(), "amm");
 }
 
-TEST(PrefetchedSource, WhatIsNotHereYetIsNotMadeAhead) {
+TEST(PrefetchedSource, BatchWithMissingImagesIsNotMadeAhead) {
   NotedSource source;
   PrefetchedSource prefetched(source, at::Device(at::kCPU));
   EXPECT_FALSE(prefetched.Has(100, 0));
@@ -100,7 +100,7 @@ TEST(PrefetchedSource, WhatIsNotHereYetIsNotMadeAhead) {
   EXPECT_EQ(source.Makers(), "am");
 }
 
-TEST(PrefetchedSource, AnErrorComesWhereTheBatchIsAskedFor) {
+TEST(PrefetchedSource, ErrorIsThrownWhenTheBatchIsRequested) {
   NotedSource source;
   PrefetchedSource prefetched(source, at::Device(at::kCPU));
   prefetched.Ahead(-1, 0);
@@ -108,7 +108,7 @@ TEST(PrefetchedSource, AnErrorComesWhereTheBatchIsAskedFor) {
   EXPECT_THAT(Name(prefetched.Make(1, 0)), ElementsAre(1, 0));
 }
 
-TEST(PrefetchedSource, WhatWasMadeOfDataThatAreOthersNowIsMadeAgain) {
+TEST(PrefetchedSource, BatchMadeFromReplacedDataIsMadeAgain) {
   NotedSource source;
   PrefetchedSource prefetched(source, at::Device(at::kCPU));
   prefetched.Ahead(1, 0);
@@ -120,7 +120,7 @@ TEST(PrefetchedSource, WhatWasMadeOfDataThatAreOthersNowIsMadeAgain) {
   EXPECT_EQ(prefetched.Replaced(), 1);
 }
 
-TEST(PrefetchedSource, WhatFailedAheadIsTriedWhereItIsAskedFor) {
+TEST(PrefetchedSource, FailedBatchIsRetriedWhenRequested) {
   NotedSource source;
   PrefetchedSource prefetched(source, at::Device(at::kCPU));
   source.fails = true;
@@ -129,9 +129,9 @@ TEST(PrefetchedSource, WhatFailedAheadIsTriedWhereItIsAskedFor) {
   EXPECT_EQ(source.Makers(), "m");
 }
 
-/// Step by step, with two micro-batches in each, as a worker alone asks: the next one is made while it
-/// computes, in the order of the run, each once, and none that the run does not have.
-TEST(PrefetchedSource, ARunsBatchesComeInOrderAndEnd) {
+/// A single worker requests two micro-batches per step. The next one is made while it computes: in the order
+/// of the run, each once, and none after the run's end.
+TEST(PrefetchedSource, BatchesOfARunComeInOrderAndEnd) {
   NotedSource source;
   PrefetchedSource prefetched(source, at::Device(at::kCPU));
   std::vector<std::pair<int64_t, int64_t>> asked;
@@ -146,8 +146,8 @@ TEST(PrefetchedSource, ARunsBatchesComeInOrderAndEnd) {
   EXPECT_EQ(source.Makers(), "m" + std::string(19, 'a'));
 }
 
-/// Of a step that is aborted; the membership that follows asks for others.
-TEST(PrefetchedSource, AnErrorOfABatchThatNobodyAsksForIsNone) {
+/// The failed batch belongs to an aborted step; the next membership requests others.
+TEST(PrefetchedSource, ErrorOfAnUnrequestedBatchIsIgnored) {
   NotedSource source;
   PrefetchedSource prefetched(source, at::Device(at::kCPU));
   prefetched.Ahead(-1, 0);
@@ -158,8 +158,8 @@ TEST(PrefetchedSource, AnErrorOfABatchThatNobodyAsksForIsNone) {
   EXPECT_EQ(source.Makers(), "am");
 }
 
-/// Its source makes one batch at a time, whoever asks.
-TEST(PrefetchedSource, WhileABatchIsMadeNoOtherOneIs) {
+/// The source makes one batch at a time, whichever thread requests it.
+TEST(PrefetchedSource, MakesOneBatchAtATime) {
   NotedSource source;
   std::atomic<int> making{0}, most{0};
   source.on_make = [&](int64_t) {
@@ -170,20 +170,20 @@ TEST(PrefetchedSource, WhileABatchIsMadeNoOtherOneIs) {
   PrefetchedSource prefetched(source, at::Device(at::kCPU));
   for (int64_t step = 0; step < 99; ++step) {
     prefetched.Ahead(step, 0);
-    if (step % 3 != 0) prefetched.Make(step, step % 3 - 1);  // every third one is another than announced
+    if (step % 3 != 0) prefetched.Make(step, step % 3 - 1);  // every third one was not announced
   }
   EXPECT_EQ(most, 1);
 }
 
-TEST(PrefetchedSource, MayGoWithABatchUnderWay) {
+TEST(PrefetchedSource, CanBeDestroyedWhileABatchIsMade) {
   NotedSource source;
   PrefetchedSource prefetched(source, at::Device(at::kCPU));
   prefetched.Ahead(1, 0);
 }
 
-/// Its thread stands in the source, which waits for something: the source is left by it before the
-/// destructor has ended, so that it may go right after that.
-TEST(PrefetchedSource, WaitsForItsThreadWhenItGoesWhileASourceWaits) {
+/// The thread is inside the source, which waits. It must leave the source before the destructor returns,
+/// because the source may be destroyed right after that.
+TEST(PrefetchedSource, DestructorWaitsForAThreadInsideTheSource) {
   NotedSource source;
   std::promise<void> entered, go_on;
   std::atomic<bool> left{false};

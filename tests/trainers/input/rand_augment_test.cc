@@ -25,8 +25,8 @@ at::Tensor AsImage(const json& bytes, int64_t side) {
   return at::tensor(values).view({1, 3, side, side}) / 127.5 - 1;
 }
 
-/// Pillow rounds to bytes where we do not: two of 255 steps are allowed.
-TEST(rand_augment, ColoursAreAsPillowsAre) {
+/// Pillow rounds to bytes in places where this code does not: two of 255 levels are allowed.
+TEST(rand_augment, ColoursMatchPillow) {
   const json file = Pillow();
   const int64_t side = file["side"];
   const std::pair<const char*, RandOperation> operations[] = {
@@ -60,7 +60,7 @@ TEST(rand_augment, EqualizeSpreadsAFlatHistogram) {
       at::allclose(ApplyRandOperation(flat, RandOperation::kEqualize, 9, at::ones({1})), flat, 0, 0.005));
 }
 
-/// A bright column in a black image tells where things went.
+/// A bright column in a black image shows where the pixels moved.
 TEST(rand_augment, GeometryGoesBothWays) {
   const int64_t side = 33;
   at::Tensor x = at::full({2, 3, side, side}, -1.0f);
@@ -83,7 +83,7 @@ TEST(rand_augment, GeometryGoesBothWays) {
   EXPECT_TRUE(ApplyRandOperation(x, RandOperation::kTranslateY, 0, direction).allclose(x, 0, 1e-5));
 }
 
-TEST(rand_augment, EachImageGetsTheOperationThatItsNumberSays) {
+TEST(rand_augment, EachImageGetsTheOperationOfItsNumber) {
   const at::Tensor x =
       at::rand({14, 3, 12, 12}, at::detail::createCPUGenerator(5), at::TensorOptions(at::kFloat)) * 1.4 - 0.8;
   at::Tensor random = at::zeros({14, 2});

@@ -12,7 +12,7 @@ using datasets::ImageBox;
 using datasets::ImageSize;
 using CropDraws = std::array<double, kCropDraws>;
 
-/// Multiples of the golden ratio: spread evenly, and the same in any language.
+/// Returns multiples of the golden ratio, which are evenly spread and the same in any language.
 CropDraws Spread(int start) {
   CropDraws draws;
   for (int k = 0; k < kCropDraws; ++k) draws[k] = std::fmod((start + 1) * 0.6180339887498949 * (k + 1), 1.0);
@@ -25,8 +25,8 @@ CropDraws All(double value) {
   return draws;
 }
 
-// The boxes of torchvision's rule for these draws, computed in Python.
-TEST(RandomCropBox, IsTorchvisionsForTheSameDraws) {
+// Expected boxes: torchvision's rule for these draws, computed in Python.
+TEST(RandomCropBox, MatchesTorchvisionForTheSameDraws) {
   const std::pair<ImageSize, ImageBox> cases[] = {
       {{375, 500}, {206, 187, 165, 186}}, {{500, 375}, {251, 27, 238, 234}}, {{32, 32}, {4, 0, 28, 32}},
       {{100, 1000}, {0, 433, 100, 133}},  {{1000, 60}, {460, 0, 80, 60}},    {{1, 1}, {0, 0, 1, 1}},
@@ -35,12 +35,12 @@ TEST(RandomCropBox, IsTorchvisionsForTheSameDraws) {
   for (int i = 0; i < 7; ++i) EXPECT_EQ(RandomCropBox(cases[i].first, {}, Spread(i)), cases[i].second) << i;
 }
 
-TEST(RandomCropBox, WhereNothingFitsItIsTheMiddle) {
+TEST(RandomCropBox, FallsBackToTheCentreIfNothingFits) {
   EXPECT_EQ(RandomCropBox({10, 1000}, {}, All(0.999)), (ImageBox{0, 493, 10, 13}));
   EXPECT_EQ(RandomCropBox({1000, 10}, {}, All(0.999)), (ImageBox{493, 0, 13, 10}));
 }
 
-TEST(RandomCropBox, LiesInsideWhateverIsDrawn) {
+TEST(RandomCropBox, IsInsideTheImageForAllDraws) {
   for (const ImageSize size : {ImageSize{1, 1}, {1, 9}, {7, 3}, {64, 64}, {333, 500}, {65535, 2}}) {
     for (int start = 0; start < 200; ++start) {
       const ImageBox box = RandomCropBox(size, {.min_area = 0.01}, Spread(start));

@@ -11,11 +11,11 @@
 
 #include "base/posix.h"
 #include "base/sha256.h"
-#include "datasets/encoded_shard.h"
 #include "datasets/images/jpeg.h"
 #include "datasets/images/png.h"
 #include "datasets/images/resample.h"
-#include "datasets/index.h"
+#include "datasets/packed/encoded_shard.h"
+#include "datasets/packed/index.h"
 #include "trainers/device/torch_status.h"
 #include "trainers/input/dataset_source.h"
 
@@ -25,7 +25,7 @@ namespace {
 using datasets::ImageSize;
 using datasets::RgbImage;
 
-/// Smooth, as photographs are: a JPEG of it is close to it.
+/// Returns an image as smooth as a photograph, so that its JPEG is close to it.
 RgbImage Waves(const ImageSize& size, int number) {
   RgbImage image = datasets::MakeImage(size);
   for (int y = 0; y < size.height; ++y) {
@@ -103,10 +103,10 @@ class ReadAheadTest : public ::testing::Test {
   std::optional<datasets::PackedSplit> data_;
 };
 
-TEST_F(ReadAheadTest, MakesTheSameWithAnyThreadsAndWhateverWasExpected) {
+TEST_F(ReadAheadTest, ResultsDoNotDependOnThreadsOrExpectations) {
   ReadAhead alone(*data_, Cropped(1, 0), RequestOf), many(*data_, Cropped(4, 5), RequestOf);
   for (int64_t step = 0; step < 6; ++step) {
-    many.Expect(step, step < 3 ? 0 : 1, 2);  // a worker has left, another one has come
+    many.Expect(step, step < 3 ? 0 : 1, 2);  // a worker has left and another one has joined
     for (int64_t micro_batch = step < 3 ? 0 : 1; micro_batch < 2; ++micro_batch) {
       const ImageBytes a = alone.Take(step, micro_batch), b = many.Take(step, micro_batch);
       EXPECT_EQ(BytesOf(a), BytesOf(b)) << step << " " << micro_batch;
@@ -139,7 +139,7 @@ TEST_F(ReadAheadTest, ReadsTheStepsAfterTheExpectedOne) {
   EXPECT_THAT(asked, ::testing::Contains(std::pair<int64_t, int64_t>(12, 0)));
 }
 
-TEST_F(ReadAheadTest, ImagesThatAreStillToComeAreNotReadAhead) {
+TEST_F(ReadAheadTest, MissingImagesAreNotReadAhead) {
   auto arriving = datasets::PackedSplit::OpenIndex(folder_, "train");
   ASSERT_TRUE(arriving.ok()) << arriving.status();
   ReadAhead reader(*arriving, Cropped(2, 3), RequestOf), whole(*data_, Cropped(2, 3), RequestOf);
@@ -150,7 +150,7 @@ TEST_F(ReadAheadTest, ImagesThatAreStillToComeAreNotReadAhead) {
   EXPECT_EQ(reader.held(), 3);
 }
 
-TEST_F(ReadAheadTest, WhatIsReadAheadKeepsItsShardHere) {
+TEST_F(ReadAheadTest, ReadAheadKeepsItsShard) {
   auto arriving = datasets::PackedSplit::OpenIndex(folder_, "train");
   ASSERT_TRUE(arriving.ok()) << arriving.status();
   {
@@ -164,7 +164,7 @@ TEST_F(ReadAheadTest, WhatIsReadAheadKeepsItsShardHere) {
   EXPECT_TRUE(arriving->Drop(0));
 }
 
-TEST_F(ReadAheadTest, WhatWasTakenBeforeItsStepIsNotReadAgain) {
+TEST_F(ReadAheadTest, BatchTakenBeforeItsStepIsNotReadAgain) {
   Mutex mutex;
   std::multiset<std::pair<int64_t, int64_t>> asked;
   ReadAhead reader(*data_, Cropped(2, 3), [&](int64_t step, int64_t micro_batch) {
@@ -175,16 +175,16 @@ TEST_F(ReadAheadTest, WhatWasTakenBeforeItsStepIsNotReadAgain) {
   reader.Expect(4, 0, 2);
   reader.Take(4, 0);
   reader.Take(4, 1);
-  reader.Take(5, 0);  // as a device's copies are, ahead of their step
+  reader.Take(5, 0);  // a device's copies are taken ahead of their step
   const size_t before = asked.count({5, 0});
   reader.Expect(5, 0, 2);
   reader.Take(5, 1);
   EXPECT_EQ(asked.count({5, 0}), before);
-  const ImageBytes again = reader.Take(5, 0);  // the step is done over
+  const ImageBytes again = reader.Take(5, 0);  // the step is repeated
   EXPECT_EQ(BytesOf(again), BytesOf(ReadAhead(*data_, Cropped(1, 0), RequestOf).Take(5, 0)));
 }
 
-TEST_F(ReadAheadTest, TakesNoMoreMemoryThanItMay) {
+TEST_F(ReadAheadTest, StaysWithinItsMemoryLimit) {
   constexpr int64_t kOne = int64_t{3} * 48 * 48 * 3;  // bytes of a micro-batch
   for (const auto& [bytes, ahead] : {std::pair<int64_t, int64_t>{0, 1}, {kOne, 1}, {3 * kOne + 1, 3}}) {
     ReadAhead::Options options = Cropped(2, 9);
@@ -199,7 +199,7 @@ TEST_F(ReadAheadTest, TakesNoMoreMemoryThanItMay) {
   }
 }
 
-TEST_F(ReadAheadTest, AShortStepHasLess) {
+TEST_F(ReadAheadTest, ShortStepsReadLess) {
   ReadAhead reader(*data_, Cropped(), [](int64_t step, int64_t micro_batch) {
     return micro_batch == 1 && step % 2 == 1 ? ReadAhead::Request{} : RequestOf(step, micro_batch);
   });
@@ -227,7 +227,7 @@ TEST_F(ReadAheadTest, FastIsCloseToExact) {
   }
 }
 
-TEST_F(ReadAheadTest, WithoutACropItIsTheSquareInTheMiddle) {
+TEST_F(ReadAheadTest, DefaultIsTheCentreSquare) {
   std::vector<uint8_t> read(3 * 32 * 32);
   const Reading reading{.decode = datasets::DecodeMode::kExact};
   ASSERT_TRUE(ReadImage(*data_, reading, 4, 32, RandomStream(1, 2, 3, kReadPurpose), 0, read.data()).ok());
@@ -237,7 +237,7 @@ TEST_F(ReadAheadTest, WithoutACropItIsTheSquareInTheMiddle) {
   EXPECT_EQ(read, expected.pixels);
 }
 
-TEST_F(ReadAheadTest, ExactIsWhatReadingWithoutItMakes) {
+TEST_F(ReadAheadTest, ExactMatchesReadingWithoutReadAhead) {
   std::vector<int64_t> ids(kImages);
   std::iota(ids.begin(), ids.end(), 0);
   const ReadAhead::Options options{.reading = {.decode = datasets::DecodeMode::kExact}, .threads = 3};
@@ -250,7 +250,7 @@ TEST_F(ReadAheadTest, ExactIsWhatReadingWithoutItMakes) {
   }
 }
 
-TEST_F(ReadAheadTest, ADamagedImageIsNamedWhereItIsTaken) {
+TEST_F(ReadAheadTest, DamagedImageIsNamedWhenTaken) {
   const datasets::PackedSplit damaged = Write(/*damaged=*/1);
   ReadAhead reader(damaged, Cropped(), RequestOf);
   reader.Expect(0, 0, 1);
@@ -262,16 +262,16 @@ TEST_F(ReadAheadTest, ADamagedImageIsNamedWhereItIsTaken) {
   }
 }
 
-/// A shard that somebody writes to while it is read.
+/// A shard that is overwritten while it is read.
 class DamagedShardTest : public ReadAheadTest {
  protected:
   DamagedShardTest() : shard_(folder_ + "/" + datasets::ShardFile("train", 0)), whole_(*ReadFile(shard_)) {
-    Write(/*damaged=*/-1);  // another file than data_ has mapped
+    Write(/*damaged=*/-1);  // a different file from the one that data_ has mapped
     auto arriving = datasets::PackedSplit::OpenIndex(folder_, "train");
     EXPECT_TRUE(arriving.ok() && arriving->Add(0).ok());
     arriving_.emplace(*std::move(arriving));
   }
-  /// No image can be decoded any more, or others are seen.
+  /// Makes all images undecodable, or replaces them with other images.
   void Damage(bool undecodable) {
     for (int64_t i = 0; i < kImages; ++i) {
       const std::string_view record = arriving_->record(i);
@@ -282,7 +282,7 @@ class DamagedShardTest : public ReadAheadTest {
           << bytes;
     }
   }
-  /// Another file with the right bytes is in its place.
+  /// Replaces the file by one with the correct bytes.
   void Mend() {
     EXPECT_TRUE(WriteFileAtomically(shard_, whole_).ok());
     EXPECT_TRUE(arriving_->Replace(0).ok());
@@ -296,7 +296,7 @@ class DamagedShardTest : public ReadAheadTest {
   std::optional<datasets::PackedSplit> arriving_;
 };
 
-TEST_F(DamagedShardTest, WhatWasReadAheadOfItIsReadAgainOnceItIsReplaced) {
+TEST_F(DamagedShardTest, ReadAheadIsRepeatedAfterTheShardIsReplaced) {
   for (const bool undecodable : {false, true}) {
     ReadAhead reader(*arriving_, Cropped(1, 3), RequestOf);
     reader.Expect(0, 0, 2);
@@ -311,7 +311,7 @@ TEST_F(DamagedShardTest, WhatWasReadAheadOfItIsReadAgainOnceItIsReplaced) {
   }
 }
 
-TEST_F(DamagedShardTest, AnImageThatCannotBeReadIsReadOnceMoreWhereTheShardIsMended) {
+TEST_F(DamagedShardTest, UnreadableImageIsReadAgainIfTheShardIsMended) {
   ReadAhead reader(*arriving_, Cropped(1, 3), RequestOf);
   std::vector<std::vector<int64_t>> asked;
   bool mends = false;
@@ -330,7 +330,7 @@ TEST_F(DamagedShardTest, AnImageThatCannotBeReadIsReadOnceMoreWhereTheShardIsMen
   EXPECT_THAT(asked, ::testing::ElementsAre(RequestOf(0, 0).ids, RequestOf(0, 1).ids));
 }
 
-TEST_F(DamagedShardTest, WhyItCannotBeMendedIsWhatEndsTheStep) {
+TEST_F(DamagedShardTest, MenderErrorEndsTheStep) {
   ReadAhead reader(*arriving_, Cropped(1, 3), RequestOf);
   Damage(/*undecodable=*/true);
   absl::Status why;
@@ -343,13 +343,12 @@ TEST_F(DamagedShardTest, WhyItCannotBeMendedIsWhatEndsTheStep) {
   why = absl::FailedPreconditionError("the server has another set");
   const absl::Status refused = taken();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
-  EXPECT_THAT(
-      std::string(refused.message()),
-      ::testing::MatchesRegex("step 7: image .* of the data set: .*; there will be no other copy of it: "
-                              "the server has another set"));
+  EXPECT_THAT(std::string(refused.message()),
+              ::testing::MatchesRegex("step 7: image .* of the data set: .*; it cannot be fetched again: "
+                                      "the server has another set"));
 }
 
-TEST_F(ReadAheadTest, ASourceGrowsItsImages) {
+TEST_F(ReadAheadTest, SourceGrowsItsImages) {
   SourceOptions options;
   options.seed = 3;
   options.plan = {.global_batch = 4, .micro_batch = 2};

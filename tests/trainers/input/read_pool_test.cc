@@ -30,7 +30,7 @@ TEST(ReadPool, DoesEveryPartOnce) {
   }
 }
 
-/// Keeps one thread busy until it is let go.
+/// Keeps one thread busy until it is released.
 class Plug {
  public:
   explicit Plug(ReadPool& pool) {
@@ -49,7 +49,7 @@ class Plug {
   ReadPool::TicketPtr ticket_;
 };
 
-TEST(ReadPool, TheOldestJobIsDoneFirstUnlessOneIsUrgent) {
+TEST(ReadPool, OldestJobRunsFirstUnlessAnotherIsUrgent) {
   ReadPool pool(1);
   Plug plug(pool);
   std::string done;
@@ -65,7 +65,7 @@ TEST(ReadPool, TheOldestJobIsDoneFirstUnlessOneIsUrgent) {
   EXPECT_EQ(done, "ccaabb");
 }
 
-TEST(ReadPool, JobsThatWaitAreAnnouncedBeforeTheyAreDone) {
+TEST(ReadPool, PendingJobsAreAnnouncedBeforeTheyRun) {
   ReadPool pool(1);
   Plug plug(pool);
   std::string order;
@@ -86,7 +86,7 @@ TEST(ReadPool, JobsThatWaitAreAnnouncedBeforeTheyAreDone) {
   EXPECT_EQ(order, "(a)(b)ab");
 }
 
-TEST(ReadPool, TheFirstErrorInTheOrderOfPartsIsSaid) {
+TEST(ReadPool, FirstErrorInOrderOfPartsIsReturned) {
   ReadPool pool(4);
   for (int round = 0; round < 50; ++round) {
     const auto ticket = pool.Add({.parts = 30, .work = [](int64_t part) {
@@ -97,7 +97,7 @@ TEST(ReadPool, TheFirstErrorInTheOrderOfPartsIsSaid) {
   }
 }
 
-TEST(ReadPool, ADroppedJobBeginsNoMore) {
+TEST(ReadPool, DroppedJobDoesNotStart) {
   ReadPool pool(1);
   Plug plug(pool);
   std::atomic<int64_t> sum = 0;
@@ -109,7 +109,7 @@ TEST(ReadPool, ADroppedJobBeginsNoMore) {
   EXPECT_EQ(sum, 1);
 }
 
-TEST(ReadPool, MayGoWithJobsThatWait) {
+TEST(ReadPool, CanBeDestroyedWithPendingJobs) {
   std::atomic<int64_t> sum = 0;
   for (int round = 0; round < 20; ++round) {
     ReadPool pool(2);

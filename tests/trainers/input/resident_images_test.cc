@@ -32,8 +32,8 @@ class ResidentImagesTest : public ::testing::Test {
   const std::string folder_;
 };
 
-/// Flips, moves within and far out of the image, ids twice; smaller, equal and larger images than asked for.
-TEST_F(ResidentImagesTest, MakesTheSameBatchesAsBatchMakerToTheLastBit) {
+/// Covers flips, moves within and far out of the image, repeated ids, and all relations of sizes.
+TEST_F(ResidentImagesTest, BatchesAreBitIdenticalToBatchMaker) {
   const std::vector<int64_t> ids = {3, 17, 0, 3, 11, 5, 8, 2};
   std::vector<Placement> placements =
       DrawPlacements({.flip = true, .crop_padding = 4}, RandomStream(1, 2, 3, "augment"), 5);
@@ -66,8 +66,8 @@ TEST_F(ResidentImagesTest, MakesTheSameBatchesAsBatchMakerToTheLastBit) {
   }
 }
 
-/// The test above compares with a program; this one with what the placement promises.
-TEST_F(ResidentImagesTest, WhatIsUncoveredIsBlack) {
+/// The test above compares two implementations; this one checks the documented placement.
+TEST_F(ResidentImagesTest, UncoveredPixelsAreBlack) {
   const at::Tensor white = at::full({1, 32, 32, 3}, 255, at::kByte);
   const std::vector<int64_t> ids = {0};
   const std::vector<Placement> moved = {{3, 0, true}};
@@ -77,7 +77,7 @@ TEST_F(ResidentImagesTest, WhatIsUncoveredIsBlack) {
   EXPECT_TRUE(image.narrow(3, 29, 3).eq(-1).all().item<bool>());
 }
 
-TEST_F(ResidentImagesTest, MoreImagesThanAreUploadedAtOnce) {
+TEST_F(ResidentImagesTest, AcceptsMoreImagesThanOneUpload) {
   const auto split = Open("many", {.height = 8, .width = 8, .train = 600, .test = 1});
   const BatchOptions options{.image_size = 8};
   std::vector<int64_t> ids(600);
@@ -87,7 +87,7 @@ TEST_F(ResidentImagesTest, MoreImagesThanAreUploadedAtOnce) {
                   .images.equal(BatchMaker(split, options).Make(ids, {}).images));
 }
 
-TEST_F(ResidentImagesTest, TheOptionDecides) {
+TEST_F(ResidentImagesTest, OptionChoosesTheClass) {
   const auto split = Open("small", {.train = 2, .test = 1});
   EXPECT_NE(dynamic_cast<ResidentImages*>(MakeImageBatches(split, {.resident = true}).get()), nullptr);
   EXPECT_NE(dynamic_cast<BatchMaker*>(MakeImageBatches(split, {.resident = false}).get()), nullptr);

@@ -20,7 +20,7 @@ channel::Assignment AssignmentOf(uint64_t number) {
   return assignment;
 }
 
-/// What would wait forever if the link failed gives up instead.
+/// A deadline for waits that would never end if the link failed.
 TimePoint Soon() { return MonotonicNow() + std::chrono::seconds(10); }
 TimePoint Now() { return MonotonicNow(); }
 
@@ -44,7 +44,7 @@ TEST_F(AgentLinkTest, EntersTheNewestAssignmentOnce) {
   EXPECT_EQ(agent_link_.Next(Now()).status().code(), absl::StatusCode::kDeadlineExceeded);
 }
 
-TEST_F(AgentLinkTest, WhatIsDissolvedBeforeItIsEnteredIsPassedOver) {
+TEST_F(AgentLinkTest, AssignmentDissolvedBeforeEntryIsSkipped) {
   agent_link_.Hear(AssignmentOf(1));
   agent_link_.Hear(channel::Dissolved{{1, 7}, "node2 is lost"});
   EXPECT_EQ(agent_link_.Next(Now()).status().code(), absl::StatusCode::kDeadlineExceeded);
@@ -52,7 +52,7 @@ TEST_F(AgentLinkTest, WhatIsDissolvedBeforeItIsEnteredIsPassedOver) {
   EXPECT_EQ(agent_link_.Next(Soon())->generation.number, 2u);
 }
 
-TEST_F(AgentLinkTest, ADissolvedGenerationBreaksItsGroupAndNoOther) {
+TEST_F(AgentLinkTest, DissolvedGenerationBreaksOnlyItsOwnGroup) {
   agent_link_.Hear(AssignmentOf(2));
   ASSERT_TRUE(agent_link_.Next(Soon()).ok());
   agent_link_.OnBreak(Note());
@@ -63,7 +63,7 @@ TEST_F(AgentLinkTest, ADissolvedGenerationBreaksItsGroupAndNoOther) {
   EXPECT_TRUE(agent_link_.IsOver());
 }
 
-TEST_F(AgentLinkTest, ANewerAssignmentBreaksTheOldGroupToo) {
+TEST_F(AgentLinkTest, NewerAssignmentBreaksTheOldGroupToo) {
   agent_link_.Hear(AssignmentOf(1));
   ASSERT_TRUE(agent_link_.Next(Soon()).ok());
   agent_link_.OnBreak(Note());
@@ -75,7 +75,7 @@ TEST_F(AgentLinkTest, ANewerAssignmentBreaksTheOldGroupToo) {
   EXPECT_FALSE(agent_link_.IsOver());
 }
 
-TEST_F(AgentLinkTest, AGracefulEndBreaksNothingAndIsOverWithTheNextEntry) {
+TEST_F(AgentLinkTest, GracefulEndBreaksNothingAndEndsWithTheNextEntry) {
   agent_link_.Hear(AssignmentOf(1));
   ASSERT_TRUE(agent_link_.Next(Soon()).ok());
   agent_link_.OnBreak(Note());
@@ -89,7 +89,7 @@ TEST_F(AgentLinkTest, AGracefulEndBreaksNothingAndIsOverWithTheNextEntry) {
   EXPECT_FALSE(agent_link_.wants_regroup());
 }
 
-TEST_F(AgentLinkTest, ABreakThatCameWhileNobodyListenedIsNotLost) {
+TEST_F(AgentLinkTest, BreakBeforeAListenerIsSetIsNotLost) {
   agent_link_.Hear(AssignmentOf(1));
   ASSERT_TRUE(agent_link_.Next(Soon()).ok());
   agent_link_.Hear(channel::Dissolved{{1, 7}, "early"});
@@ -97,7 +97,7 @@ TEST_F(AgentLinkTest, ABreakThatCameWhileNobodyListenedIsNotLost) {
   EXPECT_THAT(breaks_, ElementsAre("early"));
 }
 
-TEST_F(AgentLinkTest, StopAndALostAgentEndEveryWait) {
+TEST_F(AgentLinkTest, StopOrLostAgentEndsEveryWait) {
   std::thread stopper([&] { agent_link_.Hear(channel::Stop{"the job has failed"}); });
   EXPECT_EQ(agent_link_.Next(std::nullopt).status(), absl::CancelledError("the job has failed"));
   stopper.join();
@@ -108,7 +108,7 @@ TEST_F(AgentLinkTest, StopAndALostAgentEndEveryWait) {
   EXPECT_EQ(other.Next(std::nullopt).status(), absl::UnavailableError("the agent is gone"));
 }
 
-TEST_F(AgentLinkTest, AStopMaySayThatTheJobContinuesOnOtherNodes) {
+TEST_F(AgentLinkTest, StopCanSayThatTheJobContinuesOnOtherNodes) {
   agent_link_.Hear(AssignmentOf(1));
   ASSERT_TRUE(agent_link_.Next(Soon()).ok());
   agent_link_.Hear(channel::Dissolved{{1, 7}, "node2 is lost"});
@@ -133,7 +133,7 @@ TEST_F(AgentLinkTest, HasNextSaysWhetherNextReturnsAtOnce) {
   EXPECT_FALSE(agent_link_.HasNext());
 }
 
-TEST_F(AgentLinkTest, WhoIsDoneHearsWhatBecomesOfItsGeneration) {
+TEST_F(AgentLinkTest, WaitForEndReturnsHowTheGenerationEnded) {
   agent_link_.Hear(AssignmentOf(1));
   ASSERT_TRUE(agent_link_.Next(Soon()).ok());
   EXPECT_TRUE(absl::IsDeadlineExceeded(agent_link_.WaitForEnd(Now())));
@@ -153,7 +153,7 @@ TEST_F(AgentLinkTest, WhoIsDoneHearsWhatBecomesOfItsGeneration) {
   EXPECT_TRUE(other.WaitForEnd(Soon()).ok());
 }
 
-TEST_F(AgentLinkTest, ADrainIsAWishAndBreaksNothing) {
+TEST_F(AgentLinkTest, DrainRequestBreaksNothing) {
   agent_link_.Hear(AssignmentOf(1));
   ASSERT_TRUE(agent_link_.Next(Soon()).ok());
   agent_link_.OnBreak(Note());
@@ -171,7 +171,7 @@ TEST_F(AgentLinkTest, ADrainIsAWishAndBreaksNothing) {
   EXPECT_THAT(breaks_, IsEmpty());
 }
 
-TEST_F(AgentLinkTest, SomebodyWatchesForAMinuteAtMost) {
+TEST_F(AgentLinkTest, WatchLastsAMinuteAtMost) {
   EXPECT_LT(agent_link_.watched_until(), Now());
   agent_link_.Hear(channel::Watch{.seconds = 1e9});
   EXPECT_GT(agent_link_.watched_until(), Now());

@@ -10,19 +10,19 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(Assignment, WithoutALauncherAWorkerIsAlone) {
+TEST(Assignment, WorkerWithoutALauncherIsAlone) {
   EXPECT_EQ(LaunchOf({}), Launch::kAlone);
   EXPECT_EQ(*ReadAssignment({}), Assignment{});
   EXPECT_EQ(*ConfiguredWorld({}), 1);
 }
 
-TEST(Assignment, ByHandFourVariablesAreEnough) {
+TEST(Assignment, FourVariablesSufficeForAManualStart) {
   EXPECT_EQ(LaunchOf(kByHand), Launch::kByHand);
   EXPECT_EQ(*ReadAssignment(kByHand), (Assignment{.rank = 2, .world_size = 4}));
   EXPECT_EQ(*ConfiguredWorld(kByHand), 4);
 }
 
-TEST(Assignment, MtrunSaysMore) {
+TEST(Assignment, MtrunSetsMoreVariables) {
   EnvironmentMap environment = kByHand;
   for (const auto& [name, value] : EnvironmentMap{{"LOCAL_RANK", "0"},
                                                   {"LOCAL_WORLD_SIZE", "2"},
@@ -38,25 +38,25 @@ TEST(Assignment, MtrunSaysMore) {
   EXPECT_EQ(*ConfiguredWorld(environment), 8);
 }
 
-TEST(Assignment, WhatIsMalformedIsNamed) {
+TEST(Assignment, MalformedVariableIsNamed) {
   EXPECT_THAT(std::string(ReadAssignment(With(kByHand, "RANK", "4")).status().message()), HasSubstr("RANK"));
   EXPECT_THAT(
       std::string(ConfiguredWorld(With(kByHand, "MTRUN_CONFIGURED_WORLD", "many")).status().message()),
       HasSubstr("MTRUN_CONFIGURED_WORLD"));
 }
 
-TEST(Assignment, ABrokenGroupMeansAnotherGeneration) {
+TEST(Assignment, BrokenGroupMeansAnotherGeneration) {
   EXPECT_TRUE(MeansRegroup(absl::UnavailableError("lost rank 1")));
   EXPECT_TRUE(MeansRegroup(absl::AbortedError("the generation ended")));
   EXPECT_FALSE(MeansRegroup(absl::OkStatus()));
   EXPECT_FALSE(MeansRegroup(absl::FailedPreconditionError("another run")));
 }
 
-TEST(Assignment, AJobOfMoreWorkersThanItsKeyValueSpaceTakesIsRefused) {
-  EXPECT_TRUE(CheckFits(kMostWorkersOfMtrun).ok());
-  const absl::Status refused = CheckFits(kMostWorkersOfMtrun + 1);
+TEST(Assignment, JobWithTooManyWorkersForTheKeyValueStoreIsRefused) {
+  EXPECT_TRUE(CheckFits(kMaxWorkersOfMtrun).ok());
+  const absl::Status refused = CheckFits(kMaxWorkersOfMtrun + 1);
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("at most 2000 workers, this one has 2001"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("at most 2000 workers, but this one has 2001"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The environment of a worker that somebody started by hand.
+// The environment of a manually started worker.
 #pragma once
 
 #include <string>

@@ -13,20 +13,20 @@
 namespace mtrun::trainers {
 namespace {
 
-/// As its exit status says.
+/// Raises `signals` and returns the drain signal that was caught, for use as an exit status.
 int HeardOf(std::initializer_list<int> signals) {
   CatchDrainSignals();
   for (const int signal : signals) raise(signal);
   return DrainSignal();
 }
 
-TEST(DrainSignalsDeathTest, OneThatComesTwiceAtOnceIsOne) {
+TEST(DrainSignalsDeathTest, ImmediateRepeatCountsAsOneSignal) {
   EXPECT_EXIT(_exit(HeardOf({})), testing::ExitedWithCode(0), "");
   EXPECT_EXIT(_exit(HeardOf({SIGUSR1, SIGUSR1, SIGUSR1})), testing::ExitedWithCode(SIGUSR1), "");
   EXPECT_EXIT(_exit(HeardOf({SIGUSR1, SIGTERM, SIGTERM})), testing::ExitedWithCode(SIGTERM), "");
 }
 
-TEST(DrainSignalsDeathTest, TheFirstOneSaysSinceWhen) {
+TEST(DrainSignalsDeathTest, FirstSignalSetsTheDrainTime) {
   const auto since = [] {
     CatchDrainSignals();
     if (DrainSignalAt()) _exit(1);
@@ -45,7 +45,7 @@ TEST(DrainSignalsDeathTest, TheFirstOneSaysSinceWhen) {
   EXPECT_EXIT(since(), testing::ExitedWithCode(0), "");
 }
 
-TEST(DrainSignalsDeathTest, OneThatComesAgainKills) {
+TEST(DrainSignalsDeathTest, LaterRepeatKills) {
   const auto again = [] {
     HeardOf({SIGTERM});
     const timespec echo = {kSignalEchoMs / 1000, kSignalEchoMs % 1000 * 1'000'000};

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::chrono::seconds kFar{30};
 
-TEST(DrainWatch, EndsTheWaitOfWhoIsToGo) {
+TEST(DrainWatch, EndsTheWaitOfADrainingWorker) {
   std::promise<void> ended;
   std::atomic<bool> wants{false}, asked{false};
   const DrainWatch watch(
@@ -27,7 +27,7 @@ TEST(DrainWatch, EndsTheWaitOfWhoIsToGo) {
   EXPECT_EQ(end.wait_for(kFar), std::future_status::ready);
 }
 
-TEST(DrainWatch, AWaitThatSucceedsInTimeIsLeftAlone) {
+TEST(DrainWatch, WaitThatSucceedsInTimeIsLeftAlone) {
   std::atomic<int> ended{0};
   {
     std::promise<void> asked;

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(JobMembership, WithoutALauncherAWorkerIsAlone) {
+TEST(JobMembership, WorkerWithoutALauncherIsAlone) {
   const auto membership = JobMembership::Joined({});
   ASSERT_TRUE(membership.ok()) << membership.status();
   EXPECT_EQ((*membership)->assignment(), Assignment{});
@@ -20,17 +20,17 @@ TEST(JobMembership, WithoutALauncherAWorkerIsAlone) {
   EXPECT_TRUE((*membership)->ReportDone(1).ok());
 }
 
-TEST(JobMembership, APortThatIsMissingIsNamed) {
+TEST(JobMembership, MissingPortIsNamed) {
   EXPECT_THAT(std::string(JobMembership::Joined(With(kByHand, "MASTER_PORT", "0")).status().message()),
               HasSubstr("MASTER_PORT"));
 }
 
-TEST(JobMembership, AnAgentThatIsNotThereIsNamed) {
+TEST(JobMembership, MissingAgentIsNamed) {
   const auto membership = JobMembership::Joined(With(kByHand, "MTRUN_SOCKET", "/nonexistent/socket"));
   EXPECT_THAT(std::string(membership.status().message()), HasSubstr("/nonexistent/socket"));
 }
 
-TEST(JobMembership, ADescriptorThatHoldsNoLeaseIsNamed) {
+TEST(JobMembership, DescriptorWithoutALeaseIsNamed) {
   EnvironmentMap environment = With(kByHand, "MTRUN_SOCKET", "/nonexistent/socket");
   environment["MTRUN_LEASE"] = "0";
   const auto membership = JobMembership::Joined(environment);
@@ -38,7 +38,7 @@ TEST(JobMembership, ADescriptorThatHoldsNoLeaseIsNamed) {
   EXPECT_THAT(std::string(membership.status().message()), HasSubstr("MTRUN_LEASE: descriptor 0 is no"));
 }
 
-TEST(JobMembership, WhoHasNoLeaseIsNeverHeld) {
+TEST(JobMembership, WorkerWithoutALeaseIsNeverHeld) {
   const auto membership = JobMembership::Joined({});
   ASSERT_TRUE(membership.ok()) << membership.status();
   EXPECT_FALSE((*membership)->lease_is_over());

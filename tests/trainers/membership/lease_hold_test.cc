@@ -25,7 +25,7 @@ TEST(LeaseHold, CommitsWhileTheLeaseIsValid) {
   EXPECT_FALSE(hold.holds());
 }
 
-TEST(LeaseHold, HoldsUntilTheDeadlineHasMovedOnAndSaysBothOnce) {
+TEST(LeaseHold, HoldsUntilTheLeaseIsRenewedAndReportsBothOnce) {
   LeaseHold hold(seconds(15));
   EXPECT_EQ(hold.Next("step 7", {.over = true}, At(1)),
             (LeaseHold::Decision{.action = Action::kHold,
@@ -35,7 +35,8 @@ TEST(LeaseHold, HoldsUntilTheDeadlineHasMovedOnAndSaysBothOnce) {
   EXPECT_EQ(hold.Next("step 7", {.over = true}, At(2)), kHolds);
   EXPECT_EQ(hold.Next("step 7", {.over = true}, At(3600)), kHolds) << "for ever";
   EXPECT_EQ(hold.Next("step 7", {}, At(3601.5)),
-            (LeaseHold::Decision{.news = "a rendezvous service answers: the run goes on after 1 h 00 min"}));
+            (LeaseHold::Decision{
+                .news = "a rendezvous service answers again: the run continues after 1 h 00 min"}));
   EXPECT_FALSE(hold.holds());
   EXPECT_EQ(hold.Next("step 8", {}, At(3602)), kCommits);
   EXPECT_THAT(hold.Next("step 9", {.over = true}, At(3700)).news, HasSubstr("step 9")) << "once a hold";
@@ -50,18 +51,18 @@ TEST(LeaseHold, GivesUpWhenTheMembershipEnds) {
   EXPECT_EQ(hold.Next("step 7", {}, At(3)), kCommits) << "in the next generation";
 }
 
-TEST(LeaseHold, AServiceThatAnswersWithTheEndOfTheGenerationDoesNotLetItCommit) {
+TEST(LeaseHold, ServiceThatReportsTheGenerationsEndPreventsTheCommit) {
   LeaseHold hold(seconds(15));
   EXPECT_EQ(hold.Next("step 7", {.over = true}, At(1)).action, Action::kHold);
   EXPECT_EQ(hold.Next("step 7", {.over = false, .membership = kBroken}, At(2)).action, Action::kGiveUp);
 }
 
-TEST(LeaseHold, WhereTheMembershipHasEndedBeforeItHoldsNothing) {
+TEST(LeaseHold, DoesNotHoldIfTheMembershipHasAlreadyEnded) {
   LeaseHold hold(seconds(15));
   EXPECT_EQ(hold.Next("step 7", {.over = true, .membership = kBroken}, At(1)).action, Action::kGiveUp);
 }
 
-TEST(LeaseHold, WhoIsToldToGoHoldsForItsPatienceFromThenOn) {
+TEST(LeaseHold, DrainingWorkerHoldsUntilItsTimeout) {
   LeaseHold hold(seconds(15));
   EXPECT_EQ(hold.Next("step 7", {.leaves = true}, At(1)), kCommits) << "told here";
   EXPECT_EQ(hold.Next("step 8", {.over = true, .leaves = true}, At(10)).action, Action::kHold);
@@ -69,12 +70,12 @@ TEST(LeaseHold, WhoIsToldToGoHoldsForItsPatienceFromThenOn) {
   const LeaseHold::Decision given_up = hold.Next("step 8", {.over = true, .leaves = true}, At(16));
   EXPECT_EQ(given_up.action, Action::kGiveUp);
   EXPECT_EQ(given_up.why.code(), absl::StatusCode::kUnavailable) << "aborted like any step";
-  EXPECT_THAT(std::string(given_up.why.message()), HasSubstr("fence_timeout, and this worker is to go"));
+  EXPECT_THAT(std::string(given_up.why.message()), HasSubstr("fence_timeout, and this worker has to leave"));
   EXPECT_EQ(hold.Next("the last checkpoint", {.over = true, .leaves = true}, At(17)).action, Action::kGiveUp)
       << "there is no second patience";
 }
 
-TEST(LeaseHold, AServiceThatComesBackInTimeLetsItFinish) {
+TEST(LeaseHold, ServiceThatReturnsInTimeLetsItFinish) {
   LeaseHold hold(seconds(15));
   EXPECT_EQ(hold.Next("step 7", {.over = true, .leaves = true}, At(1)).action, Action::kHold);
   EXPECT_EQ(hold.Next("step 7", {.over = false, .leaves = true}, At(14)).action, Action::kCommit);

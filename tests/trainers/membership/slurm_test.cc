@@ -5,7 +5,7 @@
 namespace mtrun::trainers {
 namespace {
 
-TEST(Slurm, TheFirstHostOfAList) {
+TEST(Slurm, FindsTheFirstHostOfAList) {
   EXPECT_EQ(FirstHost(""), "");
   EXPECT_EQ(FirstHost("node1"), "node1");
   EXPECT_EQ(FirstHost("node1,node2"), "node1");
@@ -20,7 +20,7 @@ EnvironmentMap Task() {
           {"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"}};
 }
 
-TEST(Slurm, ATaskOfAStepIsAWorker) {
+TEST(Slurm, TaskOfAStepIsAWorker) {
   EnvironmentMap environment = Task();
   AddSlurm(environment);
   const auto worker = ParseWorkerEnv(environment);
@@ -33,7 +33,7 @@ TEST(Slurm, ATaskOfAStepIsAWorker) {
   EXPECT_EQ(worker->master_port, 22345);
 }
 
-TEST(Slurm, WhatIsSetStays) {
+TEST(Slurm, ExistingVariablesAreKept) {
   EnvironmentMap environment = Task();
   environment["MASTER_ADDR"] = "head";
   environment["MASTER_PORT"] = "29500";

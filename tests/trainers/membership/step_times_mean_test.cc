@@ -9,13 +9,13 @@ using channel::StepTimes;
 
 constexpr TimePoint kStart = TimePoint(std::chrono::hours(1));
 
-TEST(StepTimesMean, NothingIsToldWhileNobodyWatches) {
+TEST(StepTimesMean, NothingIsReportedWithoutAWatcher) {
   StepTimesMean mean;
   for (int step = 1; step < 100; ++step)
     EXPECT_FALSE(mean.Add({step, 0.1, 0.2}, false, kStart + std::chrono::seconds(step)));
 }
 
-TEST(StepTimesMean, TheMeanIsToldEveryTwoSeconds) {
+TEST(StepTimesMean, MeanIsReportedEveryTwoSeconds) {
   StepTimesMean mean;
   EXPECT_FALSE(mean.Add({1, 8, 8}, false, kStart));
   EXPECT_EQ(mean.Add({2, 0.5, 0.25}, true, kStart), (StepTimes{2, 0.5, 0.25}));
@@ -23,7 +23,7 @@ TEST(StepTimesMean, TheMeanIsToldEveryTwoSeconds) {
   EXPECT_EQ(mean.Add({4, 3, 4}, true, kStart + StepTimesMean::kEvery), (StepTimes{4, 2, 3}));
 }
 
-TEST(StepTimesMean, TheLossIsAMeanTheLearningRateTheNewestOne) {
+TEST(StepTimesMean, LossIsTheMeanAndLearningRateTheLatest) {
   StepTimesMean mean;
   mean.Add({.step = 1, .loss = 4}, true, kStart);
   mean.Add({.step = 2, .loss = 3, .learning_rate = 0.5}, true, kStart);

@@ -14,7 +14,7 @@ using std::chrono::seconds;
 
 TimePoint AtSecond(int second) { return TimePoint(seconds(second)); }
 
-/// What was sent, and a way to wait for it.
+/// Records the messages sent, and waits for them.
 class Heard {
  public:
   void Add(const channel::Waiting& waiting) {
@@ -34,14 +34,14 @@ class Heard {
   std::vector<channel::Waiting> all_;
 };
 
-TEST(CountedWait, IsTheWaitWhileTheLeaseIsValid) {
+TEST(CountedWait, EqualsTheWaitWhileTheLeaseIsValid) {
   CountedWait counted;
   EXPECT_EQ(counted.Count(Duration::zero(), false, AtSecond(1)), Duration::zero());
   EXPECT_EQ(counted.Count(seconds(700), false, AtSecond(701)), seconds(700));
 }
 
-/// Whoever holds, and whoever waits for one who does, is neither hung nor in a broken group.
-TEST(CountedWait, DoesNotCountWhatPassesWhileTheLeaseIsOver) {
+/// A worker that holds, or that waits for one that holds, is neither hung nor in a broken group.
+TEST(CountedWait, DoesNotCountTimeWhileTheLeaseIsOver) {
   CountedWait counted;
   EXPECT_EQ(counted.Count(seconds(9), true, AtSecond(10)), seconds(1));
   EXPECT_EQ(counted.Count(Duration::zero(), true, AtSecond(11)), seconds(1))
@@ -52,7 +52,7 @@ TEST(CountedWait, DoesNotCountWhatPassesWhileTheLeaseIsOver) {
   EXPECT_EQ(counted.Count(seconds(2), false, AtSecond(3700)), seconds(2)) << "another wait";
 }
 
-TEST(WaitReporterTest, SpeaksWhileSomebodyWaitsAndNamesTheGeneration) {
+TEST(WaitReporterTest, ReportsWaitsAndNamesTheGeneration) {
   Heard heard;
   WaitReporter reporter([&](const channel::Waiting& waiting) { heard.Add(waiting); });
   reporter.Watch({3, 7}, [] { return std::chrono::seconds(5); });
@@ -61,7 +61,7 @@ TEST(WaitReporterTest, SpeaksWhileSomebodyWaitsAndNamesTheGeneration) {
   EXPECT_EQ(said.back(), (channel::Waiting{{3, 7}, 5}));
 }
 
-TEST(WaitReporterTest, SpeaksWhileTheLeaseIsOver) {
+TEST(WaitReporterTest, ReportsWhileTheLeaseIsOver) {
   Heard heard;
   WaitReporter reporter([&](const channel::Waiting& waiting) { heard.Add(waiting); }, [] { return true; });
   reporter.Watch({3, 7}, nullptr);
@@ -70,7 +70,7 @@ TEST(WaitReporterTest, SpeaksWhileTheLeaseIsOver) {
   EXPECT_EQ(said.back(), (channel::Waiting{{3, 7}, 1}));
 }
 
-TEST(WaitReporterTest, IsSilentWhileNobodyWaits) {
+TEST(WaitReporterTest, IsSilentWithoutAWait) {
   Heard heard;
   std::atomic<int> asked = 0;
   {

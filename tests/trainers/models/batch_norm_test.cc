@@ -9,7 +9,7 @@
 namespace mtrun::models {
 namespace {
 
-/// A module tree with two layers of different width.
+/// A module tree with two normalisation layers of different widths.
 struct TwoLayers : torch::nn::Module {
   TwoLayers() {
     first = register_module("first", std::make_shared<BatchNorm>(3));
@@ -30,10 +30,10 @@ at::Tensor Buffer(const torch::nn::Module& module, const std::string& name) {
   return module.named_buffers()[name];
 }
 
-/// PyTorch's own layer, the reference.
+/// Returns PyTorch's own layer as the reference.
 torch::nn::BatchNorm2d ReferenceNorm(int64_t channels) { return torch::nn::BatchNorm2d(channels); }
 
-TEST(batch_norm, OutputAndGradientsArePyTorchs) {
+TEST(batch_norm, OutputAndGradientsMatchPyTorch) {
   const at::Tensor x = Random({4, 3, 5, 5}, 1), weight = Random({4, 3, 5, 5}, 2);
   at::Tensor a = x.clone().requires_grad_(), b = x.clone().requires_grad_();
   auto ours = std::make_shared<BatchNorm>(3);
@@ -46,7 +46,7 @@ TEST(batch_norm, OutputAndGradientsArePyTorchs) {
   EXPECT_TRUE(at::allclose(p["bias"].grad(), theirs->bias.grad()));
 }
 
-TEST(batch_norm, StatisticsStayWithoutStepAndMoveOnceAStep) {
+TEST(batch_norm, StatisticsMoveOnlyOnceAStep) {
   TwoLayers net;
   auto theirs = ReferenceNorm(3);
   RunningStatistics statistics(net);
@@ -62,8 +62,8 @@ TEST(batch_norm, StatisticsStayWithoutStepAndMoveOnceAStep) {
   EXPECT_FALSE(Buffer(net, "second.running_mean").equal(at::zeros({5})));
 }
 
-/// The rule of tests/testdata/parity: the count-weighted mean over the micro-batches of where each alone
-/// would have moved them.
+/// Checks the rule of tests/testdata/parity: the new statistics are the mean, weighted by sample counts, of
+/// the statistics that each micro-batch alone would give.
 TEST(batch_norm, UnequalMicroBatchesAreWeightedByTheirCount) {
   TwoLayers net;
   RunningStatistics statistics(net);
@@ -83,7 +83,7 @@ TEST(batch_norm, UnequalMicroBatchesAreWeightedByTheirCount) {
   EXPECT_EQ(Buffer(net, "first.num_batches_tracked").item<int64_t>(), 1);
 }
 
-/// What two workers do: each its own micro-batches, then the sums are added.
+/// As on two workers: each computes its own micro-batches, then the sums are added.
 TEST(batch_norm, SumsOfWorkersAddUp) {
   TwoLayers one, left, right;
   RunningStatistics all(one), a(left), b(right);
@@ -104,7 +104,7 @@ TEST(batch_norm, SumsOfWorkersAddUp) {
   }
 }
 
-TEST(batch_norm, SkippedStepLeavesTheBuffersWhateverCameOut) {
+TEST(batch_norm, SkippedStepLeavesTheBuffersUnchanged) {
   TwoLayers net;
   RunningStatistics statistics(net);
   statistics.BeginStep();
@@ -120,8 +120,8 @@ TEST(batch_norm, SkippedStepLeavesTheBuffersWhateverCameOut) {
   EXPECT_EQ(Buffer(net, "second.num_batches_tracked").item<int64_t>(), 1);
 }
 
-/// The last micro-batch of an epoch, at one pixel: its variance is 0 / 0.
-TEST(batch_norm, OneValueAChannelIsLeftOutOfTheStatistics) {
+/// The last micro-batch of an epoch, at one pixel, has the variance 0 / 0.
+TEST(batch_norm, SingleValuePerChannelIsExcludedFromTheStatistics) {
   TwoLayers with, without;
   RunningStatistics one(with), other(without);
   for (auto* s : {&one, &other}) s->BeginStep();
@@ -161,7 +161,7 @@ TEST(batch_norm, FloatingTypesFollowTheModel) {
   EXPECT_EQ(Buffer(net, "first.running_mean").scalar_type(), at::kDouble);
 }
 
-TEST(batch_norm, ModelWithoutLayersIsFine) {
+TEST(batch_norm, ModelWithoutNormalisationIsAccepted) {
   torch::nn::Linear net(2, 2);
   RunningStatistics statistics(*net);
   statistics.BeginStep();
@@ -170,7 +170,7 @@ TEST(batch_norm, ModelWithoutLayersIsFine) {
   EXPECT_EQ(statistics.sums().numel(), 0);
 }
 
-TEST(batch_norm, FrozenBackboneStandsStillInTraining) {
+TEST(batch_norm, FrozenBackboneDoesNotChangeInTraining) {
   const auto net = std::make_shared<ResNet18>(0, kStem224, 3);
   net->FreezeBackbone();
   net->eval();

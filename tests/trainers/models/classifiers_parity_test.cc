@@ -1,5 +1,4 @@
-// cnnB, vit and resnet18 against Python PyTorch (tests/testdata/parity/README.md), with one, two and three
-// workers.
+// Compares cnnB, vit and resnet18 at 1 to 3 workers with Python PyTorch (tests/testdata/parity/README.md).
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,7 +45,7 @@ void ExpectForward(const std::shared_ptr<Net>& net, const at::Tensor& images, co
   ExpectClose(net->forward(images.narrow(0, 0, 2)), file["eval_logits_rows_0_1"], 1e-4);
 }
 
-/// Neither float32's own losses pass for bfloat16, nor those of something that rounds ten times as coarsely.
+/// Losses of float32, or of rounding ten times as coarse, must not pass as bfloat16.
 TEST(parity, bfloat16_is_told_from_float32) {
   for (const char* name : {"cnnB.json", "vit.json"}) {
     SCOPED_TRACE(name);
@@ -72,7 +71,7 @@ MakeTask CnnB(const json& file) {
   };
 }
 
-/// `micro`: "batch" or "micro_batch" of the file.
+/// Returns the recipe of the file; `micro` is "batch" or "micro_batch".
 ParityRecipe CnnBRecipe(const json& file, const char* micro = "batch", int64_t steps = 20) {
   return {.state = {.optimizer = {.kind = OptimizerOptions::Kind::kSgd}},
           .learning_rate = 5e-4,
@@ -97,7 +96,7 @@ TEST(parity, cnnB_plain) {
   ExpectNorms(got, file["plain"], 2e-2, 1e-2);
 }
 
-/// Two micro-batches, each normalised by itself; running statistics move once a step. A third worker is idle.
+/// Micro-batches are normalised separately; running statistics move once a step. A third worker is idle.
 TEST(parity, cnnB_accumulate_at_3_workers) {
   const json file = ParityJson("cnnB.json");
   const Curve got = Train(CnnB(file), CnnBRecipe(file, "micro_batch"), at::kFloat, 3);
@@ -114,7 +113,7 @@ TEST(parity, cnnB_accumulate_same_at_1_and_2_workers) {
   }
 }
 
-/// With SyncBatchNorm over both micro-batches it is the plain run, running statistics included.
+/// With SyncBatchNorm over both micro-batches, the run equals the plain run, including running statistics.
 TEST(parity, cnnB_sync_batch_norm_at_2_workers) {
   const json file = ParityJson("cnnB.json");
   ParityRecipe recipe = CnnBRecipe(file, "micro_batch");
@@ -124,8 +123,8 @@ TEST(parity, cnnB_sync_batch_norm_at_2_workers) {
   ExpectNorms(got, file["plain"], 2e-2, 1e-2);
 }
 
-/// In float64 the tolerance is that of another order of additions. 16 rows in micro-batches of 6, 6 and 4:
-/// uneven ranges at two workers, and one of four has none.
+/// In float64 the tolerance covers only a different order of additions. 16 rows in micro-batches of 6, 6 and
+/// 4 give uneven ranges for two workers, and leave one of four without any.
 TEST(parity, cnnB_sync_batch_norm_float64_same_at_1_2_3_4_workers) {
   const json file = ParityJson("cnnB.json");
   ParityRecipe recipe = CnnBRecipe(file, "batch", 2);
@@ -193,7 +192,7 @@ TEST(parity, vit_accumulate) {
   ExpectNorms(got, file["accumulate"], 1e-4, 1e-4);
 }
 
-/// Any split of the rows over any number of workers is the plain run.
+/// Any split of the rows over any number of workers equals the plain run.
 TEST(parity, vit_same_at_2_and_3_workers) {
   const json file = ParityJson("vit.json");
   ParityRecipe recipe = VitRecipe(file);

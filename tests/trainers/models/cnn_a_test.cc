@@ -5,7 +5,7 @@
 namespace mtrun::models {
 namespace {
 
-TEST(CnnA, HasItsParametersByTheirNames) {
+TEST(CnnA, HasTheExpectedParameterNames) {
   const CnnA net(0);
   int64_t total = 0;
   std::vector<std::string> names;

@@ -19,8 +19,8 @@ struct Case {
   int64_t images, channels, height, width, filters;
   bool input_gradient;
 };
-/// cnnA's two layers, odd and tiny sizes, more channels than the kernels take, an input gradient that they
-/// cannot make.
+/// Covers cnnA's two layers, odd and tiny sizes, more channels than the kernels support, and an input
+/// gradient that they cannot compute.
 const Case kCases[] = {{2, 3, 32, 32, 4, false}, {3, 4, 15, 15, 8, true}, {1, 4, 7, 9, 4, true},
                        {5, 8, 12, 33, 16, true}, {2, 4, 4, 4, 4, true},   {2, 32, 8, 8, 8, true},
                        {2, 3, 9, 9, 4, true},    {2, 4, 8, 8, 6, true},   {0, 4, 8, 8, 4, false}};
@@ -58,8 +58,8 @@ TEST(ConvReluPool, EqualsThreeOperationsForwardAndBackward) {
   }
 }
 
-/// Flat image regions make equal sums: the first of the four gets the gradient, as PyTorch's.
-TEST(ConvReluPool, TheFirstOfEqualsWins) {
+/// Flat image regions give equal sums: the first of the four gets the gradient, as in PyTorch.
+TEST(ConvReluPool, FirstOfEqualValuesGetsTheGradient) {
   const at::Tensor weight = at::zeros({4, 4, 3, 3});
   weight.select(2, 1).select(2, 1).fill_(1);
   const at::Tensor bias = at::zeros({4});
@@ -85,7 +85,7 @@ TEST(ConvReluPool, NanIsNotHidden) {
   }
 }
 
-TEST(ConvKernels, SayWhetherTheyRunHere) {
+TEST(ConvKernels, ReportWhetherTheyRunHere) {
 #if !defined(__x86_64__)
   EXPECT_TRUE(ConvKernelsRunHere());
 #else

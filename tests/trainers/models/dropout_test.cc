@@ -20,28 +20,28 @@ DropoutSource Source(uint64_t seed) {
   return source;
 }
 
-TEST(dropout, DropsThePartAskedForAndKeepsTheMean) {
+TEST(dropout, DropsTheRequestedShareAndKeepsTheMean) {
   const at::Tensor y = Source(1).Elements(at::ones({100000}), 0.1);
   EXPECT_NEAR((y == 0).to(at::kFloat).mean().item<double>(), 0.1, 0.01);
   EXPECT_NEAR(y.mean().item<double>(), 1, 0.01);
   EXPECT_NEAR(y.max().item<double>(), 1 / 0.9, 1e-6);
 }
 
-TEST(dropout, RowsAreDroppedWhole) {
+TEST(dropout, RowsAreDroppedEntirely) {
   const at::Tensor y = Source(1).Rows(at::ones({1000, 4, 5}), 0.5);
   const at::Tensor sums = y.sum({1, 2});
   EXPECT_TRUE(((sums == 0).logical_or((sums - 40).abs() < 1e-4)).all().item<bool>());
   EXPECT_NEAR((sums == 0).to(at::kFloat).mean().item<double>(), 0.5, 0.06);
 }
 
-TEST(dropout, GradientGoesWhereTheValueWent) {
+TEST(dropout, GradientIsZeroOnlyAtDroppedElements) {
   at::Tensor x = at::ones({1000}).requires_grad_();
   const at::Tensor y = Source(2).Elements(x, 0.3);
   y.sum().backward();
   EXPECT_TRUE(x.grad().equal(y.detach()));
 }
 
-/// The stream belongs to the micro-batch: the same one gives the same result whatever was computed before.
+/// The stream belongs to the micro-batch: it gives the same result, whatever was computed before.
 TEST(dropout, VitIsAFunctionOfItsStream) {
   const auto net = std::make_shared<VisionTransformer>(1);
   const at::Tensor x = at::rand({3, 3, 32, 32});
@@ -56,7 +56,7 @@ TEST(dropout, VitIsAFunctionOfItsStream) {
   EXPECT_TRUE(run(1).equal(run(2)));
 }
 
-TEST(dropout, EachLayerHasNumbersOfItsOwn) {
+TEST(dropout, EachLayerDrawsItsOwnNumbers) {
   DropoutSource source = Source(3);
   const at::Tensor x = at::ones({1001});
   const at::Tensor first = source.Elements(x, 0.5), second = source.Elements(x, 0.5);

@@ -16,7 +16,7 @@ at::Tensor Parameter(const torch::nn::Module& module, const std::string& name) {
   return module.named_parameters()[name];
 }
 
-TEST(normal_init, IsTheNamedStream) {
+TEST(normal_init, MatchesTheNamedStream) {
   at::Tensor t = at::zeros({2, 3});
   NormalInit(t, 7, "fc.weight", 0.5);
   for (int64_t i = 0; i < 6; ++i) {
@@ -38,7 +38,7 @@ TEST(normal_init, ThreadsDoNotChangeIt) {
   EXPECT_NEAR(one.std().item<double>(), 1, 0.01);
 }
 
-TEST(normal_init, KaimingFanOutAndDefaultsOfResNets) {
+TEST(normal_init, ResNetsUseKaimingFanOut) {
   const auto net = std::make_shared<ResNet18>(3, kStem32);
   EXPECT_NEAR(Parameter(*net, "layer3.0.conv1.weight").std().item<double>(), std::sqrt(2.0 / (256 * 9)),
               2e-4);
@@ -50,7 +50,7 @@ TEST(normal_init, KaimingFanOutAndDefaultsOfResNets) {
   EXPECT_EQ(Parameter(*large, "fc.bias").numel(), 1000);
 }
 
-TEST(normal_init, TruncatedNormalOfTransformers) {
+TEST(normal_init, TransformersUseTruncatedNormal) {
   const auto net = std::make_shared<VisionTransformer>(3);
   const at::Tensor weight = Parameter(*net, "encoder.2.fc1.weight");
   EXPECT_NEAR(weight.std().item<double>(), 0.02, 2e-4);
@@ -67,7 +67,7 @@ TEST(normal_init, SeedsDifferAndRepeat) {
   EXPECT_FALSE(weight(1).equal(weight(2)));
 }
 
-TEST(normal_init, UntrainedUnetAnswersZero) {
+TEST(normal_init, UntrainedUnetReturnsZero) {
   UnetOptions options;
   options.channels = 8;
   options.image_size = 16;
@@ -97,7 +97,7 @@ TEST(normal_init, ClassesReachTheUnetsOutput) {
   EXPECT_EQ(Parameter(*net, "class_embedding.weight").sizes(), at::IntArrayRef({4, 32}));
 }
 
-TEST(ZeroInit, ABlockBeginsAsItsShortcut) {
+TEST(ZeroInit, BlockStartsAsItsShortcut) {
   ResNet18 net(3, kStem32);
   net.ZeroLastNorms();
   int blocks = 0;

@@ -1,5 +1,4 @@
-// The diffusion program's network, loss, schedule, average and samples against Python PyTorch
-// (tests/testdata/parity/README.md).
+// Compares the diffusion program's parts and samples with Python PyTorch (tests/testdata/parity/README.md).
 #include <memory>
 
 #include <gtest/gtest.h>
@@ -51,7 +50,7 @@ at::Tensor HashNormal(const json& file, const std::string& name, at::IntArrayRef
   return values;
 }
 
-/// The program's task, with the files' noise and times: they belong to (step, row of the 64 images).
+/// The program's task with the files' noise and times, which belong to (step, row of the 64 images).
 class FilesNoise : public trainers::DiffusionTask {
  public:
   FilesNoise(const json& file, const std::shared_ptr<Unet>& net, int64_t micro)
@@ -94,7 +93,7 @@ Curve TrainOn(const json& file, const ParityRecipe& recipe, at::ScalarType dtype
                         dtype, world);
 }
 
-/// Mean and standard deviation, then the first 16 numbers.
+/// Compares the mean and standard deviation, then the first 16 numbers.
 void ExpectImage(const at::Tensor& got, const json& want, double tolerance) {
   ExpectClose(got.flatten().narrow(0, 0, 16), want["first_16"], tolerance);
   const double deviation = want["std"];
@@ -167,7 +166,7 @@ TEST(parity, diffusion_ema_at_1_and_2_workers) {
     const Curve got = TrainOn(file, recipe, at::kFloat, world);
     for (const auto& [name, want] : file["ema_0.9999_after_5_steps"].items()) {
       ASSERT_TRUE(got.rest.count("ema/" + name)) << name;
-      // Biases in front of a normalisation have no gradient but rounding, which Adam makes large.
+      // Biases in front of a normalisation have only rounding as gradient, which Adam amplifies.
       EXPECT_NEAR(got.rest.at("ema/" + name)[1], want[1].get<double>(), 1e-5 * want[1].get<double>()) << name;
     }
   }

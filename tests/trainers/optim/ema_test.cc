@@ -21,9 +21,9 @@ TEST(ema, FollowsTheParameters) {
   EXPECT_TRUE(p.detach().equal(at::full({2}, 2.0f)));
 }
 
-TEST(ema, ScopePutsTheAverageIntoTheModelAndTakesItOut) {
+TEST(ema, ScopeSwapsTheAverageInAndOut) {
   torch::nn::Linear net(1, 1);
-  const at::Tensor alias = net->weight.detach();  // as an optimizer has one
+  const at::Tensor alias = net->weight.detach();  // an optimizer holds such an alias
   {
     torch::NoGradGuard no_grad;
     net->weight.fill_(1);

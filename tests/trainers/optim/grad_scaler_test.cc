@@ -23,7 +23,7 @@ TEST(parity, grad_scaler) {
   }
 }
 
-TEST(grad_scaler, GradientsComeBackAsTheyWere) {
+TEST(grad_scaler, UnscalingRestoresTheGradients) {
   GradScaler scaler(at::kCPU);
   at::Tensor x = at::tensor({1.0f, 2.0f, 3.0f}).requires_grad_();
   const at::Tensor loss = (x * x).sum();

@@ -8,7 +8,7 @@ namespace {
 
 using ScheduleKind = LrSchedule::Kind;
 
-TEST(LrSchedule, ConstantStays) {
+TEST(LrSchedule, ConstantStaysConstant) {
   const LrSchedule schedule{.kind = ScheduleKind::kConstant, .base = 0.3, .steps = 10};
   for (const int64_t step : {0, 5, 9, 10, 1000}) EXPECT_EQ(LearningRate(schedule, step), 0.3);
 }
@@ -65,6 +65,9 @@ TEST(LrSchedule, ParsesItsNames) {
   EXPECT_EQ(*ParseLrScheduleKind("one_cycle"), ScheduleKind::kOneCycle);
   EXPECT_EQ(*ParseLrScheduleKind("cosine"), ScheduleKind::kCosine);
   EXPECT_EQ(*ParseLrScheduleKind("constant"), ScheduleKind::kConstant);
+  for (const auto kind :
+       {ScheduleKind::kConstant, ScheduleKind::kCosine, ScheduleKind::kOneCycle, ScheduleKind::kLinear})
+    EXPECT_EQ(*ParseLrScheduleKind(LrScheduleKindName(kind)), kind);
   EXPECT_THAT(std::string(ParseLrScheduleKind("cos").status().message()), ::testing::HasSubstr("cosine"));
 }
 

@@ -12,7 +12,7 @@ TEST(OptimizerOptions, ParsesItsNames) {
               ::testing::HasSubstr("sgd, adam, adamw"));
 }
 
-/// Checkpoints hold an optimizer's number.
+/// Checkpoints store the optimizer's number.
 TEST(OptimizerOptions, KeepsItsNumbers) {
   EXPECT_THAT(OptimizerNames(), ::testing::ElementsAre("sgd", "adam", "adamw"));
   for (size_t i = 0; i < OptimizerNames().size(); ++i)

@@ -8,7 +8,7 @@ namespace {
 
 using OptimizerKind = OptimizerOptions::Kind;
 
-TEST(Optimizer, SgdFollowsTheGradientOfTheMoment) {
+TEST(Optimizer, SgdUsesTheCurrentGradient) {
   const at::Tensor parameter = at::ones({3}), gradient = at::full({3}, 2.0);
   const auto optimizer = MakeOptimizer({}, {parameter});
   optimizer->BindGradients({gradient});
@@ -44,8 +44,8 @@ TEST(Optimizer, StateIsNamedByParameter) {
                    "fc.bias.exp_avg_sq", "fc.bias.step"}));
 }
 
-/// Some steps, then the state copied into a fresh optimizer over a copy of the parameter: both go on alike.
-TEST(Optimizer, CopiedStateGoesOnAlike) {
+/// Copies the state into a new optimizer after some steps; both must then behave the same.
+TEST(Optimizer, CopiedStateContinuesIdentically) {
   for (const auto& options :
        {OptimizerOptions{.kind = OptimizerKind::kSgd, .momentum = 0.9, .nesterov = true},
         OptimizerOptions{.kind = OptimizerKind::kAdam}, OptimizerOptions{.kind = OptimizerKind::kAdamW}}) {
@@ -65,7 +65,7 @@ TEST(Optimizer, CopiedStateGoesOnAlike) {
   }
 }
 
-TEST(Optimizer, VectorsCanBeSparedTheWeightDecay) {
+TEST(Optimizer, VectorsCanBeExcludedFromWeightDecay) {
   const auto after = [](bool decay_vectors, at::IntArrayRef shape) {
     const at::Tensor vector = at::ones({2}), matrix = at::ones({2, 2});
     const auto optimizer = MakeOptimizer(

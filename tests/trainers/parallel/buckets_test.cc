@@ -7,7 +7,7 @@
 namespace mtrun::trainers {
 namespace {
 
-TEST(Buckets, NoParametersNoBuckets) { EXPECT_TRUE(PlanBuckets({}, 100).empty()); }
+TEST(Buckets, NoParametersGiveNoBuckets) { EXPECT_TRUE(PlanBuckets({}, 100).empty()); }
 
 TEST(Buckets, SmallModelsHaveOneBucketInReverseOrder) {
   const auto buckets = PlanBuckets({108, 4, 32}, 1000);
@@ -16,7 +16,7 @@ TEST(Buckets, SmallModelsHaveOneBucketInReverseOrder) {
   EXPECT_EQ(buckets[0].numel, 48 + 112);
 }
 
-TEST(Buckets, ClosesABucketThatIsFull) {
+TEST(Buckets, ClosesFullBuckets) {
   const auto buckets = PlanBuckets({64, 64, 64, 64, 1000}, 128);
   ASSERT_EQ(buckets.size(), 3u);
   EXPECT_EQ(buckets[0].slots, (std::vector<BucketSlot>{{4, 0}}));
@@ -24,7 +24,7 @@ TEST(Buckets, ClosesABucketThatIsFull) {
   EXPECT_EQ(buckets[2].slots, (std::vector<BucketSlot>{{1, 0}, {0, 64}}));
 }
 
-TEST(Buckets, EveryParameterOnceAlignedAndWithoutOverlap) {
+TEST(Buckets, EveryParameterIsPlacedOnceAlignedWithoutOverlap) {
   std::vector<int64_t> numels;
   for (int64_t i = 0; i < 200; ++i) numels.push_back(1 + (i * 7919) % 3001);
   std::set<int> seen;

@@ -17,7 +17,7 @@ std::vector<at::Tensor> Parameters() {
           at::ones({7}).requires_grad_()};
 }
 
-/// A loss whose gradient for every element of parameter i is (i + 1) * factor.
+/// Returns a loss whose gradient for every element of parameter i is (i + 1) * factor.
 at::Tensor Loss(const std::vector<at::Tensor>& parameters, double factor) {
   at::Tensor loss = at::zeros({});
   for (size_t i = 0; i < parameters.size(); ++i)
@@ -36,8 +36,8 @@ void ExpectGradients(const DataParallel& dp, double factor) {
 constexpr DataParallel::Gradients kKinds[] = {DataParallel::Gradients::kFree,
                                               DataParallel::Gradients::kFixed};
 
-/// Of one pass or several, in steps one after the other; gradients stay the same tensors or they do not.
-TEST(DataParallel, AloneTheGradientsAreAutograds) {
+/// Covers one and several passes, in successive steps, with and without fixed gradient tensors.
+TEST(DataParallel, GradientsOfASingleWorkerMatchAutograd) {
   for (const DataParallel::Gradients kind : kKinds) {
     const auto parameters = Parameters();
     DataParallel dp(parameters, nullptr, DataParallel::kDefaultBucketBytes, kind);
@@ -57,8 +57,8 @@ TEST(DataParallel, AloneTheGradientsAreAutograds) {
   }
 }
 
-/// Neither added to zeros nor copied.
-TEST(DataParallel, AloneTheGradientOfOnePassIsTakenAsItIs) {
+/// The gradient is neither added to zeros nor copied.
+TEST(DataParallel, SingleWorkerUsesTheGradientOfOnePassDirectly) {
   const at::Tensor weight = at::ones({40}).requires_grad_();
   const void* made = nullptr;
   weight.register_hook([&](const at::Tensor& gradient) { made = gradient.const_data_ptr(); });
@@ -70,7 +70,7 @@ TEST(DataParallel, AloneTheGradientOfOnePassIsTakenAsItIs) {
   EXPECT_EQ(dp.gradients()[0].const_data_ptr(), made);
 }
 
-TEST(DataParallel, AloneAParameterThatALossDoesNotUseHasAGradientOfZero) {
+TEST(DataParallel, UnusedParameterOfASingleWorkerHasZeroGradient) {
   const auto parameters = Parameters();
   DataParallel dp(parameters, nullptr);
   for (int step = 0; step < 2; ++step) {
@@ -83,7 +83,7 @@ TEST(DataParallel, AloneAParameterThatALossDoesNotUseHasAGradientOfZero) {
   EXPECT_TRUE(dp.gradients()[2].equal(at::zeros({7})));
 }
 
-TEST(DataParallel, SeesAGradientThatIsNotFiniteAndNoOther) {
+TEST(DataParallel, DetectsOnlyNonFiniteGradients) {
   for (const DataParallel::Gradients kind : kKinds) {
     const auto parameters = Parameters();
     DataParallel dp(parameters, nullptr, /*bucket_bytes=*/1, kind);
@@ -101,7 +101,7 @@ TEST(DataParallel, SeesAGradientThatIsNotFiniteAndNoOther) {
   }
 }
 
-/// What rank `rank` says in a step.
+/// Returns the note of rank `rank` in a step.
 std::string Note(int rank, int step) { return absl::StrCat("rank ", rank, " in step ", step); }
 
 std::vector<std::string> NotesOf(int world, int step) {
@@ -110,8 +110,7 @@ std::vector<std::string> NotesOf(int world, int step) {
   return notes;
 }
 
-/// Bucket sizes from "one bucket" to "one for each parameter"; several rounds; notes; several steps with the
-/// same buffers.
+/// Covers one bucket for all to one per parameter, several rounds, notes, and reused buffers.
 TEST(DataParallel, SumsOverWorkersAndRounds) {
   for (const int64_t bucket_bytes : {1, 200, 1 << 20}) {
     for (const int world : {2, 3}) {
@@ -134,8 +133,8 @@ TEST(DataParallel, SumsOverWorkersAndRounds) {
   }
 }
 
-/// Whatever the sums of the step before have left in its buckets.
-TEST(DataParallel, AnIdleMemberAddsNothing) {
+/// The buckets may still hold the sums of the previous step.
+TEST(DataParallel, IdleMemberAddsNothing) {
   for (const DataParallel::Gradients kind : kKinds) {
     RunRanks(3, [&](int rank, const collectives::ProcessGroup& group) {
       const auto parameters = Parameters();
@@ -155,8 +154,8 @@ TEST(DataParallel, AnIdleMemberAddsNothing) {
   }
 }
 
-/// What one pass finds is there, whichever pass it is.
-TEST(DataParallel, APassMayUseWhatAnotherOneDoesNot) {
+/// A gradient from any pass counts.
+TEST(DataParallel, PassesCanUseDifferentParameters) {
   RunRanks(2, [&](int, const collectives::ProcessGroup& group) {
     const auto parameters = Parameters();
     DataParallel dp(parameters, group, 1);
@@ -174,14 +173,14 @@ TEST(DataParallel, APassMayUseWhatAnotherOneDoesNot) {
   });
 }
 
-/// Statistics beside the gradients, of another dtype; an idle member's are there too.
-TEST(DataParallel, OtherTensorsAreSummedAlong) {
+/// Statistics of another dtype are summed with the gradients, including those of an idle member.
+TEST(DataParallel, OtherTensorsAreSummedWithTheGradients) {
   RunRanks(3, [&](int rank, const collectives::ProcessGroup& group) {
     const auto parameters = Parameters();
     DataParallel dp(parameters, group, 200);
     const at::Tensor also = at::zeros({5}, at::kDouble);
-    dp.SumAlso(also);
-    dp.SumAlso(at::zeros({0}));
+    dp.AddReducedTensor(also);
+    dp.AddReducedTensor(at::zeros({0}));
     for (int step = 0; step < 3; ++step) {
       dp.BeginStep();
       also.fill_(rank + step);
@@ -196,7 +195,7 @@ TEST(DataParallel, OtherTensorsAreSummedAlong) {
   });
 }
 
-/// The second one's dimension of one element may have any stride, and autograd has another one there.
+/// The second parameter's dimension of size 1 may have any stride, and autograd uses another one.
 TEST(DataParallel, GradientsHaveTheirParametersStrides) {
   for (const DataParallel::Gradients kind : kKinds) {
     const at::Tensor weight =
@@ -215,14 +214,13 @@ TEST(DataParallel, GradientsHaveTheirParametersStrides) {
   }
 }
 
-TEST(DataParallel, AParameterThatALossDoesNotUseIsReducedAllTheSame) {
+TEST(DataParallel, UnusedParameterIsReducedAnyway) {
   RunRanks(2, [&](int rank, const collectives::ProcessGroup& group) {
     const auto parameters = Parameters();
     DataParallel dp(parameters, group, 1);
     dp.BeginStep();
     dp.LastRound();
-    // Rank 0 uses all, rank 1 only the first: the order of completion differs, the order of the reductions
-    // must not.
+    // Rank 0 uses all parameters, rank 1 only the first: the order of reductions must still be the same.
     (rank == 0 ? Loss(parameters, 1) : parameters[0].sum()).backward();
     ASSERT_TRUE(dp.FinishStep().ok());
     EXPECT_TRUE(dp.gradients()[0].equal(at::full({3, 2}, 2.0)));
@@ -230,7 +228,7 @@ TEST(DataParallel, AParameterThatALossDoesNotUseIsReducedAllTheSame) {
   });
 }
 
-TEST(DataParallel, AnAbortedGroupIsAStatus) {
+TEST(DataParallel, AbortedGroupGivesAnErrorStatus) {
   RunRanks(2, [&](int rank, const collectives::ProcessGroup& group) {
     const auto parameters = Parameters();
     DataParallel dp(parameters, group);

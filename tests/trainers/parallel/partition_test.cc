@@ -5,7 +5,7 @@
 namespace mtrun::trainers {
 namespace {
 
-TEST(Partition, RangesCoverEveryMicroBatchOnceWithSizesThatDifferByAtMostOne) {
+TEST(Partition, RangesCoverEveryMicroBatchOnceAndDifferByAtMostOne) {
   for (int64_t micro_batches = 0; micro_batches <= 17; ++micro_batches) {
     for (int world = 1; world <= 20; ++world) {
       int64_t next = 0, smallest = micro_batches, largest = 0;
@@ -22,7 +22,7 @@ TEST(Partition, RangesCoverEveryMicroBatchOnceWithSizesThatDifferByAtMostOne) {
   }
 }
 
-TEST(Partition, WorkersBeyondTheMicroBatchesAreIdle) {
+TEST(Partition, SurplusWorkersAreIdle) {
   EXPECT_EQ(MicroBatchesOf(2, 0, 4), (MicroBatchRange{0, 1}));
   EXPECT_EQ(MicroBatchesOf(2, 1, 4), (MicroBatchRange{1, 2}));
   EXPECT_TRUE(MicroBatchesOf(2, 2, 4).empty());
@@ -35,7 +35,7 @@ TEST(Partition, WeightsOfAStepSumToOne) {
   EXPECT_EQ(MicroBatchWeight(0, 10), 0.0);
 }
 
-TEST(PartitionDeathTest, BrokenArgumentsStop) {
+TEST(PartitionDeathTest, InvalidArgumentsAbort) {
   EXPECT_DEATH(MicroBatchesOf(4, 2, 2), "rank 2 of 2");
   EXPECT_DEATH(MicroBatchWeight(11, 10), "11 of 10");
 }

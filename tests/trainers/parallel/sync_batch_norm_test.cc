@@ -18,8 +18,8 @@ using models::BatchNorm;
 using models::RunningStatistics;
 using testing::RunRanks;
 
-/// All properties that the header promises, for every small case.
-TEST(sync_batch_norm, PlanCoversEachMicroBatchOnceAndMembersMeet) {
+/// Checks all properties that the header guarantees, for every small case.
+TEST(sync_batch_norm, PlanCoversEachMicroBatchOnceWithMatchingRounds) {
   for (int64_t micro_batches = 1; micro_batches <= 9; ++micro_batches) {
     for (int64_t filled = 0; filled <= micro_batches; ++filled) {
       for (int64_t group = 1; group <= micro_batches; ++group) {
@@ -58,7 +58,7 @@ TEST(sync_batch_norm, PlanCoversEachMicroBatchOnceAndMembersMeet) {
   }
 }
 
-/// Two layers with something between them, so that gradients have to cross a normalisation.
+/// Two layers with a convolution in between, so that gradients have to pass through a normalisation.
 struct Net : torch::nn::Module {
   Net() {
     first = register_module("first", std::make_shared<BatchNorm>(3));
@@ -76,8 +76,8 @@ struct Net : torch::nn::Module {
   torch::nn::Conv2d conv{nullptr};
 };
 
-/// The group of a generation that is over must go: its connections are.
-TEST(sync_batch_norm, GoesWithTheStepThatMadeIt) {
+/// The group of a past generation must be destroyed, because its connections are gone.
+TEST(sync_batch_norm, IsDestroyedWithItsStep) {
   Net net;
   std::shared_ptr<SyncBatchNorm> scope = MakeSyncBatchNorm(net, nullptr, 0, 1);
   const std::weak_ptr<SyncBatchNorm> seen = scope;
@@ -96,7 +96,7 @@ at::Tensor Samples(int64_t begin, int64_t end, at::ScalarType dtype) {
   return all.narrow(0, begin, end - begin).to(dtype);
 }
 
-/// The loss of some samples: not symmetric, so that no gradient is zero by accident.
+/// Returns the loss of some samples. It is asymmetric, so that no gradient is zero by accident.
 at::Tensor LossSum(const at::Tensor& y, int64_t begin) {
   const at::Tensor weight =
       (at::arange(begin * 100, begin * 100 + y.numel(), y.options().requires_grad(false)) * 0.37).cos();
@@ -107,7 +107,7 @@ void SumOverWorkers(const collectives::ProcessGroup& group, const at::Tensor& te
   if (group) collectives::AllReduce(group, tensor);
 }
 
-/// One step of `filled` micro-batches of 3 samples, as the header tells the step to do it.
+/// Makes one step of `filled` micro-batches of 3 samples, as the header prescribes.
 Statistics Step(int64_t micro_batches, int64_t filled, int64_t group_micro_batches, int rank, int world,
                 const collectives::ProcessGroup& group, at::ScalarType dtype) {
   constexpr int64_t kMicro = 3;
@@ -139,7 +139,7 @@ Statistics Step(int64_t micro_batches, int64_t filled, int64_t group_micro_batch
   return outcome;
 }
 
-/// PyTorch's own batch norm over each whole group.
+/// Applies PyTorch's own batch norm to each whole group.
 Statistics ReferenceSync(int64_t filled, int64_t group_micro_batches) {
   constexpr int64_t kMicro = 3;
   Net net;
@@ -175,8 +175,7 @@ void ExpectSame(const Statistics& got, const Statistics& want, double tolerance)
   }
 }
 
-/// Whole step as one group, groups that workers share, uneven ranges, a short last step, workers without any
-/// micro-batch.
+/// Covers a whole step as one group, shared groups, uneven ranges, a short last step, and idle workers.
 TEST(sync_batch_norm, EqualsBatchNormOverTheGroupAtAnyNumberOfWorkers) {
   struct Case {
     int64_t micro_batches, filled, group;

@@ -1,4 +1,4 @@
-// What mtrun asks a trainer before it starts any worker.
+// Tests what mtrun asks a trainer before it starts any worker.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using ::testing::Not;
 
 class CheckedFirstTest : public ::testing::Test {
  protected:
-  /// Output of `mtrun ARGS`, which ends with `status`.
+  /// Runs `mtrun ARGS`, expects the exit status `status` and returns the output.
   std::string Mtrun(testing::Args args, int status) {
     args.insert(args.begin(), support::BinaryFolder() + "/mtrun");
     support::Program program(args, testing::NoLauncher());
@@ -32,7 +32,7 @@ class CheckedFirstTest : public ::testing::Test {
   const support::TemporaryFolder folder_;
 };
 
-TEST_F(CheckedFirstTest, ATypoIsToldOnceAndNoWorkerStarts) {
+TEST_F(CheckedFirstTest, TypoIsReportedOnceAndNoWorkerStarts) {
   const std::string text = Mtrun(
       {"--standalone", "--nproc_per_node", "3", "--trainer", "cnnA", "--data", "d", "--lerning_rate", "1"},
       2);
@@ -40,19 +40,19 @@ TEST_F(CheckedFirstTest, ATypoIsToldOnceAndNoWorkerStarts) {
   EXPECT_THAT(text, Not(HasSubstr("generation 1")));
 }
 
-TEST_F(CheckedFirstTest, SoIsDataThatIsNotThere) {
+TEST_F(CheckedFirstTest, MissingDataIsReportedOnce) {
   const std::string text = Mtrun(
       {"--standalone", "--nproc_per_node", "3", "--trainer", "cnnA", "--data", folder_.File("none")}, 2);
   EXPECT_EQ(Times(text, folder_.File("none")), 1) << text;
 }
 
-TEST_F(CheckedFirstTest, AFlagOfMtrunBehindTheNameIsCalledThat) {
+TEST_F(CheckedFirstTest, MtrunFlagAfterTheTrainerNameIsExplained) {
   const std::string text =
       Mtrun({"--standalone", "--trainer", "cnnA", "--data", "d", "--nproc_per_node", "2"}, 2);
   EXPECT_THAT(text, HasSubstr("--nproc_per_node is a flag of mtrun: put it in front of --trainer cnnA"));
 }
 
-TEST_F(CheckedFirstTest, AFileWithoutASectionIsWarnedOfOnce) {
+TEST_F(CheckedFirstTest, ConfigWithoutASectionIsWarnedAboutOnce) {
   support::WriteText(folder_.File("c.yaml"), "vit:\n  epochs: 1\n");
   const std::string data =
       testing::WritePackedSet(folder_.path(), "data", {.train = 8, .test = 4}, testing::LearnablePixel);
@@ -60,10 +60,10 @@ TEST_F(CheckedFirstTest, AFileWithoutASectionIsWarnedOfOnce) {
       Mtrun({"--standalone", "--nproc_per_node", "2", "--config", folder_.File("c.yaml"), "--trainer", "cnnA",
              "--data", data, "--max_steps", "1", "--model_folder", folder_.File("run")},
             0);
-  EXPECT_EQ(Times(text, "there is no section \"cnnA\""), 1) << text;
+  EXPECT_EQ(Times(text, "section \"cnnA\" is missing"), 1) << text;
 }
 
-TEST_F(CheckedFirstTest, HelpVersionAndTheList) {
+TEST_F(CheckedFirstTest, HelpVersionAndListArePrinted) {
   const std::string help = Mtrun({"--standalone", "--nproc_per_node", "4", "--trainer", "cnnA", "--help"}, 0);
   EXPECT_EQ(Times(help, "--learning_rate X"), 1);
   EXPECT_THAT(Mtrun({"--trainer", "vit", "--version"}, 0),

@@ -1,5 +1,5 @@
-// The program cnnA as a user starts it: alone, and as several workers by hand (RANK, WORLD_SIZE, MASTER_ADDR,
-// MASTER_PORT).
+// Runs the program cnnA as a user starts it: alone, and as several manually started workers (RANK,
+// WORLD_SIZE, MASTER_ADDR, MASTER_PORT).
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -37,11 +37,11 @@ class CnnATest : public ::testing::Test {
   std::string Data(const testing::SetShape& shape = {.train = 100, .test = 40}) {
     return WritePackedSet(folder_.path(), "data", shape, LearnablePixel);
   }
-  /// One worker of `world` for each rank.
+  /// Starts one worker for each rank of `world`.
   std::vector<std::unique_ptr<Program>> StartWorld(int world, const Args& args) {
     return testing::StartWorld("cnnA", world, args);
   }
-  /// Output of a run that must fail with this exit status.
+  /// Expects the run to fail with this exit status, and returns its output.
   std::string Failure(const Args& args, int status) {
     const auto program = Start(args);
     EXPECT_EQ(program->Wait(), status) << program->Text();
@@ -68,7 +68,7 @@ TEST_F(CnnATest, LearnsAndLeavesAReport) {
   EXPECT_EQ(Steps(run).size(), 200u);
 }
 
-TEST_F(CnnATest, ARunBeginsWithTheSettingsThatDiffer) {
+TEST_F(CnnATest, RunStartsByPrintingNonDefaultSettings) {
   const std::string data = Data();
   const auto train = [&](const std::string& run, const Args& more) {
     Args args = {"--data",      data, "--model_folder", folder_.File(run),
@@ -77,7 +77,7 @@ TEST_F(CnnATest, ARunBeginsWithTheSettingsThatDiffer) {
     return testing::Run("cnnA", 1, args);
   };
   const std::string some = train("some", {});
-  EXPECT_THAT(some, HasSubstr("cnnA: settings that are not the defaults (all: --settings all)\n"));
+  EXPECT_THAT(some, HasSubstr("cnnA: settings that differ from the defaults (all: --settings all)\n"));
   EXPECT_THAT(some, ::testing::ContainsRegex("\n  batch_size +8 +flag\n"));
   EXPECT_THAT(some, ::testing::Not(HasSubstr("warmup_steps")));
   const std::string all = train("all", {"--settings", "all"});
@@ -86,8 +86,7 @@ TEST_F(CnnATest, ARunBeginsWithTheSettingsThatDiffer) {
   EXPECT_THAT(all, ::testing::ContainsRegex("\n  warmup_steps +0 +default\n"));
 }
 
-/// 50 samples, batch 12 in micro-batches of 4 (5 steps an epoch, the last one of 2 samples): with 3 workers
-/// some are idle there.
+/// 5 steps an epoch in micro-batches of 4; the last step has 2 samples, so that some workers are idle.
 TEST_F(CnnATest, LossesInFloat64DoNotDependOnTheNumberOfWorkers) {
   const std::string data = Data({.train = 50, .test = 21});
   std::vector<std::vector<testing::StepLine>> runs;
@@ -149,7 +148,7 @@ TEST_F(CnnATest, StartsFromSavedWeights) {
   EXPECT_EQ(accuracy("a"), accuracy("b"));
 }
 
-TEST_F(CnnATest, WrongSettingsEndWithTwoAndTheReason) {
+TEST_F(CnnATest, InvalidSettingsExitWithTwoAndTheReason) {
   EXPECT_THAT(Failure({"--lerning_rate", "1"}, 2), HasSubstr("--learning_rate"));
   EXPECT_THAT(Failure({}, 2), HasSubstr("--data is missing"));
   support::WriteText(folder_.File("c.yaml"), "cnnA:\n  epochs: 2\n  momentun: 0.9\n");
@@ -157,8 +156,8 @@ TEST_F(CnnATest, WrongSettingsEndWithTwoAndTheReason) {
               ::testing::AllOf(HasSubstr("c.yaml:3"), HasSubstr("momentum")));
 }
 
-/// Tests see no GPU (MtTargets.cmake): the device that is asked for is not there, and auto does without.
-TEST_F(CnnATest, WithoutAGpuCudaIsRefusedInOneSentenceAndAutoTrains) {
+/// Tests see no GPU (MtTargets.cmake), so `cuda` is refused and `auto` uses the CPU.
+TEST_F(CnnATest, MissingGpuRefusesCudaInOneSentenceAndAutoTrains) {
   const std::string data = Data();
   const auto refused = Start({"--data", data, "--model_folder", folder_.File("r"), "--device", "cuda"});
   EXPECT_EQ(refused->Wait(), 2);
@@ -166,7 +165,7 @@ TEST_F(CnnATest, WithoutAGpuCudaIsRefusedInOneSentenceAndAutoTrains) {
               ::testing::ElementsAre(::testing::EndsWith(
                   "--device cuda: no GPU is usable here (no driver, no GPU, or a CPU-only LibTorch)")));
   EXPECT_THAT(Failure({"--data", data, "--model_folder", folder_.File("r"), "--graph"}, 2),
-              HasSubstr("--graph: CUDA graphs need a GPU, and this worker computes on the CPU"));
+              HasSubstr("--graph: CUDA graphs need a GPU, but this worker computes on the CPU"));
   const auto trained = Start({"--data", data, "--model_folder", folder_.File("r"), "--max_steps", "1"});
   EXPECT_EQ(trained->Wait(), 0) << trained->Text();
   EXPECT_THAT(
@@ -174,7 +173,7 @@ TEST_F(CnnATest, WithoutAGpuCudaIsRefusedInOneSentenceAndAutoTrains) {
       ::testing::AllOf(HasSubstr("device: cpu"), HasSubstr("resident: off"), HasSubstr("tf32: true")));
 }
 
-/// What happens on a GPU that holds all images, here in the process's memory.
+/// Exercises the code for a GPU that holds all images, here in the process's memory.
 TEST_F(CnnATest, ResidentImagesGiveTheSameRun) {
   const std::string data = Data({.height = 30, .width = 27, .train = 50, .test = 21});
   for (const std::string resident : {"on", "off"}) {
@@ -191,7 +190,7 @@ TEST_F(CnnATest, ResidentImagesGiveTheSameRun) {
             testing::Report(folder_.File("off"))["test_loss"]);
 }
 
-TEST_F(CnnATest, WhatCannotWorkFailsBeforeTraining) {
+TEST_F(CnnATest, UnusableInputsFailBeforeTraining) {
   const std::string data = Data();
   EXPECT_THAT(Failure({"--data", folder_.File("none")}, 2), HasSubstr(folder_.File("none")));
   EXPECT_THAT(Failure({"--data", data, "--image_size", "64"}, 2), HasSubstr("takes images of 32x32 only"));
@@ -218,7 +217,7 @@ TEST_F(CnnATest, ImagesOfAnotherSizeArePaddedOrOnDemandResized) {
   EXPECT_EQ(resized->Wait(), 0) << resized->Text();
 }
 
-TEST_F(CnnATest, ALossThatBlowsUpIsNamedAndLeftForTheLauncher) {
+TEST_F(CnnATest, NonFiniteLossIsNamedAndReportedToTheLauncher) {
   support::Overlay overlay = testing::NoLauncher();
   overlay["TORCHELASTIC_ERROR_FILE"] = folder_.File("error.json");
   const auto program =
@@ -250,14 +249,14 @@ TEST_F(CnnATest, WorkersWithDifferentSettingsAreRefused) {
   }
 }
 
-TEST_F(CnnATest, MoreWorkersThanMicroBatchesAreToldSo) {
+TEST_F(CnnATest, SurplusWorkersAreReported) {
   const auto workers = StartWorld(3, {"--data", Data(), "--model_folder", folder_.File("r"), "--global_batch",
                                       "8", "--batch_size", "8", "--max_steps", "4"});
   for (const auto& worker : workers) ASSERT_EQ(worker->Wait(), 0) << worker->Text();
   EXPECT_THAT(workers[0]->Text(), HasSubstr("1 micro-batch for 3 workers"));
 }
 
-TEST_F(CnnATest, TheDeathOfAWorkerEndsTheOthersSoon) {
+TEST_F(CnnATest, DeathOfAWorkerEndsTheOthersSoon) {
   const auto workers = StartWorld(3, {"--data", Data(), "--model_folder", folder_.File("r"), "--epochs",
                                       "1000000", "--batch_size", "4", "--log_every", "1"});
   ASSERT_TRUE(workers[0]->WaitForLine("step 20/").has_value()) << workers[0]->Text();

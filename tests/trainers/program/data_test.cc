@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "absl/strings/str_cat.h"
-#include "datasets/packed_writer.h"
+#include "datasets/packed/packed_writer.h"
 #include "tests/support/program.h"
 
 namespace mtrun::trainers {
@@ -19,7 +19,7 @@ using Labels = std::vector<int64_t>;
 
 class DataTest : public ::testing::Test {
  protected:
-  /// Images of one pixel each, whose value is their number.
+  /// Writes a set of one-pixel images whose value is their number.
   std::string Write(const std::string& name, const std::map<std::string, Labels>& splits) {
     datasets::PackedShape shape{.height = 1, .width = 1, .classes = {"a", "b", "c"}};
     for (const auto& [split, labels] : splits) shape.splits[split] = static_cast<int64_t>(labels.size());
@@ -37,7 +37,7 @@ class DataTest : public ::testing::Test {
   const support::TemporaryFolder folder_;
 };
 
-TEST_F(DataTest, ItsOwnValidationSplitIsEvaluatedAndTheTestIsForTheEnd) {
+TEST_F(DataTest, ValidationSplitIsEvaluatedAndTestSplitIsForTheEnd) {
   const auto data = OpenData(Write("set", {{"train", {0, 1, 2}}, {"val", {0, 1}}, {"test", {2}}}), true);
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ(data->train.size(), 3);
@@ -46,7 +46,7 @@ TEST_F(DataTest, ItsOwnValidationSplitIsEvaluatedAndTheTestIsForTheEnd) {
   EXPECT_EQ(data->final_test->size(), 1);
 }
 
-TEST_F(DataTest, WithOneSplitBesideTrainThatOneIsEvaluated) {
+TEST_F(DataTest, OnlySplitBesidesTrainIsEvaluated) {
   for (const char* split : {"test", "val"}) {
     const auto data = OpenData(Write(split, {{"train", {0, 1, 2}}, {split, {0, 1}}}), true);
     ASSERT_TRUE(data.ok()) << data.status();
@@ -55,7 +55,7 @@ TEST_F(DataTest, WithOneSplitBesideTrainThatOneIsEvaluated) {
   }
 }
 
-TEST_F(DataTest, WithoutAnyTheTrainingImagesServeWhereThatMakesSense) {
+TEST_F(DataTest, TrainingImagesServeIfNoOtherSplitIsRequired) {
   const std::string path = Write("set", {{"train", {0, 1, 2}}});
   EXPECT_THAT(std::string(OpenData(path, true).status().message()), HasSubstr("no split \"test\""));
   const auto data = OpenData(path, false);
@@ -63,7 +63,7 @@ TEST_F(DataTest, WithoutAnyTheTrainingImagesServeWhereThatMakesSense) {
   EXPECT_EQ(data->test.size(), 3);
 }
 
-TEST_F(DataTest, OfASetThatIsStillToComeTheSplitsAreThereAndNoImage) {
+TEST_F(DataTest, ArrivingSetHasItsSplitsButNoImages) {
   const std::string path = Write("set", {{"train", {0, 1, 2}}, {"val", {0, 1}}, {"test", {2}}});
   for (const char* split : {"train", "val", "test"}) std::filesystem::remove_all(path + "/" + split);
   EXPECT_FALSE(OpenData(path, true).ok());
@@ -84,7 +84,7 @@ TEST_F(DataTest, OfASetThatIsStillToComeTheSplitsAreThereAndNoImage) {
   EXPECT_TRUE(absl::IsNotFound(OpenArrivingData(folder_.File("alone"), true).status()));
 }
 
-TEST_F(DataTest, AShareOfEachClassIsKeptBack) {
+TEST_F(DataTest, ShareOfEachClassIsHeldOut) {
   Labels labels(100, 0);
   labels.insert(labels.end(), 40, 1);
   labels.insert(labels.end(), 2, 2);
@@ -99,7 +99,7 @@ TEST_F(DataTest, AShareOfEachClassIsKeptBack) {
   EXPECT_EQ(of_class, (std::map<int64_t, int>{{0, 10}, {1, 4}, {2, 1}}));
 }
 
-TEST_F(DataTest, WhatIsKeptBackIsTrainedOnByNobody) {
+TEST_F(DataTest, HeldOutImagesAreNotTrainedOn) {
   Labels labels;
   for (int i = 0; i < 60; ++i) labels.push_back(i % 3);
   const std::string path = Write("set", {{"train", labels}, {"test", {0}}});
@@ -119,13 +119,13 @@ TEST_F(DataTest, WhatIsKeptBackIsTrainedOnByNobody) {
   EXPECT_EQ(shares.kept_back, again.kept_back);
 }
 
-TEST_F(DataTest, TooFewImagesForAShareAreAnError) {
+TEST_F(DataTest, TooFewImagesForAShareIsAnError) {
   EXPECT_THAT(
       std::string(OpenData(Write("set", {{"train", {0, 1}}, {"test", {0}}}), true, 0.2).status().message()),
       HasSubstr("--validation_share 0.2"));
 }
 
-TEST_F(DataTest, TheTestSplitIsWhatANetworkIsEvaluatedWith) {
+TEST_F(DataTest, EvaluationUsesTheTestSplit) {
   EXPECT_EQ(OpenTest(Write("both", {{"train", {0}}, {"val", {0, 1}}, {"test", {2}}}))->size(), 1);
   EXPECT_EQ(OpenTest(Write("val", {{"train", {0}}, {"val", {0, 1}}}))->size(), 2);
   EXPECT_FALSE(OpenTest(Write("none", {{"train", {0}}})).ok());

@@ -18,17 +18,17 @@ const Description kExample{.program = "resnet18",
                            .part = 0.875,
                            .settings = {{"normalize", "imagenet"}, {"train", "all"}}};
 
-TEST(Description, SurvivesAFile) {
+TEST(Description, RoundTripsThroughAFile) {
   const auto read = DescriptionOf(ToMetadata(kExample));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(*read, kExample);
 }
 
-TEST(Description, AnEarlierReleasesFileSaysNothing) {
+TEST(Description, FileOfAnEarlierReleaseHasNoDescription) {
   EXPECT_TRUE(absl::IsNotFound(DescriptionOf({{"program", "cnnA"}, {"steps", "10"}}).status()));
 }
 
-TEST(Description, WhatIsMalformedIsNamed) {
+TEST(Description, MalformedFieldIsNamed) {
   for (const auto& [name, text] : std::map<std::string, std::string>{{"classes", "[1]"},
                                                                      {"classes", "\"a\""},
                                                                      {"image_size", "0"},
@@ -42,7 +42,7 @@ TEST(Description, WhatIsMalformedIsNamed) {
   }
 }
 
-TEST(Description, ImagesAreResizedToThoseOfTheTraining) {
+TEST(Description, ImagesAreResizedToTheTrainingSize) {
   EXPECT_EQ(kExample.target(), (datasets::ImageSize{28, 32}));
   Description photos = kExample;
   photos.input_size = 224;
@@ -53,8 +53,8 @@ TEST(Description, ImagesAreResizedToThoseOfTheTraining) {
   EXPECT_EQ(large.target(), (datasets::ImageSize{32, 32}));
 }
 
-/// As an evaluation shows it: files are cut to a square, pixels are resized whole, small ones stay.
-TEST(Description, ShowsOfAnImageWhatAnEvaluationDoes) {
+/// As in an evaluation, files are cropped to a square, pixels resized whole, and small images unchanged.
+TEST(Description, ShowsTheSamePartAsAnEvaluation) {
   Description files{.input_size = 32, .data_height = 48, .data_width = 64}, pixels = files, small = files;
   pixels.data_pixels = true;
   small.input_size = 64;

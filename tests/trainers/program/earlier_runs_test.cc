@@ -1,9 +1,10 @@
-// Runs of earlier releases (tests/testdata/formats) are continued by today's programs.
+// Today's programs continue runs of earlier releases (tests/testdata/formats).
 #include <filesystem>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/releases.h"
 #include "tests/trainers/support/trainer_program.h"
 
 namespace mtrun::trainers {
@@ -13,29 +14,32 @@ using support::ReadText;
 using testing::Args;
 using ::testing::HasSubstr;
 
-constexpr char kFormats[] = "testdata/formats/0.1.0";
-
-class EarlierRuns : public ::testing::Test {
+class EarlierRuns : public ::testing::TestWithParam<std::string> {
  protected:
-  /// A copy of a run of that release, which today's programs may change.
+  static std::string File(const std::string& name) {
+    return support::TestFile("testdata/formats/" + GetParam() + "/" + name);
+  }
+  /// Returns a copy of a run of that release, which today's programs may change.
   std::string Copy(const std::string& run) {
     const std::string copy = folder_.File(run);
-    std::filesystem::copy(support::TestFile(std::string(kFormats) + "/" + run), copy,
-                          std::filesystem::copy_options::recursive);
+    std::filesystem::copy(
+        File(run), copy,
+        std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
     return copy;
   }
-  /// As its user would: the run's own settings, and what is new.
+  /// Returns the arguments that its user would give: the run's own settings and the new ones.
   Args Continue(const std::string& run, const Args& more) {
-    Args args = {"--config",       run + "/config.yaml",
-                 "--model_folder", run,
-                 "--data",         support::TestFile(std::string(kFormats) + "/data")};
+    Args args = {"--config", run + "/config.yaml", "--model_folder", run, "--data", File("data")};
     args.insert(args.end(), more.begin(), more.end());
     return args;
   }
+  /// Returns true if this release drew other random numbers than today's programs.
+  static bool DrewOtherNumbers() { return GetParam() == "0.1.0"; }
+
   support::TemporaryFolder folder_;
 };
 
-TEST_F(EarlierRuns, ACheckpointIsContinued) {
+TEST_P(EarlierRuns, ContinuesACheckpoint) {
   const std::string run = Copy("run");
   const std::string text = testing::Run("cnnA", 1, Continue(run, {"--max_steps", "0"}));
   EXPECT_THAT(text, HasSubstr("step_10"));
@@ -46,36 +50,40 @@ TEST_F(EarlierRuns, ACheckpointIsContinued) {
   EXPECT_EQ(verify.Wait(), 0) << verify.Text();
 }
 
-TEST_F(EarlierRuns, AnotherRunsSettingsAreStillRefused) {
+TEST_P(EarlierRuns, SettingsOfAnotherRunAreStillRefused) {
   const std::string run = Copy("run");
   const auto seed = testing::Start("cnnA", Continue(run, {"--max_steps", "0", "--seed", "3"}));
   EXPECT_EQ(seed->Wait(), 2);
-  EXPECT_THAT(seed->Text(), HasSubstr("seed is 3, the checkpoint has 0"));
+  EXPECT_THAT(seed->Text(), HasSubstr("seed is 3, but the checkpoint has 0"));
 }
 
-TEST_F(EarlierRuns, OneWithOptionsOfItsOwnIsContinued) {
+TEST_P(EarlierRuns, RunWithProgramSpecificOptionsIsContinued) {
   const std::string run = Copy("run_diffusion");
-  const Args to_step_3 = {"--max_steps", "3", "--random_streams", "new"};
+  Args to_step_3 = {"--max_steps", "3"};
+  if (DrewOtherNumbers()) to_step_3.insert(to_step_3.end(), {"--random_streams", "new"});
   EXPECT_THAT(testing::Run("diffusion", 1, Continue(run, to_step_3)), HasSubstr("step_2"));
   EXPECT_THAT(ReadText(run + "/ledger.jsonl"), HasSubstr("\"step\":2,"));
   const auto guidance = testing::Start("diffusion", Continue(run, {"--max_steps", "4", "--guidance", "2"}));
   EXPECT_EQ(guidance->Wait(), 2);
-  EXPECT_THAT(guidance->Text(), HasSubstr("guidance is 2, the checkpoint has 0"));
+  EXPECT_THAT(guidance->Text(), HasSubstr("guidance is 2, but the checkpoint has 0"));
 }
 
-/// A diffusion draws noise: another one than the steps before had, where nobody says that this is meant.
-TEST_F(EarlierRuns, OneWithOtherRandomNumbersIsContinuedOnPurposeAlone) {
+/// If the noise would differ from that of the previous steps, the user must state that this is intended.
+TEST_P(EarlierRuns, RunWithOtherRandomNumbersIsContinuedOnlyOnRequest) {
   const auto unasked = testing::Start("diffusion", Continue(Copy("run_diffusion"), {"--max_steps", "3"}));
-  EXPECT_EQ(unasked->Wait(), 2);
-  EXPECT_THAT(unasked->Text(), HasSubstr("--random_streams new goes on from it"));
+  EXPECT_EQ(unasked->Wait(), DrewOtherNumbers() ? 2 : 0);
+  EXPECT_THAT(unasked->Text(), HasSubstr(DrewOtherNumbers() ? "--random_streams new continues" : "step_2"));
 }
 
-/// A restart may compute in another precision and layout.
-TEST_F(EarlierRuns, IsContinuedInAnotherPrecision) {
+/// A restart may use another precision and layout.
+TEST_P(EarlierRuns, IsContinuedInAnotherPrecision) {
   const std::string run = Copy("run");
   testing::Run("cnnA", 2, Continue(run, {"--max_steps", "11", "--amp", "bf16", "--channels_last", "on"}));
   EXPECT_EQ(testing::Steps(run).size(), 11u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Release, EarlierRuns, ::testing::ValuesIn(support::Releases()),
+                         support::ReleaseTestName);
 
 }  // namespace
 }  // namespace mtrun::trainers

@@ -1,4 +1,4 @@
-// What only a GPU can show; skipped, with the reason, where there is none.
+// Tests that need a GPU; skipped, with the reason, if there is none.
 #include <cmath>
 #include <future>
 #include <memory>
@@ -36,7 +36,7 @@ using testing::WritePackedSet;
 class GpuTest : public ::testing::Test {
  protected:
   void SetUp() override { Need(1); }
-  /// Skips the test where fewer GPUs are usable.
+  /// Skips the test if fewer than `gpus` GPUs are usable.
   void Need(int gpus) {
     const int there = torch::cuda::is_available() ? static_cast<int>(torch::cuda::device_count()) : 0;
     if (there < gpus) {
@@ -44,15 +44,15 @@ class GpuTest : public ::testing::Test {
                    << " usable here (no driver, no GPU, or a CPU-only LibTorch)";
     }
   }
-  /// Made by the first call.
+  /// Returns the data set, which the first call creates.
   const std::string& Data() {
     if (data_.empty()) {
       data_ = WritePackedSet(folder_.path(), "data", {.train = 100, .test = 20}, LearnablePixel);
     }
     return data_;
   }
-  /// Steps of a run of 13 steps in micro-batches of 8, two a step, the last one of an epoch short. Worker k
-  /// of `world` takes GPU k.
+  /// Returns the 13 steps of a run with two micro-batches of 8 a step and a short last step per epoch. Worker
+  /// k of `world` uses GPU k.
   std::vector<StepLine> Train(const std::string& program, const std::string& run, int world,
                               const Args& more) {
     Args args = {"--data",         Data(), "--model_folder", folder_.File(run),
@@ -85,7 +85,7 @@ class GpuTest : public ::testing::Test {
   std::string data_;
 };
 
-TEST_F(GpuTest, TrainsAsTheCpuDoes) {
+TEST_F(GpuTest, TrainsLikeTheCpu) {
   const Args exact = {"--precision", "float64", "--augment", "--crop_padding", "2"};
   for (const std::string program : {"cnnA", "cnnB"}) {
     Args on_cpu = exact, on_gpu = exact;
@@ -95,7 +95,7 @@ TEST_F(GpuTest, TrainsAsTheCpuDoes) {
   }
 }
 
-TEST_F(GpuTest, SynchronisedBatchNormTrainsAsOnTheCpu) {
+TEST_F(GpuTest, SynchronisedBatchNormTrainsLikeTheCpu) {
   const Args exact = {"--precision", "float64", "--sync_bn"};
   Args on_cpu = exact, on_gpu = exact;
   on_cpu.insert(on_cpu.end(), {"--device", "cpu"});
@@ -103,8 +103,8 @@ TEST_F(GpuTest, SynchronisedBatchNormTrainsAsOnTheCpu) {
   ExpectNear(Train("cnnB", "sync_gpu", 1, on_gpu), Train("cnnB", "sync_cpu", 1, on_cpu), 1e-6);
 }
 
-/// Copies beside the computation and their buffers: what arrives too late or too early changes a loss.
-TEST_F(GpuTest, ResidentImagesAndCopiedOnesGiveTheSameRun) {
+/// Copies run concurrently with the computation: one that arrives too late or too early changes a loss.
+TEST_F(GpuTest, ResidentAndCopiedImagesGiveTheSameRun) {
   const Args exact = {"--device", "cuda", "--precision", "float64", "--augment", "--crop_padding", "2"};
   Args resident = exact, copied = exact;
   resident.insert(resident.end(), {"--resident", "on"});
@@ -112,7 +112,7 @@ TEST_F(GpuTest, ResidentImagesAndCopiedOnesGiveTheSameRun) {
   ExpectNear(Train("cnnA", "resident", 1, resident), Train("cnnA", "copied", 1, copied), 1e-9);
 }
 
-TEST_F(GpuTest, ResidentImagesAreTheSameToTheLastBit) {
+TEST_F(GpuTest, ResidentImagesAreBitIdentical) {
   const auto split = datasets::PackedSplit::Open(Data(), "train");
   ASSERT_TRUE(split.ok()) << split.status();
   const at::Device gpu(at::kCUDA, 0);
@@ -126,7 +126,7 @@ TEST_F(GpuTest, ResidentImagesAreTheSameToTheLastBit) {
   }
 }
 
-TEST_F(GpuTest, MixedPrecisionStepsAreTaken) {
+TEST_F(GpuTest, MixedPrecisionStepsWork) {
   for (const std::string amp : {"fp16", "bf16"}) {
     const auto steps = Train("vit", amp, 1, {"--device", "cuda", "--amp", amp});
     ASSERT_EQ(steps.size(), 13u);
@@ -134,8 +134,8 @@ TEST_F(GpuTest, MixedPrecisionStepsAreTaken) {
   }
 }
 
-/// Short last steps, dropout, augmentation, the schedule, clipping, the average and the loss scale.
-TEST_F(GpuTest, CapturedStepsAreTheSteps) {
+/// Covers short last steps, dropout, augmentation, the schedule, clipping, the average and the loss scale.
+TEST_F(GpuTest, CapturedStepsEqualOrdinarySteps) {
   const std::vector<std::pair<std::string, Args>> runs = {
       {"cnnA", {"--precision", "float64", "--augment", "--crop_padding", "2", "--resident", "on"}},
       {"cnnA", {"--precision", "float64", "--augment", "--crop_padding", "2", "--resident", "off"}},
@@ -154,7 +154,7 @@ TEST_F(GpuTest, CapturedStepsAreTheSteps) {
   }
 }
 
-/// As far as one GPU goes.
+/// As much as one GPU can show.
 TEST_F(GpuTest, NcclConnectsSumsAndAborts) {
   const at::Device gpu(at::kCUDA, 0);
   const auto make = collectives::NcclDevices(gpu);
@@ -171,8 +171,8 @@ TEST_F(GpuTest, NcclConnectsSumsAndAborts) {
   EXPECT_EQ(device->Error().code(), absl::StatusCode::kAborted);
 }
 
-/// The process group's own end warns that nobody ended it.
-TEST_F(GpuTest, NcclEndsInOrderWithoutAWord) {
+/// The process group's own destructor warns if it was not shut down.
+TEST_F(GpuTest, NcclShutsDownWithoutWarnings) {
   const auto make = collectives::NcclDevices({at::kCUDA, 0});
   ASSERT_TRUE(make.ok()) << make.status();
   auto device = (*make)({}, testing::MakeThreadBootstrap());
@@ -183,8 +183,8 @@ TEST_F(GpuTest, NcclEndsInOrderWithoutAWord) {
 }
 
 #ifdef MT_CUDA
-/// A pool hands out its streams in turn, so in time NCCL would get the one that --graph computes in.
-TEST_F(GpuTest, NcclTakesNoStreamOfThePoolThatStepsComputeIn) {
+/// A pool hands out its streams in rotation, so eventually NCCL would get the one that --graph computes in.
+TEST_F(GpuTest, NcclDoesNotTakeAComputeStreamOfThePool) {
   const at::Device gpu(at::kCUDA, 0);
   const auto take = [&] { return c10::cuda::getStreamFromPool(/*isHighPriority=*/false, gpu.index()); };
   std::vector<c10::cuda::CUDAStream> pool{take()};
@@ -207,8 +207,8 @@ class TwoGpusTest : public GpuTest {
   void SetUp() override { Need(2); }
 };
 
-/// A generation's first sum, of which NCCL knows least.
-TEST_F(TwoGpusTest, ASumThatAMemberDoesNotEnterEndsWithTheGroup) {
+/// Uses a generation's first sum, about which NCCL knows the least.
+TEST_F(TwoGpusTest, SumThatAMemberDoesNotEnterEndsWithTheGroup) {
   const collectives::DeviceMaker devices = [](const collectives::GroupMember& member, auto bootstrap) {
     return (*collectives::NcclDevices({at::kCUDA, static_cast<at::DeviceIndex>(member.rank)}))(member,
                                                                                                bootstrap);
@@ -223,7 +223,7 @@ TEST_F(TwoGpusTest, ASumThatAMemberDoesNotEnterEndsWithTheGroup) {
     }
     const at::Device gpu(at::kCUDA, 0);
     const at::Tensor numbers = at::ones({1000}, gpu);
-    collectives::AllReduce(*group, numbers);  // the device waits, this thread does not
+    collectives::AllReduce(*group, numbers);  // the device waits, but this thread does not
     while (collectives::WaitingFor(*group) == Duration::zero()) std::this_thread::yield();
     waits.set_value();
     numbers.cpu();
@@ -240,7 +240,7 @@ TEST_F(TwoGpusTest, NcclGivesTheSameRunAsOneWorker) {
   ExpectNear(Train("cnnB", "two_sync", 2, sync), Train("cnnB", "one_sync", 1, sync), 1e-9);
   Args graph = exact;
   graph.push_back("--graph");
-  // The kernels take the learning rate in float32.
+  // The kernels use a float32 learning rate.
   ExpectNear(Train("cnnB", "graph", 2, graph), one, 1e-5);
 }
 

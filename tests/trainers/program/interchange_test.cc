@@ -1,5 +1,6 @@
-// Weights go to Python and come back: Python reads our safetensors with load_state_dict(strict=True), we read
-// Python's safetensors and .pth. Skipped where there is no Python with PyTorch (tools/setup --peers).
+// Exchanges weights with Python in both directions: Python reads our safetensors with
+// load_state_dict(strict=True), and this code reads Python's safetensors and .pth. Skipped if there is no
+// Python with PyTorch (tools/setup --peers).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,12 +12,12 @@
 #include "trainers/models/resnet18.h"
 #include "trainers/models/unet.h"
 #include "trainers/models/vit.h"
-#include "trainers/weights/safetensors.h"
+#include "trainers/weights/init_from.h"
 
 namespace mtrun::trainers {
 namespace {
 
-/// argv: what to do, the parity folder, network, file in, file out.
+/// argv: action, parity folder, network, input file, output file.
 constexpr char kScript[] = R"(
 import sys, torch
 from safetensors.torch import load_file, save_file
@@ -52,7 +53,7 @@ class InterchangeTest : public ::testing::Test {
     if (python_.empty()) GTEST_SKIP() << "no Python with PyTorch (tools/setup --peers)";
     support::WriteText(folder_.File("script.py"), kScript);
   }
-  /// Python's output for the fixed input.
+  /// Returns Python's output for the fixed input.
   at::Tensor Python(const std::string& action, const std::string& network, const std::string& file) {
     const std::string out = folder_.File("out.safetensors");
     support::Program program({python_, folder_.File("script.py"), action,
@@ -69,7 +70,7 @@ class InterchangeTest : public ::testing::Test {
   }
   using Forward = std::function<at::Tensor(const at::Tensor&)>;
 
-  /// Both directions, and by both formats on the way back.
+  /// Checks both directions, with both formats on the way back.
   void ExpectBothWays(const std::string& network, torch::nn::Module& net, const Forward& forward) {
     torch::NoGradGuard no_grad;
     at::set_num_threads(1);
@@ -113,29 +114,29 @@ TEST_F(InterchangeTest, Diffusion) {
   ExpectBothWays("diffusion", net, [&](const at::Tensor& x) { return net.forward(x, t); });
 }
 
-/// A file as torchvision's resnet18-*.pth: 1000 classes. Its body gives torchvision's features; the last
-/// layer is kept where the number of classes is the same, and starts over where it is not.
+/// A file like torchvision's resnet18-*.pth, with 1000 classes. Its body gives torchvision's features. The
+/// last layer is kept if the number of classes is the same, and is initialised otherwise.
 TEST_F(InterchangeTest, ResNet18FromPth) {
   torch::NoGradGuard no_grad;
   const std::string file = folder_.File("resnet18.pth");
   const at::Tensor want = Python("write", "resnet18", file);
   models::ResNet18 same(1, models::kStem224, 1000), fewer(1, models::kStem224, 10);
-  const absl::Status status = InitFrom(file, same, "fc.");
+  const absl::Status status = InitFrom(file, same, "--weights", "fc.");
   ASSERT_TRUE(status.ok()) << status;
   same.eval();
   ExpectSame(same.forward(Input()), want);
   const at::Tensor fresh = fewer.named_parameters()["fc.weight"].clone();
-  ASSERT_TRUE(InitFrom(file, fewer, "fc.").ok());
+  ASSERT_TRUE(InitFrom(file, fewer, "--weights", "fc.").ok());
   EXPECT_TRUE(fewer.named_parameters()["fc.weight"].equal(fresh));
   EXPECT_TRUE(fewer.named_parameters()["conv1.weight"].equal(same.named_parameters()["conv1.weight"]));
   EXPECT_THAT(std::string(InitFrom(file, fewer).message()), ::testing::HasSubstr("fc.weight is [1000, 512]"));
 }
 
-/// The program on such a file: the body is frozen and its last layer learns.
+/// Runs the program on such a file: the body is frozen and the last layer learns.
 TEST_F(InterchangeTest, ResNet18LearnsItsLastLayer) {
   const std::string file = folder_.File("resnet18.pth"), run = folder_.File("run");
   Python("write", "resnet18", file);
-  // Classes by colour: features that are averaged over the image do not say where something is.
+  // The classes are colours, because features averaged over the image do not show positions.
   const std::string data = testing::WritePackedSet(
       folder_.path(), "data", {.classes = 8, .train = 64, .test = 24},
       [](int64_t image, int64_t label, int y, int x, int channel) {
@@ -150,7 +151,7 @@ TEST_F(InterchangeTest, ResNet18LearnsItsLastLayer) {
   const auto weights = LoadTensors(run + "/model.safetensors");
   ASSERT_TRUE(weights.ok()) << weights.status();
   models::ResNet18 start(0, models::kStem224, 8);
-  ASSERT_TRUE(InitFrom(file, start, "fc.").ok());
+  ASSERT_TRUE(InitFrom(file, start, "--weights", "fc.").ok());
   for (const auto& item : StateDict(start)) {
     const auto now =
         std::find_if(weights->begin(), weights->end(), [&](const auto& w) { return w.first == item.first; });

@@ -1,4 +1,4 @@
-// Programs without mtrun: under torchrun, by Slurm's and a person's variables; and what they connect to.
+// Runs programs without mtrun: under torchrun, and with Slurm's or the user's variables.
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -30,8 +30,8 @@ class LaunchTest : public ::testing::Test {
   std::string data_;
 };
 
-/// torchrun's agent serves the store that our workers meet at.
-TEST_F(LaunchTest, UnderTorchrun) {
+/// torchrun's agent serves the store that our workers use.
+TEST_F(LaunchTest, RunsUnderTorchrun) {
   const std::string python = support::PeersPython();
   if (python.empty()) GTEST_SKIP() << "no torchrun (tools/setup --peers)";
   testing::Args args = {
@@ -44,8 +44,8 @@ TEST_F(LaunchTest, UnderTorchrun) {
   EXPECT_EQ(Report(folder_.File("run"))["world_size"], 2);
 }
 
-/// Every address that any process of the run connects to is the one that the user named.
-TEST_F(LaunchTest, ConnectsToNothingThatNobodyNamed) {
+/// The user named every address that the run's processes connect to.
+TEST_F(LaunchTest, ConnectsOnlyToNamedAddresses) {
   if (access("/usr/bin/strace", X_OK) != 0) GTEST_SKIP() << "strace is not installed";
   const std::string port = absl::StrCat(support::FreePort());
   std::vector<std::unique_ptr<support::Program>> workers;
@@ -76,7 +76,7 @@ TEST_F(LaunchTest, ConnectsToNothingThatNobodyNamed) {
   for (const char* rank : {"0", "1"}) {
     const std::string trace = support::ReadText(folder_.File(absl::StrCat("trace", rank)));
     for (const absl::string_view line : absl::StrSplit(trace, '\n', absl::SkipEmpty())) {
-      if (!absl::StrContains(line, "AF_INET")) continue;  // Unix sockets: the workers' own, and the system's
+      if (!absl::StrContains(line, "AF_INET")) continue;  // skip Unix sockets
       ++seen;
       EXPECT_TRUE(absl::StrContains(line, "127.0.0.1") || absl::StrContains(line, "::1"))
           << std::string(line);

@@ -1,7 +1,7 @@
-// The programs learn on real images of CIFAR-10 (tests/testdata/cifar10) within a few steps. Each test states
-// its pass threshold, the score of an untrained network, and the score without gradient averaging: each of
-// four workers trains alone on its quarter of the data with its quarter of the batch. That is what `Apart`
-// trains, for the same number of steps.
+// Checks that the programs learn on real images of CIFAR-10 (tests/testdata/cifar10) within a few steps. Each
+// test states its pass threshold, the score of an untrained network, and the score without gradient
+// averaging. The latter is from `apart`: each of four workers trains alone on its quarter of the data with
+// its quarter of the batch, for the same number of steps.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -26,17 +26,17 @@ using testing::Report;
 
 constexpr int kWorkers = 4;
 constexpr support::Seconds kLongest{1500};
-constexpr int kSide = 16;          // of the pictures that diffusion learns
-constexpr int64_t kPictures = 64;  // that it draws
+constexpr int kSide = 16;          // side of the pictures
+constexpr int64_t kPictures = 64;  // number of drawn pictures
 
-/// A training that has ended.
+/// A finished training run.
 struct Trained {
   std::string folder;
   nlohmann::json report;
 };
 
-/// The same recipe three times: four workers that average their gradients, one of four that do not, and the
-/// network before its first step.
+/// Results of one recipe, run three times: four workers that average their gradients, one of four that do
+/// not, and the network before its first step.
 struct Reached {
   Trained together, apart, untrained;
 };
@@ -45,14 +45,14 @@ class LearningTest : public ::testing::Test {
  protected:
   void SetUp() override { data_ = testing::CifarSet(folder_.path()); }
 
-  /// `world` workers train.
+  /// Trains with `world` workers.
   Trained Train(const std::string& program, int world, const std::string& data, const Args& more) {
     const std::string run = folder_.File(absl::StrCat("run", runs_++));
     const Args args = {"--data", data, "--model_folder", run, "--epochs", "1000", "--checkpoint_epochs", "0"};
     testing::Run(program, world, With(args, more), kLongest);
     return {run, Report(run)};
   }
-  /// On the first `images` training images, `batch` of them a step.
+  /// Trains on the first `images` training images, `batch` of them a step.
   Reached TrainThrice(const std::string& program, int64_t images, int64_t batch, const Args& recipe) {
     const int64_t part = images / kWorkers, micro = batch / kWorkers;
     const Args alone = With(recipe, Batch(micro, micro));
@@ -84,8 +84,8 @@ class LearningTest : public ::testing::Test {
 
 enum class Better { kMore, kLess };
 
-/// A figure of the closing reports beside its line: `together` is beyond it, and it is beyond the two others,
-/// by `margin` at least.
+/// Expects a figure of `together`'s final report to be better than `line`, and the two others' figures to be
+/// worse than it, by at least `margin`.
 void ExpectBeyond(const Reached& reached, const char* figure, Better better, double line, double margin) {
   const double together = reached.together.report[figure], apart = reached.apart.report[figure],
                untrained = reached.untrained.report[figure];
@@ -103,9 +103,9 @@ TEST_F(LearningTest, CnnB) {
   ExpectBeyond(reached, "test_accuracy", Better::kMore, 0.33, 0.03);
 }
 
-/// The loss, since of 500 images the accuracies lie closer together than its noise (seed 0: averaged 29.8 %,
-/// not averaged 25.8 %). Measured: averaged 1.842 (seed 0, with one worker as with four); not averaged 2.048,
-/// 2.078, 2.044 (seeds 0, 1, 2); untrained 2.357.
+/// Compares the loss, because with 500 images the accuracies differ by less than their noise (seed 0:
+/// averaged 29.8 %, not averaged 25.8 %). Measured: averaged 1.842 (seed 0, with one worker and with four);
+/// not averaged 2.048, 2.078, 2.044 (seeds 0, 1, 2); untrained 2.357.
 TEST_F(LearningTest, Vit) {
   const Reached reached =
       TrainThrice("vit", 2000, 32,
@@ -114,8 +114,7 @@ TEST_F(LearningTest, Vit) {
   ExpectBeyond(reached, "test_loss", Better::kLess, 1.95, 0.05);
 }
 
-/// Pictures are drawn by the program from the weights of the run `folder`, or by `--preview` as the network
-/// gets them.
+/// Draws pictures with the program from the run `folder`, or with `--preview` as the network gets them.
 PictureFigures Drawn(const std::string& folder) {
   testing::Run("diffusion", 1, {"--sample", absl::StrCat(kPictures), "--model_folder", folder}, kLongest);
   return FiguresOf(ReadGrid(folder + "/samples.png", kSide, kPictures));
@@ -127,7 +126,7 @@ PictureFigures Previewed(const std::string& data, const std::string& folder, int
   return FiguresOf(ReadGrid(folder + "/preview.png", kSide, images));
 }
 
-/// Means and deviations are near the data's on a scale of 0 to 255.
+/// Expects means and deviations to be near the data's, on a scale of 0 to 255.
 void ExpectColoursLike(const PictureFigures& drawn, const PictureFigures& data) {
   for (size_t c = 0; c < 3; ++c) {
     EXPECT_NEAR(drawn.means[c], data.means[c], 25) << "channel " << c;
@@ -137,8 +136,8 @@ void ExpectColoursLike(const PictureFigures& drawn, const PictureFigures& data) 
 
 /// Images of 16 pixels. Measured losses: averaged 0.163, not averaged 0.190, untrained 0.607 (seed 0; with
 /// other noise, seeds 0, 1, 2, averaged 0.156, 0.159, 0.160 and not averaged 0.185, 0.183, 0.196). Pictures
-/// (seed 0): correlation of neighbours 0.87, of the data 0.91, untrained and noise 0.00; means 122 119 109,
-/// of the data 126 123 114; deviations 45, of the data 58 to 62, of noise 92.
+/// (seed 0): correlation of neighbouring pixels 0.87, in the data 0.91, untrained and in noise 0.00; means
+/// 122 119 109, in the data 126 123 114; deviations 45, in the data 58 to 62, in noise 92.
 TEST_F(LearningTest, Diffusion) {
   const Reached reached =
       TrainThrice("diffusion", 2000, 32, {"--max_steps",     "400",   "--image_size",     absl::StrCat(kSide),
@@ -177,11 +176,11 @@ double Deviation(const std::vector<double>& values) {
   return std::sqrt(sum / static_cast<double>(values.size() - 1));
 }
 
-/// The batch is 64 in all, and what 1, 2 and 4 workers reach differs by less than other seeds make it
-/// differ. Measured (seed 0): 23.4, 24.0 and 23.4 %, losses 2.186, 2.155 and 2.186.
-TEST_F(LearningTest, CnnBIsAsGoodWithAnyNumberOfWorkers) {
+/// The total batch is 64, and results with 1, 2 and 4 workers differ by less than between seeds. Measured
+/// (seed 0): 23.4, 24.0 and 23.4 %, losses 2.186, 2.155 and 2.186.
+TEST_F(LearningTest, CnnBIsEquallyGoodWithAnyNumberOfWorkers) {
   constexpr int64_t kBatch = 64, kMicro = 16, kImages = 1000;
-  std::map<int, std::vector<double>> accuracies;  // by workers
+  std::map<int, std::vector<double>> accuracies;  // by number of workers
   for (const char* seed : {"0", "1", "2"}) {
     for (const int workers : {1, 2, 4}) {
       const Args recipe = With({"--max_steps", "40", "--seed", seed}, Batch(kBatch, kMicro));
@@ -191,7 +190,7 @@ TEST_F(LearningTest, CnnBIsAsGoodWithAnyNumberOfWorkers) {
                 << std::endl;
     }
   }
-  // Of a difference of two means over three seeds; test images alone make one of 500 vary by two points.
+  // The noise of a difference of two means over three seeds; 500 test images alone add two points.
   const double noise = std::max(0.02, Deviation(accuracies[1])) * std::sqrt(2.0 / 3);
   for (const int workers : {2, 4}) {
     EXPECT_NEAR(Mean(accuracies[workers]), Mean(accuracies[1]), 2 * noise) << workers << " workers";

@@ -1,4 +1,4 @@
-// Real workers that differ in what they must share are refused by name.
+// Real workers are refused by name if they differ in a setting that they must share.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 class MembersDiffer : public ::testing::Test {
  protected:
-  /// Two workers of one program, each with flags of its own; what rank 0 said when both were refused.
+  /// Runs two workers with flags of their own, expects a refusal by both and returns rank 0's output.
   std::string Refusal(const std::string& program, const std::vector<Args>& own) {
     const std::string data =
         testing::WritePackedSet(folder_.path(), "data", {.train = 8, .test = 4}, testing::LearnablePixel);
@@ -45,28 +45,29 @@ TEST_F(MembersDiffer, InThePrecision) {
               HasSubstr("the workers of this job differ in amp: bf16 (rank 0), off (rank 1)"));
 }
 
-/// What `auto` comes to is compared, not how it was asked for.
-TEST_F(MembersDiffer, InWhatAChoiceComesTo) {
+/// The resolved value of `auto` is compared, not the setting.
+TEST_F(MembersDiffer, InTheResolvedValueOfAChoice) {
   EXPECT_THAT(Refusal("cnnA", {{"--amp", "auto", "--device", "auto"}, {"--amp", "bf16", "--device", "cpu"}}),
               HasSubstr("the workers of this job differ in amp: bf16 (rank 1), off (rank 0)"));
 }
 
-/// Else one would look for a checkpoint, and wait for what the other says of its own.
-TEST_F(MembersDiffer, InWhetherTheyResume) {
+/// Otherwise one worker would look for a checkpoint and wait for the other's answer.
+TEST_F(MembersDiffer, InResume) {
   EXPECT_THAT(Refusal("cnnA", {{}, {"--resume=false"}}),
               HasSubstr("the workers of this job differ in resume: 0 (rank 1), 1 (rank 0)"));
 }
 
-TEST_F(MembersDiffer, InATextWithBlanks) {
+TEST_F(MembersDiffer, InATextWithSpaces) {
   EXPECT_THAT(
       Refusal("diffusion", {{"--mults", "1, 2", "--channels", "4"}, {"--mults", "1, 1", "--channels", "4"}}),
       HasSubstr("the workers of this job differ in mults: 1, 1 (rank 1), 1, 2 (rank 0)"));
 }
 
-/// On one host too, where nothing is sent that could be encrypted.
-TEST_F(MembersDiffer, InWhetherTheyEncrypt) {
-  EXPECT_THAT(Refusal("cnnA", {{"--encrypt_gradients"}, {}}),
-              HasSubstr("does not encrypt what it sends, this rank does: give --encrypt_gradients to all"));
+/// This applies on one host too, although nothing is sent that could be encrypted.
+TEST_F(MembersDiffer, InEncryption) {
+  EXPECT_THAT(
+      Refusal("cnnA", {{"--encrypt_gradients"}, {}}),
+      HasSubstr("does not encrypt what it sends, but this rank does: give --encrypt_gradients to all"));
 }
 
 }  // namespace

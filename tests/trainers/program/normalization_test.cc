@@ -25,7 +25,7 @@ class NormalizationTest : public ::testing::Test {
     EXPECT_TRUE(SaveTensors(path, {{"fc.weight", at::zeros({classes, 2})}}, metadata).ok());
     return path;
   }
-  /// What --normalize is then.
+  /// Returns the resolved value of --normalize.
   std::string Resolved(const std::string& weights, const std::string& asked = "auto",
                        const checkpoints::Identity& continued = {}) {
     Settings settings(
@@ -45,20 +45,20 @@ class NormalizationTest : public ::testing::Test {
   std::string said_;
 };
 
-TEST_F(NormalizationTest, WeightsOfImageNetTakeItsNormalisation) {
+TEST_F(NormalizationTest, ImageNetWeightsUseImageNetNormalisation) {
   EXPECT_EQ(Resolved(Weights(1000)), "imagenet");
-  EXPECT_THAT(said_, HasSubstr("by --normalize imagenet, for "));
+  EXPECT_THAT(said_, HasSubstr("with --normalize imagenet for "));
   EXPECT_THAT(said_, HasSubstr("ImageNet's 1000 classes"));
 }
 
-TEST_F(NormalizationTest, OthersSayWhyTheyDoNot) {
+TEST_F(NormalizationTest, OtherWeightsReportWhyTheyDoNot) {
   EXPECT_EQ(Resolved(Weights(10)), "half");
   EXPECT_THAT(said_, HasSubstr("its last layer has 10 classes, not ImageNet's 1000"));
   EXPECT_EQ(Resolved(""), "half");
   EXPECT_THAT(said_, IsEmpty()) << "there are none";
 }
 
-TEST_F(NormalizationTest, WeightsThatWeWroteKnowIt) {
+TEST_F(NormalizationTest, OwnWeightsRecordTheirNormalisation) {
   const Description about{.program = "resnet18",
                           .classes = {"a", "b"},
                           .image_size = 64,
@@ -69,22 +69,26 @@ TEST_F(NormalizationTest, WeightsThatWeWroteKnowIt) {
   EXPECT_EQ(Resolved(Weights(2, ToMetadata(about))), "imagenet");
 }
 
-TEST_F(NormalizationTest, WhoSaysSoHasHisWayAndHearsOfIt) {
+TEST_F(NormalizationTest, ExplicitSettingWinsWithAWarning) {
   EXPECT_EQ(Resolved(Weights(1000), "half"), "half");
   EXPECT_THAT(said_, HasSubstr("was trained with imagenet"));
   EXPECT_EQ(Resolved(Weights(10), "imagenet"), "imagenet");
   EXPECT_THAT(said_, IsEmpty()) << "nobody knows";
 }
 
-TEST_F(NormalizationTest, ARunKeepsWhatItBeganWith) {
+TEST_F(NormalizationTest, RunKeepsItsNormalisation) {
   EXPECT_EQ(Resolved(Weights(1000), "auto", {{"normalize", "half"}}), "half");
   EXPECT_EQ(Resolved(Weights(1000), "imagenet", {{"normalize", "half"}}), "imagenet")
       << "and is refused, as another run";
 }
 
-TEST_F(NormalizationTest, AFileThatIsNotThereIsNamed) {
+TEST_F(NormalizationTest, MissingFileIsNamed) {
   const auto none = PixelsOf(folder_.File("none.pth"), "fc.weight");
   EXPECT_THAT(std::string(none.status().message()), HasSubstr("none.pth"));
+  Settings settings("resnet18", {{.name = "weights", .default_text = folder_.File("none.pth")},
+                                 {.name = "normalize", .default_text = "auto"}});
+  EXPECT_THAT(std::string(ResolveNormalize({}, /*first=*/true, settings).message()),
+              HasSubstr("--weights: "));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The two lines of docs/best.md that make an ONNX file of an exported folder, and PyPI's onnxruntime on it.
+// Runs docs/best.md's two lines from an exported folder to ONNX, and PyPI's onnxruntime on the result.
 #include <algorithm>
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using testing::LearnablePixel;
 
 constexpr support::Seconds kPatience{180};
 
-/// Runs the lines in the exported folder argv[1], as a reader would, and compares.
+/// Runs the lines in the exported folder argv[1], as a reader would, and compares the results.
 constexpr char kCompare[] = R"(
 import os, sys
 os.chdir(sys.argv[1])
@@ -38,7 +38,7 @@ assert worst < 1e-5, worst
 print('same', worst)
 )";
 
-/// The block of the document, whatever it says.
+/// Returns the document's code block, whatever it contains.
 std::string DocumentedLines() {
   const std::string text = support::ReadText(support::TestFile("../docs/best.md")), fence = "```python\n";
   const size_t begin = text.find(fence), end = text.find("```", begin + fence.size());
@@ -55,7 +55,7 @@ class LongOnnxTest : public ::testing::Test {
     if (probe.Wait() != 0) GTEST_SKIP() << "no onnxruntime here: tools/setup --peers";
   }
 
-  /// Trains for two steps, exports, and compares.
+  /// Trains for two steps, exports, and compares the results.
   void ExpectTheSame(const std::string& program, const std::string& data, const Args& more = {}) const {
     SCOPED_TRACE(absl::StrCat(program, " ", absl::StrJoin(more, " ")));
     const support::TemporaryFolder folder;
@@ -83,13 +83,13 @@ TEST_F(LongOnnxTest, ClassifiersComputeTheSame) {
   ExpectTheSame("resnet18", data, {"--image_size", "64", "--normalize", "imagenet"});
 }
 
-TEST_F(LongOnnxTest, WeightsOfTwiceTheWidthAreTakenToo) {
+TEST_F(LongOnnxTest, Float64WeightsAreAccepted) {
   const std::string data =
       testing::WritePackedSet(folder_.path(), "data", {.train = 16, .test = 8}, LearnablePixel);
   ExpectTheSame("cnnA", data, {"--precision", "float64"});
 }
 
-TEST_F(LongOnnxTest, TheDiffusionNetworkComputesTheSame) {
+TEST_F(LongOnnxTest, DiffusionNetworkComputesTheSame) {
   const std::string data = testing::WritePackedSet(
       folder_.path(), "data", {.height = 16, .width = 16, .classes = 3, .train = 8, .test = 4},
       LearnablePixel);

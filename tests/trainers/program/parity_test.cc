@@ -1,5 +1,4 @@
-// Numbers of Python PyTorch that the trainers' steps and the networks must reproduce
-// (tests/testdata/parity/README.md).
+// The trainers must reproduce numbers of Python PyTorch (tests/testdata/parity/README.md).
 #include <algorithm>
 #include <cmath>
 
@@ -41,7 +40,7 @@ std::vector<double> SumAndNorm(const at::Tensor& t) {
   return {wide.sum().item<double>(), wide.norm().item<double>()};
 }
 
-/// The cnnA run of the parity files on one rank.
+/// Trains the cnnA run of the parity files on one rank.
 Curve TrainCnnA(uint64_t seed, int64_t batch, int64_t micro, at::ScalarType dtype, int rank, int world,
                 const collectives::ProcessGroup& group) {
   const auto net = std::make_shared<models::CnnA>(seed);
@@ -69,7 +68,7 @@ Curve TrainCnnA(uint64_t seed, int64_t batch, int64_t micro, at::ScalarType dtyp
   return curve;
 }
 
-/// README, "Tolerances": float32 losses.
+/// Compares float32 losses by the README's section "Tolerances".
 void ExpectLosses(const std::vector<double>& got, const json& plain, const json& plain_float64,
                   const json& float32) {
   ASSERT_EQ(got.size(), plain.size());
@@ -163,7 +162,7 @@ TEST(parity, cnnA_accumulation) {
             file["accumulate"], file);
 }
 
-/// Micro-batches of 8, 6 (the last one short), 4 and 1 at 1, 2 and 3 workers; with 8 a third worker is idle.
+/// Covers micro-batches of 8, 6 (a short last one), 4 and 1; with 8 a third worker is idle.
 TEST(parity, cnnA_same_at_1_2_3_workers) {
   const json file = ParityJson("cnnA.json");
   for (const int64_t micro : {8, 6, 4, 1}) {

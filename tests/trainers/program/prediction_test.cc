@@ -9,20 +9,20 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-TEST(Prediction, TheMostProbableComeFirst) {
+TEST(Prediction, MostProbableClassesComeFirst) {
   const std::vector<std::string> classes = {"a", "b", "c", "d"};
   EXPECT_THAT(TopK({0.1, 0.4, 0.1, 0.4}, classes, 3),
               ElementsAre(Pair("b", 0.4), Pair("d", 0.4), Pair("a", 0.1)));
   EXPECT_EQ(TopK({0.1, 0.4, 0.1, 0.4}, classes, 9).size(), 4u);
 }
 
-TEST(Prediction, TheNameSaysWhichFormat) {
+TEST(Prediction, FileNameChoosesTheFormat) {
   EXPECT_EQ(*FormatOf("x/predictions.csv"), PredictionFormat::kCsv);
   EXPECT_EQ(*FormatOf("p.jsonl"), PredictionFormat::kJsonLines);
   EXPECT_THAT(std::string(FormatOf("p.txt").status().message()), HasSubstr(".csv or .jsonl"));
 }
 
-TEST(Prediction, CsvQuotesWhatNeedsIt) {
+TEST(Prediction, CsvQuotesOnlyWhenNeeded) {
   EXPECT_EQ(HeadLine(PredictionFormat::kCsv, 2), "file,class_1,probability_1,class_2,probability_2,error\n");
   EXPECT_EQ(
       ToLine({.file = "a,b.png", .best = {{"say \"hi\"", 0.75}, {"dog", 0.25}}}, PredictionFormat::kCsv, 2),
@@ -31,7 +31,7 @@ TEST(Prediction, CsvQuotesWhatNeedsIt) {
             "c.png,,,,,no image\n");
 }
 
-TEST(Prediction, JsonHasALineAFile) {
+TEST(Prediction, JsonHasOneLinePerFile) {
   EXPECT_EQ(HeadLine(PredictionFormat::kJsonLines, 2), "");
   EXPECT_EQ(ToLine({.file = "a.png", .best = {{"dog", 0.25}}}, PredictionFormat::kJsonLines, 5),
             "{\"file\":\"a.png\",\"top\":[{\"class\":\"dog\",\"probability\":0.25}]}\n");

@@ -1,4 +1,4 @@
-// The programs cnnB, vit, resnet18 and diffusion as a user starts them.
+// Runs the programs cnnB, vit, resnet18 and diffusion as a user starts them.
 #include <unistd.h>
 #include <algorithm>
 #include <cmath>
@@ -33,7 +33,7 @@ using testing::Steps;
 using testing::WritePackedImages;
 using testing::WritePackedSet;
 
-/// A network of eleven million weights in float64, three workers, on a machine that does other things too.
+/// For eleven million weights in float64 and three workers, on a machine that is busy otherwise.
 constexpr support::Seconds kSlowest{180};
 
 class ProgramsTest : public ::testing::Test {
@@ -46,7 +46,7 @@ class ProgramsTest : public ::testing::Test {
     args.insert(args.end(), more.begin(), more.end());
     return args;
   }
-  /// Losses in float64, evaluation included, do not depend on the number of workers.
+  /// Expects float64 losses, including evaluation, not to depend on the number of workers.
   void ExpectSameAtAnyWorldSize(const std::string& program, const Args& more, double tolerance = 1e-9) {
     const std::string data = Data();
     std::vector<StepLine> alone;
@@ -67,7 +67,7 @@ class ProgramsTest : public ::testing::Test {
       EXPECT_NEAR(Report(folder_.File(run))["test_loss"].get<double>(), want, tolerance * want);
     }
   }
-  /// Output of a run that must fail with this exit status.
+  /// Expects the run to fail with this exit status, and returns its output.
   std::string Failure(const std::string& program, const Args& args, int status) {
     const auto failed = Start(program, args);
     EXPECT_EQ(failed->Wait(), status) << failed->Text();
@@ -86,7 +86,7 @@ TEST_F(ProgramsTest, VitIsTheSameAtAnyWorldSize) {
   EXPECT_FALSE(ReadText(folder_.File("run2/model_ema.safetensors")).empty());
 }
 
-/// Each micro-batch normalises by itself; running statistics, which evaluation uses, move by all of them.
+/// Micro-batches are normalised separately; running statistics, used by evaluation, include all of them.
 TEST_F(ProgramsTest, CnnBIsTheSameAtAnyWorldSize) {
   ExpectSameAtAnyWorldSize("cnnB", {"--global_batch", "5", "--batch_size", "2", "--max_steps", "2"}, 1e-7);
 }
@@ -129,11 +129,11 @@ TEST_F(ProgramsTest, DiffusionDrawsGridsAndSamplesWithoutTraining) {
   EXPECT_THAT(Failure("diffusion", {"--sample", "4", "--model_folder", folder_.File("none")}, 1),
               HasSubstr("model_ema.safetensors"));
   EXPECT_THAT(Failure("diffusion", {"--sample", "4", "--model_folder", run, "--channels", "16"}, 1),
-              HasSubstr("other shape"));
+              HasSubstr("different shape"));
 }
 
-/// A file of weights may be anybody's: what it cannot be is said, not thrown.
-TEST_F(ProgramsTest, DiffusionRefusesWeightsThatNoNetworkHas) {
+/// Weights may come from an untrusted source: bad contents give an error message, not an exception.
+TEST_F(ProgramsTest, DiffusionRefusesImpossibleWeights) {
   const std::string weights = folder_.File("weights.safetensors");
   const Args sample = {"--sample", "1", "--model_folder", folder_.File("run"), "--init_from", weights};
   for (const std::vector<int64_t>& shape :
@@ -144,7 +144,7 @@ TEST_F(ProgramsTest, DiffusionRefusesWeightsThatNoNetworkHas) {
   }
 }
 
-TEST_F(ProgramsTest, APreviewShowsAugmentedImagesAndTrainsNothing) {
+TEST_F(ProgramsTest, PreviewShowsAugmentedImagesAndTrainsNothing) {
   const std::string data = Data();
   testing::Run("vit", 1, With(data, "a", {"--preview", "12", "--batch_size", "5"}));
   testing::Run("vit", 1, With(data, "b", {"--preview", "12", "--batch_size", "5", "--augment=false"}));
@@ -154,8 +154,8 @@ TEST_F(ProgramsTest, APreviewShowsAugmentedImagesAndTrainsNothing) {
   EXPECT_NE(access(folder_.File("a/metrics.jsonl").c_str(), F_OK), 0);
 }
 
-/// Started by hand through flags of its own: two workers without any launcher.
-TEST_F(ProgramsTest, ResNet18StartsByItsOwnFlags) {
+/// Two manually started workers, without any launcher, that get their ranks by the program's own flags.
+TEST_F(ProgramsTest, ResNet18CanBeStartedByItsOwnFlags) {
   const std::string data = Data(), url = absl::StrCat("tcp://127.0.0.1:", support::FreePort());
   std::vector<std::unique_ptr<Program>> workers;
   for (const char* rank : {"0", "1"}) {
@@ -193,16 +193,17 @@ TEST_F(ProgramsTest, ResNet18StartsByItsOwnFlags) {
               HasSubstr("tcp://HOST:PORT"));
 }
 
-TEST_F(ProgramsTest, WhatDoesNotFitIsSaid) {
+TEST_F(ProgramsTest, IncompatibleSettingsAreReported) {
   const std::string data = Data();
   EXPECT_THAT(Failure("vit", With(data, "r", {"--sync_bn"}), 2), HasSubstr("no batch normalisation"));
   EXPECT_THAT(Failure("cnnB", With(data, "r", {"--amp", "fp16"}), 2), HasSubstr("--amp fp16 needs a GPU"));
   EXPECT_THAT(Failure("cnnB", With(data, "r", {"--device", "cuda"}), 2), HasSubstr("no GPU is usable here"));
   EXPECT_THAT(Failure("diffusion", With(data, "r", {"--mults", "1,x"}), 2), HasSubstr("--mults 1,x"));
-  EXPECT_THAT(Failure("diffusion", With(data, "r", {"--mults", "2,0"}), 2), HasSubstr("without channels"));
+  EXPECT_THAT(Failure("diffusion", With(data, "r", {"--mults", "2,0"}), 2),
+              HasSubstr("each level must be at least 1"));
   const std::string levels = absl::StrJoin(std::vector<int>(65, 1), ",");
   EXPECT_THAT(Failure("diffusion", With(data, "r", {"--mults", levels}), 2),
-              HasSubstr("--mults names 65 levels: at most 17"));
+              HasSubstr("--mults has 65 levels, but the limit is 17"));
   EXPECT_THAT(Failure("diffusion", With(data, "r", {"--channels", "40"}), 2), HasSubstr("--channels 40"));
   EXPECT_THAT(Failure("resnet18", With(data, "r", {"--weights", folder_.File("none.pth")}), 2),
               HasSubstr("none.pth"));
@@ -213,14 +214,14 @@ TEST_F(ProgramsTest, WhatDoesNotFitIsSaid) {
   const std::string weights = folder_.File("a/model.safetensors");
   EXPECT_THAT(
       Failure("vit", With(data, "r", {"--init_from", weights}), 2),
-      ::testing::AllOf(HasSubstr("does not hold this model's weights"), HasSubstr("embedding.cls_token")));
+      ::testing::AllOf(HasSubstr("does not contain this model's weights"), HasSubstr("embedding.cls_token")));
   const std::string text = ReadText(weights);
   support::WriteText(folder_.File("cut.safetensors"), text.substr(0, text.size() / 2));
   EXPECT_THAT(Failure("cnnB", With(data, "r", {"--init_from", folder_.File("cut.safetensors")}), 2),
               HasSubstr("cut.safetensors"));
 }
 
-TEST_F(ProgramsTest, ResNet18TakesTheNormalisationOfItsWeights) {
+TEST_F(ProgramsTest, ResNet18UsesTheNormalisationOfItsWeights) {
   const std::string data = Data(), weights = folder_.File("imagenet.safetensors");
   const models::ResNet18 net(/*seed=*/1, models::kStem224, /*classes=*/1000);
   ASSERT_TRUE(SaveTensors(weights, StateDict(net), {}).ok());
@@ -231,9 +232,9 @@ TEST_F(ProgramsTest, ResNet18TakesTheNormalisationOfItsWeights) {
     args.insert(args.end(), more.begin(), more.end());
     return testing::Run("resnet18", 1, args);
   };
-  EXPECT_THAT(train("run", {"--max_steps", "1"}), HasSubstr("are normalised by --normalize imagenet"));
+  EXPECT_THAT(train("run", {"--max_steps", "1"}), HasSubstr("are normalised with --normalize imagenet"));
   EXPECT_THAT(ReadText(folder_.File("run/config.yaml")), HasSubstr("normalize: imagenet"));
-  // As all runs began that said nothing of it, before there was auto.
+  // Runs that were started before `auto` existed used this setting.
   EXPECT_THAT(train("half", {"--max_steps", "1", "--normalize", "half"}), HasSubstr("trained with imagenet"));
   EXPECT_THAT(train("half", {"--max_steps", "2"}), HasSubstr("step_1"));
   EXPECT_THAT(ReadText(folder_.File("half/config.yaml")), HasSubstr("normalize: half"));
@@ -253,8 +254,8 @@ TEST_F(ProgramsTest, EvaluateComputesInThePrecisionOfTheRun) {
   EXPECT_NE(evaluated({"--precision", "float64"}), Report(run)["test_loss"]) << "which excludes --amp";
 }
 
-/// A learning rate that no network survives: the run stops, and says where and what is left of it.
-TEST_F(ProgramsTest, ALossThatIsNotFiniteNamesStepMicroBatchesAndTheLastGoodCheckpoint) {
+/// With a learning rate that no network survives, the run stops and reports where, and what is left of it.
+TEST_F(ProgramsTest, NonFiniteLossNamesStepMicroBatchesAndLastGoodCheckpoint) {
   const Args args = {"--global_batch", "4",     "--batch_size",       "2",   "--max_steps",     "12",
                      "--eval_images",  "1",     "--optimizer",        "sgd", "--learning_rate", "1e30",
                      "--warmup_steps", "0",     "--checkpoint_steps", "1",   "--augment=false", "--schedule",
@@ -268,24 +269,24 @@ TEST_F(ProgramsTest, ALossThatIsNotFiniteNamesStepMicroBatchesAndTheLastGoodChec
   EXPECT_THAT(text, HasSubstr("The last good checkpoint is " + folder_.File("r/step_")));
   Args none = With(data, "s", args);
   none.insert(none.end(), {"1", "--checkpoint_steps", "0"});
-  EXPECT_THAT(Failure("cnnB", none, 1), HasSubstr("There is no checkpoint in " + folder_.File("s")));
+  EXPECT_THAT(Failure("cnnB", none, 1), HasSubstr("No checkpoint exists in " + folder_.File("s")));
 }
 
-/// A set whose index promises fewer classes than its labels have.
+/// The set's index declares fewer classes than its labels use.
 TEST_F(ProgramsTest, LabelsOutOfRangeAreRefusedBeforeTraining) {
   const std::string data = WritePackedImages(
       folder_.path(), "labels", {.classes = 4, .train = 8, .test = 4}, [](int64_t i) { return i % 4; },
       LearnablePixel);
   const std::string shard = data + "/train/shard_00000.safetensors", text = ReadText(shard);
-  // Labels lie in front of the images, eight bytes each.
+  // Labels precede the images, eight bytes each.
   std::string damaged = text;
   damaged[damaged.size() - 8 * 32 * 32 * 3 - 8] = 9;
   support::WriteText(shard, damaged);
   const std::string refused = Failure("cnnB", With(data, "r", {}), 2);
-  EXPECT_THAT(refused, HasSubstr("label 9 of image 7 is not below the 4 classes"));
+  EXPECT_THAT(refused, HasSubstr("label 9 of image 7 is out of range for 4 classes"));
 }
 
-/// bf16 on the CPU: close to float32, and further from it than rounding in float32 would be.
+/// bf16 on the CPU must be close to float32, but not as close as float32 rounding.
 TEST_F(ProgramsTest, Bfloat16IsCloseToFloat32) {
   const std::string data = Data();
   const Args args = {

@@ -14,7 +14,7 @@ struct Network {
   std::vector<std::string> files;
 };
 
-TEST(PythonModel, EachProgramHasOne) {
+TEST(PythonModel, EachProgramHasAPythonModel) {
   const Network networks[] = {{"cnnA", {}},
                               {"cnnB", {"resnet", "cnnB"}},
                               {"vit", {}},
@@ -29,12 +29,12 @@ TEST(PythonModel, EachProgramHasOne) {
   EXPECT_THAT(*PythonModel("diffusion", {}, false), Not(HasSubstr("def main(")));
 }
 
-TEST(PythonModel, FilesStandInOrder) {
+TEST(PythonModel, FilesAreConcatenatedInOrder) {
   const std::string text = *PythonModel("cnnB", {"resnet", "cnnB"}, true);
   EXPECT_LT(text.find("class ResNet18("), text.find("class Model(ResNet18)"));
 }
 
-TEST(PythonModel, ATrainerWithoutOneIsTold) {
+TEST(PythonModel, TrainerWithoutAPythonModelGetsAnError) {
   EXPECT_THAT(std::string(PythonModel("mine", {}, true).status().message()),
               AllOf(HasSubstr("--export needs the network of mine in Python"),
                     HasSubstr("there is no mine.py in trainers/program/python")));

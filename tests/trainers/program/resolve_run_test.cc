@@ -34,15 +34,16 @@ std::string Refusal(const ProgramRules& program, const TrainOptions& options, co
   return std::string(run.status().message());
 }
 
-TEST(ResolveRun, ImagesAreTakenPaddedResizedOrEnlarged) {
+TEST(ResolveRun, ImagesAreKeptPaddedResizedOrEnlarged) {
   struct Case {
     const ProgramRules* program;
     int given, side, network, batch;
     const char* source;
   };
   for (const Case& c :
-       {Case{&kSmall, 0, 32, 32, 32, "as the data"}, Case{&kSmall, 0, 28, 32, 32, "28x28 padded with black"},
-        Case{&kSmall, 32, 64, 32, 32, "64x64 resized"}, Case{&kAny, 0, 48, 48, 48, "as the data"},
+       {Case{&kSmall, 0, 32, 32, 32, "as in the data"},
+        Case{&kSmall, 0, 28, 32, 32, "28x28 padded with black"},
+        Case{&kSmall, 32, 64, 32, 32, "64x64 resized"}, Case{&kAny, 0, 48, 48, 48, "as in the data"},
         Case{&kAny, 16, 48, 16, 16, "48x48 resized"},
         Case{&kLarge, 0, 32, 224, 32, "32x32 enlarged on the device"},
         Case{&kLarge, 64, 32, 64, 32, "32x32 enlarged on the device"},
@@ -57,8 +58,8 @@ TEST(ResolveRun, ImagesAreTakenPaddedResizedOrEnlarged) {
   }
 }
 
-/// What data hold is not known yet; what settings make wrong alone is wrong then too.
-TEST(ResolveRun, ImagesOfAFittingSideGoWithAllSettingsThatGoTogether) {
+/// The contents of the data are not known yet, but settings that are wrong in themselves must already fail.
+TEST(ResolveRun, ImagesOfAFittingSideWorkWithAllConsistentSettings) {
   TrainOptions options = Auto();
   for (const ProgramRules* program : {&kSmall, &kAny, &kLarge}) {
     const int side = FittingSide(program->images, options);
@@ -73,22 +74,22 @@ TEST(ResolveRun, ImagesOfAFittingSideGoWithAllSettingsThatGoTogether) {
 
   options.reading.growth = {.from = 96, .first = 1, .end = 2};
   EXPECT_THAT(Refusal(kLarge, options, Cpu(FittingSide(kLarge.images, options))),
-              HasSubstr("images grow to --image_size 64, which is less"));
+              HasSubstr("images grow to --image_size 64, which is smaller"));
   options.image_size = 0;
   ProgramRules any = kAny;
   any.images.any_size = true;
   EXPECT_TRUE(ResolveRun(any, options, Cpu(FittingSide(any.images, options))).ok());
 }
 
-TEST(ResolveRun, ImagesThatDoNotFitAreRefusedWithWhatToGive) {
+TEST(ResolveRun, ImagesThatDoNotFitAreRefusedWithAdvice) {
   EXPECT_THAT(Refusal(kSmall, Auto(), Cpu(64)),
-              HasSubstr("/data: the images are 64x64 and small takes 32x32: give --image_size 32"));
+              HasSubstr("/data: the images are 64x64, but small takes 32x32: give --image_size 32"));
   TrainOptions options = Auto();
   options.image_size = 48;
   EXPECT_THAT(Refusal(kSmall, options, Cpu(64)), HasSubstr("small takes images of 32x32 only"));
 }
 
-TEST(ResolveRun, ImagesOfManySizesAreCutAndResized) {
+TEST(ResolveRun, ImagesOfVaryingSizesAreCroppedAndResized) {
   MachineFacts machine = Cpu(28);
   machine.images_vary = true;
   const auto run = ResolveRun(kSmall, Auto(), machine);
@@ -98,7 +99,7 @@ TEST(ResolveRun, ImagesOfManySizesAreCutAndResized) {
   EXPECT_EQ(run->derived[0].source, "the middle of images up to 28x28, resized");
 }
 
-TEST(ResolveRun, TestImagesMayBeOfAnotherSize) {
+TEST(ResolveRun, TestImagesCanHaveAnotherSize) {
   TrainOptions options = Auto();
   EXPECT_EQ(ResolveRun(kLarge, options, Cpu(500))->eval_image_size, 224);
   options.eval_image_size = 256;
@@ -113,7 +114,7 @@ TEST(ResolveRun, TestImagesMayBeOfAnotherSize) {
               HasSubstr("--eval_image_size 256: small takes images of one"));
 }
 
-TEST(ResolveRun, RandomPartsComeInTheNetworksSize) {
+TEST(ResolveRun, RandomCropsHaveTheNetworksSize) {
   TrainOptions options = Auto();
   options.random_resized_crop = true;
   const auto run = ResolveRun(kLarge, options, Cpu(32));
@@ -124,17 +125,17 @@ TEST(ResolveRun, RandomPartsComeInTheNetworksSize) {
               Contains(DerivedSetting{"image_size", "224", "random parts of images up to 32x32"}));
 }
 
-TEST(ResolveRun, ImagesGrowWhereTheNetworkTakesAnySize) {
+TEST(ResolveRun, ImagesGrowIfTheNetworkAcceptsAnySize) {
   TrainOptions options = Auto();
   options.reading.growth = {.from = 160, .first = 1, .end = 2};
   EXPECT_TRUE(ResolveRun(kLarge, options, Cpu(500)).ok());
   EXPECT_THAT(Refusal(kSmall, options, Cpu(32)),
               HasSubstr("--image_size_from 160: small takes images of one"));
   options.image_size = 128;
-  EXPECT_THAT(Refusal(kLarge, options, Cpu(500)), HasSubstr("grow to --image_size 128, which is less"));
+  EXPECT_THAT(Refusal(kLarge, options, Cpu(500)), HasSubstr("grow to --image_size 128, which is smaller"));
 }
 
-TEST(ResolveRun, ReadingHasThreadsOfItsOwn) {
+TEST(ResolveRun, ReadingHasItsOwnThreads) {
   TrainOptions options = Auto();
   EXPECT_EQ(ResolveRun(kSmall, options, Cpu(32))->read_threads, 8) << "as computing";
   options.read_threads = 3;
@@ -164,7 +165,7 @@ TEST(ResolveRun, AutoFollowsTheDevice) {
   EXPECT_FALSE(cpu->device.cuda || cpu->channels_last);
   EXPECT_EQ(gpu->precision, "fp16");
   EXPECT_TRUE(gpu->device.cuda && gpu->channels_last);
-  EXPECT_THAT(gpu->derived, ElementsAre(DerivedSetting{"image_size", "32", "as the data"},
+  EXPECT_THAT(gpu->derived, ElementsAre(DerivedSetting{"image_size", "32", "as in the data"},
                                         DerivedSetting{"threads", "8", "cores / workers on this node"},
                                         DerivedSetting{"device", "cuda", "auto"},
                                         DerivedSetting{"amp", "fp16", "auto, on cuda:0"},
@@ -181,7 +182,7 @@ TEST(ResolveRun, FullPrecisionOnAGpuNeedsNoChannelsLast) {
   EXPECT_FALSE(run->channels_last);
 }
 
-TEST(ResolveRun, WhatIsGivenIsTakenAndNothingDerived) {
+TEST(ResolveRun, ExplicitSettingsAreUsedAsGiven) {
   TrainOptions options = Auto();
   options.amp = "bf16";
   options.channels_last = "on";
@@ -190,10 +191,10 @@ TEST(ResolveRun, WhatIsGivenIsTakenAndNothingDerived) {
   const auto run = ResolveRun(kSmall, options, Gpu(32));
   ASSERT_TRUE(run.ok());
   EXPECT_EQ(run->Describe(), "images of 32x32, cpu, 1 thread, bf16, channels last");
-  EXPECT_THAT(run->derived, ElementsAre(DerivedSetting{"image_size", "32", "as the data"}));
+  EXPECT_THAT(run->derived, ElementsAre(DerivedSetting{"image_size", "32", "as in the data"}));
 }
 
-TEST(ResolveRun, WhatNeedsAGpuIsRefusedOnACpu) {
+TEST(ResolveRun, SettingsThatNeedAGpuAreRefusedOnACpu) {
   TrainOptions graph = Auto(), fp16 = Auto(), cuda = Auto();
   graph.graph = true;
   fp16.amp = "fp16";

@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 constexpr char kPlan[] = "rank=1 step=20 at=backward do=kill";
 
-TEST(RunEnvironment, NothingIsAskedForByDefault) {
+TEST(RunEnvironment, DefaultsAreEmpty) {
   const auto found = ReadRunEnvironment({});
   ASSERT_TRUE(found.ok());
   EXPECT_TRUE(found->faults.empty());
@@ -20,7 +20,7 @@ TEST(RunEnvironment, NothingIsAskedForByDefault) {
   EXPECT_EQ(found->grace, Duration::zero());
 }
 
-TEST(RunEnvironment, FaultsAreForTheProcessesThatAJobBeginsWith) {
+TEST(RunEnvironment, FaultsApplyOnlyToTheJobsFirstProcesses) {
   EXPECT_EQ(ReadRunEnvironment({{"MTRUN_FAULTS", kPlan}})->faults.size(), 1u);
   for (const char* first : {"0.7", "1.9"})
     EXPECT_EQ(ReadRunEnvironment({{"MTRUN_FAULTS", kPlan}, {"MTRUN_GENERATION", first}})->faults.size(), 1u);
@@ -35,7 +35,7 @@ TEST(RunEnvironment, SecondsAreRead) {
   EXPECT_EQ(found->grace, std::chrono::seconds(30));
 }
 
-TEST(RunEnvironment, WhatIsMalformedIsNamed) {
+TEST(RunEnvironment, MalformedVariableIsNamed) {
   for (const char* name : {"MTRUN_PACE", "MTRUN_SHUTDOWN_TIMEOUT", "MTRUN_FAULTS"}) {
     for (const char* text : {"soon", "-1", "1e9"}) {
       const auto found = ReadRunEnvironment({{name, text}});

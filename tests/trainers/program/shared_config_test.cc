@@ -1,4 +1,4 @@
-// One --config file for mtrun, our trainers and those that a user adds.
+// Uses one --config file for mtrun, our trainers and trainers that a user adds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ class SharedConfig : public ::testing::Test {
  protected:
   SharedConfig() {
     data_ = testing::WritePackedSet(folder_.path(), "data", {.train = 8, .test = 4}, testing::LearnablePixel);
-    // A trainer outside of the tree: it reads its own section, in its own way.
+    // A trainer outside the source tree, which reads its own section in its own way.
     support::WriteText(
         folder_.File("my_trainer"),
         "#!/bin/sh\n"
@@ -37,7 +37,7 @@ class SharedConfig : public ::testing::Test {
   std::string data_;
 };
 
-TEST_F(SharedConfig, OurTrainerLeavesTheOthersSectionsAlone) {
+TEST_F(SharedConfig, OurTrainerIgnoresOtherSections) {
   const auto job = Mtrun("cnnA");
   ASSERT_EQ(job->Wait(), 0) << job->Text();
   EXPECT_EQ(testing::Steps(folder_.File("run")).size(), 3u);
@@ -45,14 +45,14 @@ TEST_F(SharedConfig, OurTrainerLeavesTheOthersSectionsAlone) {
   EXPECT_THAT(job->Text(), ::testing::Not(HasSubstr("is not read")));
 }
 
-TEST_F(SharedConfig, ATrainerOfAUserReadsItsOwn) {
+TEST_F(SharedConfig, UsersTrainerReadsItsOwnSection) {
   const auto job = Mtrun("my_trainer");
   ASSERT_EQ(job->Wait(), 0) << job->Text();
   EXPECT_THAT(job->Text(), HasSubstr("rank 0 has 7 layers"));
   EXPECT_THAT(job->Text(), HasSubstr("rank 1 has 7 layers"));
 }
 
-TEST_F(SharedConfig, AnUnknownKeyOfItsOwnIsAnError) {
+TEST_F(SharedConfig, UnknownKeyInItsOwnSectionIsAnError) {
   support::WriteText(config_, "my_trainer:\n  depth: 7\ncnnA:\n  dept: 7\n");
   const auto job = Mtrun("cnnA");
   EXPECT_NE(job->Wait(), 0);

@@ -1,5 +1,5 @@
-// What one does with a trained network: --evaluate, --predict, --export, best and latest, validation and
-// early stopping, as a user starts them.
+// Tests the uses of a trained network as a user starts them: --evaluate, --predict, --export, best and
+// latest, validation and early stopping.
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -12,13 +12,14 @@
 #include "absl/strings/str_split.h"
 #include "datasets/images/image.h"
 #include "datasets/images/png.h"
-#include "datasets/packed.h"
+#include "datasets/packed/packed.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/peers_python.h"
 #include "tests/trainers/support/encoded_set.h"
 #include "tests/trainers/support/trainer_program.h"
 #include "trainers/models/unet.h"
-#include "trainers/weights/safetensors.h"
+#include "trainers/tasks/diffusion_schedule.h"
+#include "trainers/weights/init_from.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -59,7 +60,7 @@ class TrainedTest : public ::testing::Test {
     EXPECT_EQ(started->Wait(), 2) << started->Text();
     return started->Text();
   }
-  /// The first `count` test images as files, PNG of those that are kept as pixels; their paths.
+  /// Writes the first `count` test images as files (PNG if stored as pixels) and returns their paths.
   std::vector<std::string> WriteImages(const std::string& data, int64_t count) {
     const auto split = datasets::PackedSplit::Open(data, "test");
     fs::create_directories(folder_.File("png"));
@@ -85,7 +86,7 @@ class TrainedTest : public ::testing::Test {
       lines.push_back(json::parse(line.begin(), line.end()));
     return lines;
   }
-  /// Runs a script with the peers' Python; its output.
+  /// Runs a script with the peers' Python and returns its output.
   std::string Python(const std::string& script, const Args& args) {
     const std::string file = folder_.File("check.py");
     std::ofstream(file) << script;
@@ -99,8 +100,8 @@ class TrainedTest : public ::testing::Test {
   const support::TemporaryFolder folder_;
 };
 
-/// 620 test images are three batches: any number of workers has the same ones.
-TEST_F(TrainedTest, EvaluateIsTheRunsOwnAtAnyWorldSize) {
+/// 620 test images are three batches, the same for any number of workers.
+TEST_F(TrainedTest, EvaluateMatchesTheRunAtAnyWorldSize) {
   const std::string data = Data(), run = folder_.File("run");
   testing::Run("cnnA", 1, Train(data, "run", {"--epochs", "2"}), kSlow);
   const json report = Report(run);
@@ -117,8 +118,8 @@ TEST_F(TrainedTest, EvaluateIsTheRunsOwnAtAnyWorldSize) {
   }
 }
 
-/// Training saw random parts, at first small ones; test images have another size, and show their middle.
-TEST_F(TrainedTest, EvaluateSeesTestImagesAsTheRunDid) {
+/// Training used random crops, at first small ones; test images have another size, and their centre is used.
+TEST_F(TrainedTest, EvaluateSeesTestImagesLikeTheRun) {
   const std::string data = testing::WriteEncodedSet(folder_.path(), "data", {7, 5}, 20),
                     run = folder_.File("run");
   testing::Run("resnet18", 1, Train(data, "run", {"--epochs",          "2",
@@ -140,8 +141,8 @@ TEST_F(TrainedTest, EvaluateSeesTestImagesAsTheRunDid) {
   EXPECT_NEAR(evaluation["loss"].get<double>(), report["test_loss"].get<double>(), 1e-6);
 }
 
-/// Normalisation, size and part are those of the training, also where no config.yaml lies beside the weights.
-TEST_F(TrainedTest, WeightsAwayFromTheirRunSeeTheSameImages) {
+/// Normalisation, size and crop are those of the training, even without a config.yaml beside the weights.
+TEST_F(TrainedTest, WeightsOutsideTheirRunSeeTheSameImages) {
   const std::string data = testing::WriteEncodedSet(folder_.path(), "data", {12}, 20),
                     run = folder_.File("run"), out = folder_.File("evaluation.json");
   testing::Run("resnet18", 1,
@@ -163,7 +164,7 @@ TEST_F(TrainedTest, WeightsAwayFromTheirRunSeeTheSameImages) {
   EXPECT_NEAR(evaluate(folder_.File("export")), loss, 1e-9 * loss);
 }
 
-TEST_F(TrainedTest, TheAverageIsWhatCounts) {
+TEST_F(TrainedTest, AveragedWeightsAreUsed) {
   const std::string data = Data({.train = 100, .test = 40}), run = folder_.File("run");
   testing::Run("cnnA", 1, Train(data, "run", {"--epochs", "1", "--ema_decay", "0.9"}), kSlow);
   const double loss = Report(run)["test_loss"];
@@ -172,7 +173,7 @@ TEST_F(TrainedTest, TheAverageIsWhatCounts) {
       << "of the checkpoint";
 }
 
-TEST_F(TrainedTest, WhatIsNotOurOwnIsRefusedByName) {
+TEST_F(TrainedTest, WeightsOfAnotherProgramAreRefusedByName) {
   const std::string data = Data({.train = 32, .test = 10}), run = folder_.File("run");
   testing::Run("cnnA", 1, Train(data, "run", {"--epochs", "1"}), kSlow);
   EXPECT_THAT(Failure("cnnB", {"--evaluate", run + "/latest", "--data", data}),
@@ -181,7 +182,7 @@ TEST_F(TrainedTest, WhatIsNotOurOwnIsRefusedByName) {
               AnyOf(HasSubstr("was trained by cnnA, not by cnnB"), HasSubstr("no .jpg")));
   EXPECT_THAT(Failure("cnnA", {"--evaluate", folder_.File("none"), "--data", data}),
               HasSubstr("does not exist"));
-  EXPECT_THAT(Failure("cnnA", {"--evaluate", data, "--data", data}), HasSubstr("holds no weights"));
+  EXPECT_THAT(Failure("cnnA", {"--evaluate", data, "--data", data}), HasSubstr("contains no weights"));
   EXPECT_THAT(Failure("cnnA", {"--evaluate", run, "--export", run, "--data", data}),
               HasSubstr("exclude each other"));
   const std::string other =
@@ -212,7 +213,7 @@ TEST_F(TrainedTest, PredictReadsImagesOfAnySize) {
   EXPECT_EQ(lines[41]["top"].size(), 10u);
 }
 
-TEST_F(TrainedTest, AnAnswerThatIsNotAllThereIsNoSuccess) {
+TEST_F(TrainedTest, IncompleteOutputIsAFailure) {
   const std::string data = Data({.train = 30, .test = 9}), run = folder_.File("run");
   testing::Run("cnnA", 1, Train(data, "run", {"--epochs", "1"}), kSlow);
   for (const Args& question : {Args{"--predict", WriteImages(data, 1)[0], "--weights_of", run},
@@ -225,8 +226,8 @@ TEST_F(TrainedTest, AnAnswerThatIsNotAllThereIsNoSuccess) {
   }
 }
 
-/// Larger images that are kept as pixels are resized whole, whatever their shape; their files are too.
-TEST_F(TrainedTest, PredictStretchesPixelsAsTrainingDid) {
+/// Larger images stored as pixels are resized whole, whatever their shape; so are their files.
+TEST_F(TrainedTest, PredictStretchesPixelsLikeTraining) {
   const std::string data = Data({.height = 48, .width = 64, .train = 300, .test = 60}),
                     run = folder_.File("run");
   testing::Run("cnnA", 1, Train(data, "run", {"--epochs", "3", "--momentum", "0.9", "--image_size", "32"}),
@@ -244,7 +245,7 @@ TEST_F(TrainedTest, PredictStretchesPixelsAsTrainingDid) {
   EXPECT_EQ(Evaluate(run, data)["confusion_rows_actual"], counts);
 }
 
-TEST_F(TrainedTest, BestIsChosenByValidationAndTheTestComesOnce) {
+TEST_F(TrainedTest, BestIsChosenByValidationAndTestedOnce) {
   const std::string data = Data({.train = 200, .test = 60}), run = folder_.File("run");
   const std::string text =
       testing::Run("cnnA", 2,
@@ -277,7 +278,7 @@ TEST_F(TrainedTest, BestIsChosenByValidationAndTheTestComesOnce) {
   EXPECT_EQ(verify.Wait(), 0) << verify.Text();
 }
 
-TEST_F(TrainedTest, ARunThatGoesOnKeepsItsShare) {
+TEST_F(TrainedTest, ContinuedRunKeepsItsValidationShare) {
   const std::string data = Data({.train = 100, .test = 20});
   testing::Run("cnnA", 1, Train(data, "run", {"--epochs", "1", "--validation_share", "0.2"}), kSlow);
   EXPECT_THAT(Failure("cnnA", Train(data, "run", {"--epochs", "2"})), HasSubstr("validation_share is 0.2"));
@@ -313,7 +314,7 @@ class ExportTest : public TrainedTest {
   void SetUp() override {
     if (support::PeersPython().empty()) GTEST_SKIP() << "no Python with PyTorch (tools/setup --peers)";
   }
-  /// `close`: how close probabilities must be. Images that are resized differ by a level here and there.
+  /// `close`: the tolerance of probabilities; resized images can differ by one level in some pixels.
   void ExpectSameInPython(const std::string& program, const std::string& data, const Args& more,
                           const char* close = "1e-5") {
     Args args = Train(data, program, {"--max_steps", "2", "--batch_size", "4", "--eval_images", "4"});
@@ -336,14 +337,14 @@ TEST_F(ExportTest, ClassifiersComputeTheSameInPyTorch) {
   ExpectSameInPython("resnet18", data, {"--image_size", "64", "--normalize", "imagenet"});
 }
 
-TEST_F(ExportTest, PyTorchSeesThePartThatIsShown) {
+TEST_F(ExportTest, PyTorchUsesTheSameCrop) {
   const std::string data = testing::WriteEncodedSet(folder_.path(), "data", {16}, 8);
   ExpectSameInPython("resnet18", data,
                      {"--image_size", "64", "--eval_part", "0.75", "--learning_rate", "0.001"}, "1e-3");
 }
 
-/// The whole of larger pixels, stretched.
-TEST_F(ExportTest, PyTorchStretchesPixelsAsTrainingDid) {
+/// Larger pixel images are stretched as a whole.
+TEST_F(ExportTest, PyTorchStretchesPixelsLikeTraining) {
   const std::string data = Data({.height = 48, .width = 64, .train = 16, .test = 8});
   ExpectSameInPython("cnnA", data,
                      {"--image_size", "32", "--eval_part", "0.75", "--max_steps", "60", "--epochs", "20",
@@ -356,7 +357,10 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import model, torch
 from safetensors.torch import load_file
+import accelerate
 given = load_file(sys.argv[2])
+assert torch.allclose(model.betas(), given['betas'], rtol=1e-9), model.betas()
+accelerate.load_checkpoint_in_model(model.Model(), sys.argv[1] + '/model.safetensors')  # refuses files without a format
 with torch.no_grad():
     got = model.load()(given['x'], given['t'], given['labels'])
 worst = float((got - given['want']).abs().max())
@@ -364,13 +368,14 @@ assert worst < 1e-5 * max(1.0, float(given['want'].abs().max())), worst
 print('same', worst)
 )";
 
-TEST_F(ExportTest, TheDiffusionNetworkComputesTheSameInPyTorch) {
+TEST_F(ExportTest, DiffusionNetworkComputesTheSameInPyTorch) {
   const std::string data = Data({.height = 16, .width = 16, .classes = 3, .train = 8, .test = 4});
-  testing::Run("diffusion", 1,
-               Train(data, "diffusion",
-                     {"--max_steps", "3", "--batch_size", "4", "--channels", "8", "--mults", "1,2",
-                      "--blocks", "1", "--attention", "8", "--conditional", "--eval_images", "4"}),
-               kSlow);
+  testing::Run(
+      "diffusion", 1,
+      Train(data, "diffusion",
+            {"--max_steps", "3", "--batch_size", "4", "--channels", "8", "--mults", "1,2", "--blocks", "1",
+             "--attention", "8", "--conditional", "--eval_images", "4", "--noise_schedule", "cosine"}),
+      kSlow);
   const std::string out = folder_.File("export");
   testing::Run("diffusion", 1, {"--export", out, "--model_folder", folder_.File("diffusion")}, kSlow);
   models::UnetOptions options;
@@ -387,8 +392,11 @@ TEST_F(ExportTest, TheDiffusionNetworkComputesTheSameInPyTorch) {
   const at::Tensor x = at::randn({2, 3, 16, 16}), t = at::tensor({3, 700}, at::kLong),
                    labels = at::tensor({1, 3}, at::kLong);
   const at::Tensor want = net->forward(x, t, labels);
+  const DiffusionSchedule schedule(DiffusionSchedule::Kind::kCosine, 1000);
+  const at::Tensor betas = at::empty({1000}, at::kDouble);
+  for (int64_t time = 0; time < 1000; ++time) betas[time] = schedule.beta(time);
   ASSERT_TRUE(SaveTensors(folder_.File("given.safetensors"),
-                          {{"x", x}, {"t", t}, {"labels", labels}, {"want", want}}, {})
+                          {{"x", x}, {"t", t}, {"labels", labels}, {"want", want}, {"betas", betas}}, {})
                   .ok());
   EXPECT_THAT(Python(kRunUnet, {out, folder_.File("given.safetensors")}), HasSubstr("same"));
 }

@@ -8,13 +8,13 @@ namespace {
 
 constexpr Trainer kTrainers[] = {{"small", nullptr}, {"large", nullptr}};
 
-TEST(Trainers, TheNameOfTheLinkChooses) {
+TEST(Trainers, LinkNameChoosesTheTrainer) {
   EXPECT_EQ(FindTrainer(kTrainers, "large")->name, "large");
   EXPECT_EQ(FindTrainer(kTrainers, "./small")->name, "small");
   EXPECT_EQ(FindTrainer(kTrainers, "/opt/small/large")->name, "large");
 }
 
-TEST(Trainers, AnotherNameIsToldWhichThereAre) {
+TEST(Trainers, UnknownNameListsTheTrainers) {
   for (const char* command : {"", "trainer", "small/", "/opt/small2"}) {
     const auto none = FindTrainer(kTrainers, command);
     EXPECT_TRUE(absl::IsNotFound(none.status())) << command;

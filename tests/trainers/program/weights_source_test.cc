@@ -1,5 +1,7 @@
 #include "trainers/program/weights_source.h"
 
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -8,7 +10,7 @@
 #include "tests/support/program.h"
 #include "trainers/checkpoints/checkpoint.h"
 #include "trainers/checkpoints/run_state.h"
-#include "trainers/run/best_weights.h"
+#include "trainers/run/loop/best_weights.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -16,7 +18,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// The folder of a run of three epochs of six steps, of which the second one's weights were tested.
+/// The folder of a run of three epochs of six steps, whose second epoch's weights were tested.
 class WeightsSourceTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -35,7 +37,7 @@ class WeightsSourceTest : public ::testing::Test {
         {.run = 7, .position = {1, steps, true}, .identity = {}, .progress = nlohmann::json::object()});
     ASSERT_TRUE(checkpoints::WriteCheckpoint(checkpoints::RealFiles(), folder_.path(), snapshot, "1").ok());
   }
-  /// Where the run's weights lie in its folder; why there are none.
+  /// Returns the path of the run's weights in its folder, or why there are none.
   std::string Found() const {
     const auto source = FindWeights(folder_.path());
     return source.ok() ? source->file.substr(folder_.path().size() + 1)
@@ -46,33 +48,45 @@ class WeightsSourceTest : public ::testing::Test {
   const support::TemporaryFolder folder_;
 };
 
-TEST_F(WeightsSourceTest, TheBestOnesAreTheReportsWhereTheyAreOfItsEpoch) {
+TEST_F(WeightsSourceTest, BestWeightsAreUsedIfTheyAreOfTheTestedEpoch) {
   WriteBest(2);
   WriteCheckpoint(12);
   EXPECT_EQ(Found(), kBestFile);
 }
 
-/// The step that they were of was taken back, and its epoch has become another one.
-TEST_F(WeightsSourceTest, BestOnesOfAnotherEpochAreNotTheReports) {
+/// Their step was taken back, and its epoch was redone.
+TEST_F(WeightsSourceTest, BestWeightsOfAnotherEpochAreNotUsed) {
   WriteBest(3);
   WriteCheckpoint(12);
   EXPECT_EQ(Found(), "step_12/model.safetensors");
 }
 
-TEST_F(WeightsSourceTest, WithoutBestOnesTheCheckpointOfTheirEpochIs) {
+TEST_F(WeightsSourceTest, CheckpointOfTheTestedEpochReplacesMissingBestWeights) {
   WriteCheckpoint(12);
   WriteCheckpoint(18);
   EXPECT_EQ(Found(), "step_12/model.safetensors");
 }
 
-TEST_F(WeightsSourceTest, FinalOnesAreNotTakenForThem) {
+TEST_F(WeightsSourceTest, FinalWeightsAreNotUsedInstead) {
   WriteBest(3);
   WriteCheckpoint(18);
-  EXPECT_THAT(Found(), AllOf(HasSubstr("the report is of the weights of epoch 2"),
+  EXPECT_THAT(Found(), AllOf(HasSubstr("the report describes the weights of epoch 2"),
                              HasSubstr("neither model_best.safetensors nor a checkpoint")));
 }
 
-TEST_F(WeightsSourceTest, WhereTheFinalOnesWereTestedTheyAreTheReports) {
+/// --evaluate, --predict and --export would show NaN, or take the file for another.
+TEST_F(WeightsSourceTest, WeightsThatAreNoNumbersAreRefused) {
+  const std::string path = folder_.File("nan.safetensors");
+  ASSERT_TRUE(SaveTensors(path, {{"weight", at::full({2}, std::nan(""))}}, {}).ok());
+  struct OneWeight : torch::nn::Module {
+    OneWeight() { register_parameter("weight", at::zeros({2})); }
+  };
+  const absl::Status loaded = LoadInto(*FindWeights(path), OneWeight());
+  EXPECT_THAT(std::string(loaded.message()),
+              AllOf(HasSubstr(path), HasSubstr("weight has NaN in 2 of its 2 values")));
+}
+
+TEST_F(WeightsSourceTest, FinalWeightsAreUsedIfTheyWereTested) {
   support::WriteText(folder_.File("report.json"), R"({"tested_epoch":null,"history":[]})");
   WriteBest(3);
   EXPECT_EQ(Found(), "model.safetensors");

@@ -23,7 +23,7 @@ TEST(Draw, IsAFunctionOfTheStream) {
   EXPECT_EQ(DrawUniform({0, 3}, DrawStream()).numel(), 0);
 }
 
-TEST(Draw, WholeNumbersLieBelowTheBound) {
+TEST(Draw, IntegersAreBelowTheBound) {
   const at::Tensor numbers = DrawBelow({20000}, 10, DrawStream());
   EXPECT_EQ(numbers.scalar_type(), at::kLong);
   EXPECT_TRUE(numbers.bincount().sub(2000).abs().lt(200).all().item<bool>()) << numbers.bincount();
@@ -44,14 +44,14 @@ TEST(Draw, ThreadsDoNotChangeIt) {
   EXPECT_TRUE(one.equal(three));
 }
 
-TEST(Draw, WhatCannotBeIsToldAtOnce) {
+TEST(Draw, InvalidArgumentsAbort) {
   EXPECT_DEATH(DrawUniform({1}, at::Tensor()), "three words");
   EXPECT_DEATH(DrawNormal({1}, DrawStream(), 1), "drawn together");
   EXPECT_DEATH(DrawUniform({2}, DrawStream(), (int64_t{1} << 34) - 1), "2\\^34 numbers");
 }
 
 #ifdef MT_CUDA
-/// The compiler needs no GPU: the same source makes code for all of those that we know.
+/// The compiler needs no GPU: the same source compiles for all known architectures.
 TEST(DeviceDraw, CompilesForEveryGpu) {
   for (const char* architecture : {"sm_80", "sm_90", "sm_100"}) {
     const auto code = CompileDrawKernel(architecture);
@@ -61,7 +61,7 @@ TEST(DeviceDraw, CompilesForEveryGpu) {
   EXPECT_FALSE(CompileDrawKernel("sm_1").ok());
 }
 #else
-TEST(DeviceDraw, WithoutCudaThereIsNoCode) {
+TEST(DeviceDraw, BuildWithoutCudaHasNoCode) {
   EXPECT_EQ(CompileDrawKernel("sm_90").status().code(), absl::StatusCode::kFailedPrecondition);
 }
 #endif

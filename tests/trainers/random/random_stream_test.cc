@@ -14,8 +14,8 @@ using Words = std::vector<uint32_t>;
 
 Words WordsOf(const PhiloxBlock& block) { return {block.words, block.words + 4}; }
 
-/// The known answers that the authors' library Random123 publishes for philox4x32, 10 rounds.
-TEST(Philox, GivesItsAuthorsAnswers) {
+/// Known answers for philox4x32 with 10 rounds, published by the authors' library Random123.
+TEST(Philox, GivesThePublishedAnswers) {
   EXPECT_EQ(WordsOf(Philox4x32({{0, 0, 0, 0}}, 0)), Words({0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   constexpr uint32_t kOnes = 0xffffffff;
   EXPECT_EQ(WordsOf(Philox4x32({{kOnes, kOnes, kOnes, kOnes}}, ~uint64_t{0})),
@@ -24,8 +24,8 @@ TEST(Philox, GivesItsAuthorsAnswers) {
             Words({0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-/// These very numbers are what kRandomStreamVersion names: whoever changes one changes the version.
-TEST(RandomStream, ItsNumbersAreThoseOfItsVersion) {
+/// kRandomStreamVersion names exactly these numbers: if one changes, the version must change.
+TEST(RandomStream, NumbersMatchTheVersion) {
   const RandomStream stream(1, 2, 3, "dropout");
   const RandomStreamId& id = stream.id();
   EXPECT_EQ(static_cast<uint64_t>(id.key), SplitMix64(SplitMix64(1) ^ Fnv1a("dropout")));
@@ -36,7 +36,7 @@ TEST(RandomStream, ItsNumbersAreThoseOfItsVersion) {
   EXPECT_STREQ(kRandomStreamVersion, "2");
 }
 
-TEST(RandomStream, AllThatItBelongsToCounts) {
+TEST(RandomStream, DependsOnSeedStepAndMicroBatch) {
   std::set<uint32_t> seen;
   for (uint64_t seed = 0; seed < 10; ++seed) {
     for (int64_t step = 0; step < 30; ++step) {
@@ -48,7 +48,7 @@ TEST(RandomStream, AllThatItBelongsToCounts) {
   EXPECT_NE(RandomStream(1, 2, 3, "augment").Word(0), RandomStream(1, 2, 3, "dropout").Word(0));
 }
 
-TEST(RandomStream, NumbersLieWhereTheyShould) {
+TEST(RandomStream, NumbersAreInRange) {
   EXPECT_EQ(UniformOf(0), 0);
   EXPECT_EQ(UniformOf(0xffffffff), 1 - 0x1p-24f);
   float first = 0, second = 0;
@@ -68,8 +68,8 @@ std::vector<float> Numbers(const RandomStreamId& id, DrawPlan plan) {
   return numbers;
 }
 
-/// Whatever part of a stream is drawn, and by which of the two loops.
-TEST(DrawNumbers, PartsAreThoseOfTheWhole) {
+/// Covers parts of any position and length, drawn by either of the two loops.
+TEST(DrawNumbers, PartsEqualTheWhole) {
   const RandomStreamId id = RandomStream(1, 2, 3, "a").id();
   for (const Draw draw : {Draw::kUniform, Draw::kNormal, Draw::kKept}) {
     const DrawPlan whole{.draw = draw, .rate = 0.25f, .value = 2, .first = 0, .count = 300};
@@ -89,7 +89,7 @@ TEST(DrawNumbers, PartsAreThoseOfTheWhole) {
   }
 }
 
-TEST(DrawNumbers, HaveTheMomentsOfTheirKind) {
+TEST(DrawNumbers, HaveTheMomentsOfTheirDistribution) {
   constexpr int64_t kCount = 200'000;
   const auto moments = [](const DrawPlan& plan) {
     const std::vector<float> numbers = Numbers(RandomStream(9, 8, 7, "moments").id(), plan);

@@ -1,4 +1,4 @@
-#include "trainers/run/aborted_saves.h"
+#include "trainers/run/files/aborted_saves.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using checkpoints::PartialFolder;
 
-/// What a process that has ended called itself.
+/// Returns the saver name of a process that has exited.
 std::string NameOfAnEndedSaver() {
   int ends[2];
   EXPECT_EQ(pipe(ends), 0);
@@ -37,14 +37,14 @@ std::string NameOfAnEndedSaver() {
   return std::string(name, static_cast<size_t>(std::max<ssize_t>(size, 0)));
 }
 
-TEST(AbortedSaves, WhoWritesIsKnownOnItsOwnMachine) {
+TEST(AbortedSaves, SaverStateIsKnownOnItsOwnMachine) {
   EXPECT_EQ(StateOfSaver(PartialFolder(20, SaverName(3))), SaverState::kRuns);
   EXPECT_EQ(StateOfSaver(PartialFolder(20, NameOfAnEndedSaver())), SaverState::kGone);
   for (const char* other : {"3.1f.77", "3.77", "removed", "", "3..", "3.1f.-1", "3.1f.99999999999999"})
     EXPECT_EQ(StateOfSaver(PartialFolder(20, other)), SaverState::kUnknown) << other;
 }
 
-TEST(AbortedSaves, WhatNobodyWorksOnIsAborted) {
+TEST(AbortedSaves, FolderWithoutAnActiveSaverIsAborted) {
   EXPECT_TRUE(IsAborted(SaverState::kGone, Duration::zero()));
   for (const SaverState state : {SaverState::kRuns, SaverState::kUnknown}) {
     EXPECT_FALSE(IsAborted(state, Duration::zero()));
@@ -53,7 +53,7 @@ TEST(AbortedSaves, WhatNobodyWorksOnIsAborted) {
   }
 }
 
-TEST(AbortedSaves, GoFromTheFolder) {
+TEST(AbortedSaves, AreRemovedFromTheFolder) {
   const support::TemporaryFolder folder;
   const std::string ended = PartialFolder(20, NameOfAnEndedSaver()), runs = PartialFolder(20, SaverName(3)),
                     old = PartialFolder(10, "1.1f.77"), elsewhere = PartialFolder(30, "4.1f.77");

@@ -1,4 +1,4 @@
-#include "trainers/run/agreement.h"
+#include "trainers/run/loop/agreement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ RunIdentity IdentityWith(const std::string& data, const std::string& amp = "off"
   return {.run = {{"program", "cnnA"}, {"data", data}}, .generation = {{"amp", amp}}, .not_of_run = {}};
 }
 
-TEST(Agreement, AloneThereIsNothingToCompare) {
+TEST(Agreement, SingleWorkerHasNothingToCompare) {
   EXPECT_TRUE(CheckAgreement(nullptr, IdentityWith("a")).ok());
 }
 
@@ -29,7 +29,7 @@ TEST(Agreement, EqualIdentitiesPass) {
   });
 }
 
-TEST(Agreement, EverybodyHearsWhatDiffersAndWhoHasWhat) {
+TEST(Agreement, AllMembersLearnTheDifferenceAndItsRanks) {
   RunRanks(3, [](int rank, const collectives::ProcessGroup& group) {
     const absl::Status status = CheckAgreement(group, IdentityWith(rank == 1 ? "a b" : "xyz", "bf16"));
     ASSERT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
@@ -39,15 +39,15 @@ TEST(Agreement, EverybodyHearsWhatDiffersAndWhoHasWhat) {
   });
 }
 
-TEST(Agreement, WhatAGenerationSharesCountsToo) {
+TEST(Agreement, SettingsOfAGenerationAreComparedToo) {
   RunRanks(2, [](int rank, const collectives::ProcessGroup& group) {
     const absl::Status status = CheckAgreement(group, IdentityWith("a", rank == 0 ? "off" : "bf16"));
     EXPECT_THAT(std::string(status.message()), HasSubstr("amp: bf16 (rank 1), off (rank 0)"));
   });
 }
 
-/// The names that a version compares, and how many, may differ as well.
-TEST(Agreement, MixedVersionsAreRefusedByBothVersionsNames) {
+/// Versions may also differ in the names, and the number of names, that they compare.
+TEST(Agreement, MixedVersionsAreRefusedNamingBothVersions) {
   RunRanks(3, [](int rank, const collectives::ProcessGroup& group) {
     RunIdentity identity = IdentityWith("a");
     if (rank == 2) identity.run["new_option"] = std::string(3000, 'x');
@@ -59,8 +59,8 @@ TEST(Agreement, MixedVersionsAreRefusedByBothVersionsNames) {
   });
 }
 
-/// A worker whose node has no GPU beside those that have one. A device that connected would wait for ever.
-TEST(Agreement, WhoHasNoDeviceIsToldFromWhoHas) {
+/// One worker's node has no GPU, unlike the others. A device that connected would wait forever.
+TEST(Agreement, MembersWithAndWithoutADeviceAreDistinguished) {
   const auto network = testing::FakeNetwork::Make(3);
   const collectives::DeviceMaker gpu = [&](const collectives::GroupMember& member, const auto&) {
     ADD_FAILURE() << "rank " << member.rank << " connects its device";
@@ -75,7 +75,7 @@ TEST(Agreement, WhoHasNoDeviceIsToldFromWhoHas) {
   });
 }
 
-TEST(Agreement, WhereAllHaveADeviceTheyConnect) {
+TEST(Agreement, DevicesConnectIfAllMembersHaveOne) {
   const auto network = testing::FakeNetwork::Make(2);
   const collectives::DeviceMaker gpu = [&](const collectives::GroupMember& member, const auto&) {
     return network->DeviceOf(member.rank);
@@ -86,7 +86,7 @@ TEST(Agreement, WhereAllHaveADeviceTheyConnect) {
   });
 }
 
-TEST(Agreement, AVersionIsCompared) { EXPECT_THAT(EncodeClaim({}, Version()), HasSubstr(Version())); }
+TEST(Agreement, VersionIsCompared) { EXPECT_THAT(EncodeClaim({}, Version()), HasSubstr(Version())); }
 
 }  // namespace
 }  // namespace mtrun::trainers

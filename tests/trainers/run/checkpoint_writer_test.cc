@@ -1,4 +1,4 @@
-#include "trainers/run/checkpoint_writer.h"
+#include "trainers/run/files/checkpoint_writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,14 +39,14 @@ class CheckpointWriterTest : public ::testing::Test {
   std::string said_;
 };
 
-TEST_F(CheckpointWriterTest, ASaveThatDidNotFitIntoTheGraceIsToldBeforeTheFirstStep) {
+TEST_F(CheckpointWriterTest, SaveLongerThanTheGraceIsReportedBeforeTheFirstStep) {
   const CheckpointWriter writer(Options(std::chrono::seconds(10), 12.5));
   EXPECT_THAT(said_, HasSubstr("the last checkpoint took 12.5 s"));
   EXPECT_THAT(said_, HasSubstr("--shutdown_timeout"));
   EXPECT_EQ(writer.last_seconds(), 12.5);
 }
 
-TEST_F(CheckpointWriterTest, OneThatFitsAndAnUnknownGraceAreNoNews) {
+TEST_F(CheckpointWriterTest, FittingSaveOrUnknownGraceGivesNoWarning) {
   const CheckpointWriter fits(Options(std::chrono::seconds(10), 9.5));
   const CheckpointWriter unknown(Options(Duration::zero(), 1e6));
   EXPECT_THAT(said_, IsEmpty());
@@ -64,7 +64,7 @@ TEST_F(CheckpointWriterTest, MeasuresEachSaveAndWarnsOnce) {
   EXPECT_EQ(said_.find("saving a checkpoint took ", warning + 1), std::string::npos);
 }
 
-TEST_F(CheckpointWriterTest, ASaveThatFailedSaysNothingOfTheNextOnesDuration) {
+TEST_F(CheckpointWriterTest, FailedSaveDoesNotChangeTheDuration) {
   CheckpointWriter::Options options = Options(Duration::zero(), 2.5);
   bool fails = true;
   options.first = [&] { return fails ? absl::UnavailableError("no disk") : absl::OkStatus(); };

@@ -1,4 +1,4 @@
-#include "trainers/run/data_arrival.h"
+#include "trainers/run/arrival/data_arrival.h"
 
 #include <algorithm>
 #include <chrono>
@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "datasets/cache/cache_layout.h"
-#include "datasets/packed_writer.h"
+#include "datasets/packed/packed_writer.h"
 #include "tests/support/program.h"
 #include "tests/trainers/support/fake_fetcher.h"
 
@@ -24,7 +24,7 @@ using datasets::PackedSplit;
 using ::testing::ElementsAreArray;
 using testing::FakeFetcher;
 
-/// 40 images in shards of two, 5 steps of 8 in micro-batches of 2; another split of one shard.
+/// 40 images in shards of two, giving 5 steps of 8 in micro-batches of 2, and another split of one shard.
 class DataArrivalTest : public ::testing::Test {
  protected:
   DataArrivalTest() { shape_.splits = {{"train", 40}, {"test", 1}}; }
@@ -58,7 +58,7 @@ class DataArrivalTest : public ::testing::Test {
       files.push_back(datasets::ShardFile("train", static_cast<size_t>(shard)));
     return files;
   }
-  /// What rank 0 of two needs from the beginning.
+  /// Returns the shards that rank 0 of two needs, from the beginning on.
   datasets::ShardsAhead Ahead() const {
     return datasets::StreamOrder(order_.seed, order_.plan, {train_->shard_counts(), order_.window})
         .Ahead(0, 0, 0, 2);
@@ -85,7 +85,7 @@ class DataArrivalTest : public ::testing::Test {
   std::optional<DataArrival> arrival_;
 };
 
-TEST_F(DataArrivalTest, AStepWaitsForItsShardsWhichAreWantedInTheOrderOfNeed) {
+TEST_F(DataArrivalTest, StepWaitsForItsShardsWhichAreRequestedInOrderOfNeed) {
   const datasets::ShardsAhead ahead = Ahead();
   std::vector<std::string> order = FilesOf(ahead.this_epoch);
   order.push_back("test/shard_00000.safetensors");
@@ -103,13 +103,13 @@ TEST_F(DataArrivalTest, AStepWaitsForItsShardsWhichAreWantedInTheOrderOfNeed) {
   for (const int64_t id : IdsOf(0)) EXPECT_TRUE(train_->has(id)) << id;
   EXPECT_THAT(fetcher_->wants().at(0), ElementsAreArray(order));
 
-  // What has come since is taken along without a wait for the rest.
+  // Shards that have arrived since are added without a wait for the rest.
   for (int64_t step = 1; step < 5; ++step) ASSERT_TRUE(arrival_->AwaitStep(step, 0, 2, nullptr).ok());
   EXPECT_GE(Here(), 20);
   EXPECT_LT(Here(), 40) << "others' shards";
 }
 
-TEST_F(DataArrivalTest, WhatComesForLaterStepsIsNoReasonToAskAgain) {
+TEST_F(DataArrivalTest, ShardsOfLaterStepsCauseNoNewRequests) {
   ASSERT_TRUE(arrival_->Follow(0, 0, 2).ok());
   std::set<std::string> needed, others;
   for (const int64_t id : IdsOf(0))
@@ -117,7 +117,7 @@ TEST_F(DataArrivalTest, WhatComesForLaterStepsIsNoReasonToAskAgain) {
   for (const auto& [file, entry] : datasets::ShardsOf(client_.index())) others.insert(file);
   for (const std::string& file : needed) others.erase(file);
   fetcher_->Let({others.begin(), others.end()});
-  // Each has been heard of by then, whatever is heard at a time.
+  // By then every arrival has been processed, however they are batched.
   const size_t patience = 2 * others.size();
   size_t looks = 0;
   const absl::Status ended = arrival_->AwaitStep(0, 0, 2, [&] {
@@ -129,13 +129,13 @@ TEST_F(DataArrivalTest, WhatComesForLaterStepsIsNoReasonToAskAgain) {
   EXPECT_TRUE(arrival_->AwaitStep(0, 0, 2, nullptr).ok());
 }
 
-TEST_F(DataArrivalTest, NoMoreIsWantedAheadThanTheBound) {
+TEST_F(DataArrivalTest, RequestsAheadStayWithinTheBound) {
   Begin({.ahead = 5 * shard_bytes()});
   ASSERT_TRUE(arrival_->Follow(0, 0, 2).ok());
   const std::vector<std::string> needed = FilesOf(Ahead().this_epoch);
   fetcher_->Let(needed);
   for (int64_t step = 0; step < 5; ++step) ASSERT_TRUE(arrival_->AwaitStep(step, 0, 2, nullptr).ok());
-  // What the evaluation behind the last step needs is among it.
+  // This includes what the evaluation after the last step needs.
   std::set<std::string> wanted;
   for (int i = 0; i < 1000 && wanted.count("test/shard_00000.safetensors") == 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -149,7 +149,7 @@ TEST_F(DataArrivalTest, NoMoreIsWantedAheadThanTheBound) {
   EXPECT_LE(wanted.size(), needed.size() + 5) << "the share of this worker, and what it is ahead of it";
 }
 
-TEST_F(DataArrivalTest, ASmallerCacheIsFilledAgainAndAgain) {
+TEST_F(DataArrivalTest, SmallCacheIsRefilledRepeatedly) {
   Begin({.ahead = 6 * shard_bytes(), .hold = 9 * shard_bytes()});
   std::vector<std::string> all;
   for (const auto& [file, entry] : datasets::ShardsOf(client_.index())) all.push_back(file);
@@ -157,7 +157,7 @@ TEST_F(DataArrivalTest, ASmallerCacheIsFilledAgainAndAgain) {
   ASSERT_TRUE(arrival_->AwaitImages(*test_, 1, nullptr).ok());
   std::set<int64_t> seen;
   for (int64_t step = 0; step < 10; ++step) {  // two epochs
-    // Alone from the fourth step on: then all streams are its own.
+    // From the fourth step on the worker is alone, so all streams are its own.
     const int world = step < 3 ? 2 : 1;
     ASSERT_TRUE(arrival_->Follow(step, 0, world).ok());
     ASSERT_TRUE(arrival_->AwaitStep(step, 0, world, nullptr).ok()) << step;
@@ -174,7 +174,7 @@ TEST_F(DataArrivalTest, ASmallerCacheIsFilledAgainAndAgain) {
   EXPECT_EQ(seen.size(), 40u);
 }
 
-TEST_F(DataArrivalTest, WhatIsHeldByAReaderStaysUntilTheNextLook) {
+TEST_F(DataArrivalTest, ShardHeldByAReaderStaysUntilTheNextCheck) {
   Begin({.ahead = shard_bytes(), .hold = shard_bytes()});
   std::vector<std::string> all;
   for (const auto& [file, entry] : datasets::ShardsOf(client_.index())) all.push_back(file);
@@ -193,13 +193,13 @@ TEST_F(DataArrivalTest, WhatIsHeldByAReaderStaysUntilTheNextLook) {
   EXPECT_LT(here, 4) << "but for what the last step of the other worker needs";
 }
 
-/// Without another split: evaluations take training images once more.
+/// There is no other split, so evaluations reuse training images.
 class EvaluatedOnTrainingTest : public DataArrivalTest {
  protected:
   EvaluatedOnTrainingTest() { shape_.splits = {{"train", 40}}; }
 };
 
-TEST_F(EvaluatedOnTrainingTest, ASmallerCacheHasRoomForItsEvaluations) {
+TEST_F(EvaluatedOnTrainingTest, SmallCacheHasSpaceForItsEvaluations) {
   constexpr int64_t kEvaluated = 6;  // of three shards
   const DataNeeds needs{.cache_bytes = 15 * shard_bytes(),
                         .arrives = true,
@@ -225,7 +225,7 @@ TEST_F(EvaluatedOnTrainingTest, ASmallerCacheHasRoomForItsEvaluations) {
   }
 }
 
-TEST_F(DataArrivalTest, WhatWasHereBeforeIsNotWaitedFor) {
+TEST_F(DataArrivalTest, PresentShardsAreNotAwaited) {
   std::vector<std::string> all;
   for (const auto& [file, entry] : datasets::ShardsOf(client_.index())) all.push_back(file);
   fetcher_->Let(all);
@@ -235,7 +235,7 @@ TEST_F(DataArrivalTest, WhatWasHereBeforeIsNotWaitedFor) {
   EXPECT_TRUE(test_->has(0));
 }
 
-/// Images are three bytes of 7.
+/// A correct image is three bytes of value 7.
 class DamagedWhileHeldTest : public DataArrivalTest {
  protected:
   void SetUp() override {
@@ -256,7 +256,7 @@ class DamagedWhileHeldTest : public DataArrivalTest {
   std::vector<std::string> all_;
 };
 
-TEST_F(DamagedWhileHeldTest, AnEvaluationWaitsForAnotherCopy) {
+TEST_F(DamagedWhileHeldTest, EvaluationWaitsForAnotherCopy) {
   const auto held = train_->Hold(std::vector<int64_t>{0});
   const uint8_t* const seen = train_->image(0).data();
   Damage(0);
@@ -274,7 +274,7 @@ TEST_F(DamagedWhileHeldTest, AnEvaluationWaitsForAnotherCopy) {
   EXPECT_GT(arrival_->TakeWaited(), Duration::zero());
 }
 
-TEST_F(DamagedWhileHeldTest, AStepSoonTakesAnotherCopy) {
+TEST_F(DamagedWhileHeldTest, StepSoonUsesAnotherCopy) {
   const int64_t id = IdsOf(0).front();
   Damage(id);
   fetcher_->Let(all_);
@@ -284,8 +284,8 @@ TEST_F(DamagedWhileHeldTest, AStepSoonTakesAnotherCopy) {
   EXPECT_EQ(train_->image(id)[0], 7);
 }
 
-/// The step before has looked at the files that it reads itself, a moment ago.
-TEST_F(DamagedWhileHeldTest, AStepsOwnFilesAreLookedAtBeforeItReadsThem) {
+/// The previous step has checked its own files a moment ago.
+TEST_F(DamagedWhileHeldTest, FilesOfAStepAreCheckedBeforeItReadsThem) {
   ASSERT_TRUE(arrival_->AwaitStep(0, 0, 2, nullptr).ok());
   const std::vector<int64_t> before = IdsOf(0), ids = IdsOf(4);
   std::set<size_t> seen;
@@ -304,7 +304,7 @@ TEST_F(DamagedWhileHeldTest, AStepsOwnFilesAreLookedAtBeforeItReadsThem) {
   EXPECT_EQ(train_->replaced(), replaced + 1) << "what was read ahead is to be read again";
 }
 
-TEST_F(DamagedWhileHeldTest, AStepThatCannotReadAnImageTakesAnotherCopy) {
+TEST_F(DamagedWhileHeldTest, StepThatCannotReadAnImageGetsAnotherCopy) {
   const int64_t id = IdsOf(0).front();
   bool goes_on = false;
   const auto watch = [&] { return goes_on ? absl::OkStatus() : absl::UnavailableError("no more"); };
@@ -325,7 +325,7 @@ TEST_F(DamagedWhileHeldTest, AStepThatCannotReadAnImageTakesAnotherCopy) {
   EXPECT_EQ(train_->image(id)[0], 7);
 }
 
-TEST_F(DamagedWhileHeldTest, SoDoesAStepBeforeTheFirstOne) {
+TEST_F(DamagedWhileHeldTest, MendingBeforeTheFirstStepCanBeInterrupted) {
   const int64_t id = IdsOf(0).front();
   const auto ends = [] { return absl::UnavailableError("no more"); };
   ASSERT_TRUE(arrival_->AwaitFirst(0, 0, 2, /*warm_up=*/true, ends).ok());
@@ -342,22 +342,22 @@ TEST_F(DamagedWhileHeldTest, SoDoesAStepBeforeTheFirstOne) {
   EXPECT_EQ(mended.status().message(), "no more");
 }
 
-/// Nor with --sync_bn, where it has a part in the others' sums.
-TEST_F(DataArrivalTest, AWorkerWithoutMicroBatchesWaitsForNothing) {
+/// This also holds with --sync_bn, although the worker takes part in the others' sums.
+TEST_F(DataArrivalTest, WorkerWithoutMicroBatchesWaitsForNothing) {
   const auto at_once = [] { return absl::UnavailableError("it waits"); };
   EXPECT_TRUE(arrival_->AwaitFirst(0, 4, 5, /*warm_up=*/false, at_once).ok());
   for (int64_t step = 0; step < 5; ++step) EXPECT_TRUE(arrival_->AwaitStep(step, 4, 5, at_once).ok()) << step;
   EXPECT_EQ(Here(), 0);
 }
 
-TEST_F(DataArrivalTest, AWaitEndsWithTheErrorOfWhoLooks) {
+TEST_F(DataArrivalTest, WaitEndsWithTheWatchsError) {
   const absl::Status ended =
       arrival_->AwaitImages(*test_, 1, [] { return absl::UnavailableError("the group is no more"); });
   EXPECT_TRUE(absl::IsUnavailable(ended)) << ended;
   EXPECT_FALSE(test_->has(0));
 }
 
-TEST_F(DataArrivalTest, AShardThatCannotBeHadIsNoneOfTheStepsThatDoNotNeedIt) {
+TEST_F(DataArrivalTest, UnavailableShardDoesNotAffectStepsThatDoNotNeedIt) {
   fetcher_->Refuse("test/shard_00000.safetensors");
   ASSERT_TRUE(arrival_->Follow(0, 0, 2).ok());
   fetcher_->Let(FilesOf(Ahead().this_epoch));

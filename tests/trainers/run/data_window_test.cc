@@ -1,4 +1,4 @@
-#include "trainers/run/data_window.h"
+#include "trainers/run/arrival/data_window.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ using ::testing::Not;
 
 constexpr int64_t kShard = int64_t{1} << 30;
 
-/// `train` shards of a GiB, and a test split of half a one.
+/// Returns a set of `train` shards of 1 GiB, and a test split of half a GiB.
 datasets::Index SetOf(int train) {
   datasets::Index index{.height = 1, .width = 1, .classes = {"a"}};
   for (int i = 0; i < train; ++i) index.splits["train"].shards.push_back({.images = 1, .bytes = kShard});
@@ -22,7 +22,7 @@ datasets::Index SetOf(int train) {
   return index;
 }
 
-/// 4 micro-batches a step on 2 workers of a node: 2 streams each.
+/// Returns the needs of 4 micro-batches a step on 2 workers of a node: 2 streams each.
 DataNeeds Needs(int64_t cache_gib, double ahead_gib = 0) {
   return {.cache_bytes = cache_gib * kShard,
           .fetch_ahead_gib = ahead_gib,
@@ -38,34 +38,34 @@ std::string RefusalOf(int train, const DataNeeds& needs) {
   return std::string(bounds.status().message());
 }
 
-TEST(DataBoundsTest, WhereTheCacheHoldsTheSetOnlyWhatIsFetchedAheadIsBound) {
+TEST(DataBoundsTest, CacheThatHoldsTheSetLimitsOnlyFetchAhead) {
   for (const int64_t cache : {0, 101}) {
     EXPECT_EQ(*BoundsOf("u", SetOf(100), Needs(cache)), DataBounds());
     EXPECT_EQ(*BoundsOf("u", SetOf(100), Needs(cache, 4)), (DataBounds{.ahead = 2 * kShard}));
   }
 }
 
-TEST(DataBoundsTest, WorkersOfANodeShareASmallerCache) {
+TEST(DataBoundsTest, WorkersOfANodeShareASmallCache) {
   const int64_t each = (50 * kShard - kShard / 2) / 2;
   EXPECT_EQ(*BoundsOf("u", SetOf(100), Needs(50)), (DataBounds{.ahead = each, .hold = each}));
   EXPECT_EQ(*BoundsOf("u", SetOf(100), Needs(50, 4)), (DataBounds{.ahead = 2 * kShard, .hold = each}));
 }
 
-TEST(DataBoundsTest, ACacheThatCannotHoldWhatIsNeededAtATimeIsRefusedWithTheWaysOut) {
-  // 4 streams of 3 windows of 3 shards, and the test split.
+TEST(DataBoundsTest, TooSmallCacheIsRefusedWithAlternatives) {
+  // 4 streams of 3 windows of 3 shards, plus the test split.
   EXPECT_TRUE(BoundsOf("u", SetOf(100), Needs(37)).ok());
   EXPECT_THAT(RefusalOf(100, Needs(36)),
-              AllOf(HasSubstr("100 GiB"), HasSubstr("may hold 36"), HasSubstr("needs 36.9 GiB at a time"),
-                    HasSubstr("--shuffle_window")));
+              AllOf(HasSubstr("100 GiB"), HasSubstr("may hold only 36"),
+                    HasSubstr("needs 36.9 GiB at a time"), HasSubstr("--shuffle_window")));
   DataNeeds permuted = Needs(60);
   permuted.arrives = false;
   EXPECT_THAT(RefusalOf(100, permuted),
               AllOf(HasSubstr("--cache_gib"), HasSubstr("--shuffle streams"), HasSubstr("36.9 GiB")));
-  // A set of fewer shards than that is needed whole.
+  // A set with fewer shards than that is needed as a whole.
   EXPECT_THAT(RefusalOf(20, Needs(20)), HasSubstr("needs 20.7 GiB"));
 }
 
-TEST(DataBoundsTest, TrainingImagesThatAreEvaluatedAreNeededAllTheTime) {
+TEST(DataBoundsTest, EvaluatedTrainingImagesAreNeededAllTheTime) {
   datasets::Index alone = SetOf(100);
   alone.splits.erase("test");
   DataNeeds needs = Needs(39);
@@ -74,7 +74,7 @@ TEST(DataBoundsTest, TrainingImagesThatAreEvaluatedAreNeededAllTheTime) {
   ASSERT_TRUE(bounds.ok()) << bounds.status();
   EXPECT_EQ(bounds->hold, 18 * kShard);
   EXPECT_EQ(bounds->evaluated_shards, 3u);
-  needs.cache_bytes = 38 * kShard;  // 4 streams of 3 windows of 3 shards, and those
+  needs.cache_bytes = 38 * kShard;  // 4 streams of 3 windows of 3 shards, plus the evaluated shards
   EXPECT_TRUE(absl::IsInvalidArgument(BoundsOf("u", alone, needs).status()));
   needs.cache_bytes = 99 * kShard;
   needs.eval_images = 0;  // all
@@ -85,27 +85,27 @@ TEST(DataBoundsTest, TrainingImagesThatAreEvaluatedAreNeededAllTheTime) {
 const std::vector<NeededFile> kOrder = {{"a", 10},           {"b", 10}, {"c", 10},
                                         {"test", 50, false}, {"d", 10}, {"e", 10}};
 
-TEST(DataWindowTest, WithoutBoundsAllIsFetchedInItsOrder) {
+TEST(DataWindowTest, FetchesEverythingInOrderWithoutBounds) {
   const DataWindow window = WindowOf(kOrder, {"a"}, {});
   EXPECT_THAT(window.fetch, ElementsAre("a", "b", "c", "test", "d", "e"));
   EXPECT_EQ(window.keep.size(), 6u);
 }
 
-TEST(DataWindowTest, FetchesSoManyBytesAheadAndKeepsTheNextOnes) {
+TEST(DataWindowTest, FetchesUpToTheBoundAndKeepsTheNextShards) {
   const DataWindow window = WindowOf(kOrder, {"a"}, {.ahead = 20, .hold = 40});
   EXPECT_THAT(window.fetch, ElementsAre("a", "b"));
   EXPECT_THAT(window.keep, ElementsAre("a", "b", "c", "d", "test"));
 }
 
-TEST(DataWindowTest, WhatTheNextStepsNeedIsFetchedAndKeptWhateverTheBounds) {
+TEST(DataWindowTest, ShardsOfTheNextStepsIgnoreTheBounds) {
   const DataWindow window = WindowOf(kOrder, {"c", "e"}, {.ahead = 1, .hold = 1});
   EXPECT_THAT(window.fetch, ElementsAre("c", "e"));
   EXPECT_THAT(window.keep, ElementsAre("c", "e", "test"));
-  // It is among what the bounds allow.
+  // It counts towards the bounds.
   EXPECT_THAT(WindowOf(kOrder, {"e"}, {.ahead = 20, .hold = 20}).keep, ElementsAre("a", "e", "test"));
 }
 
-TEST(DataWindowTest, NothingIsNeeded) {
+TEST(DataWindowTest, EmptyOrderNeedsNothing) {
   const DataWindow window = WindowOf({}, {}, {.ahead = 1, .hold = 1});
   EXPECT_THAT(window.fetch, IsEmpty());
   EXPECT_THAT(window.keep, IsEmpty());

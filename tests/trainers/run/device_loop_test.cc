@@ -1,5 +1,5 @@
-// The real loop with threads as workers, each with a device of memory beside the CPU group: what an aborted
-// device leaves is never applied, and what goes wrong on one ends the generation for all.
+// Runs the real loop with threads as workers, each with a simulated device and the CPU group. The leftovers
+// of an aborted device are never applied, and an error on one device ends the generation for all.
 #include <atomic>
 #include <memory>
 
@@ -18,7 +18,7 @@ using testing::TrainLoopTest;
 
 class DeviceLoopTest : public TrainLoopTest {
  protected:
-  /// `world` members with devices come to what one worker without a device comes to, in so many generations.
+  /// Expects the result of one worker without a device from `world` members with devices.
   void ExpectUndisturbed(int world, const std::map<int, ThreadMembership::Hook>& hooks,
                          uint64_t generations) {
     const at::Tensor reference = TrainAlone();
@@ -32,7 +32,7 @@ class DeviceLoopTest : public TrainLoopTest {
     EXPECT_EQ(status, 0) << text;
   }
 
-  /// What `act` does to its member once, after so many steps.
+  /// Returns a hook that calls `act` on its member once, after `after` steps.
   static ThreadMembership::Hook Once(int64_t after, std::function<void(ThreadMembership&)> act) {
     auto done = std::make_shared<std::atomic<bool>>(false);
     return [after, act = std::move(act), done](ThreadMembership& self, int64_t steps) {
@@ -41,19 +41,19 @@ class DeviceLoopTest : public TrainLoopTest {
   }
 };
 
-TEST_F(DeviceLoopTest, TheResultIsTheSameWithDevices) { ExpectUndisturbed(3, {}, 1); }
+TEST_F(DeviceLoopTest, ResultIsTheSameWithDevices) { ExpectUndisturbed(3, {}, 1); }
 
-TEST_F(DeviceLoopTest, AGroupThatBreaksTakesItsDevicesWithIt) {
+TEST_F(DeviceLoopTest, BrokenGroupAbortsItsDevices) {
   ExpectUndisturbed(3, {{1, Once(5, [](ThreadMembership& self) { self.BreakGroup(); })}}, 2);
 }
 
-/// Nobody waits for it and nobody has died: the device says so by itself, and the next generation's works.
-TEST_F(DeviceLoopTest, ADevicesErrorEndsTheGenerationForAll) {
+/// No member waits for the device: it reports its own error, and the next generation's device works.
+TEST_F(DeviceLoopTest, DeviceErrorEndsTheGenerationForAll) {
   ExpectUndisturbed(2, {{1, Once(4, [](ThreadMembership& self) { self.BreakDevice(); })}}, 2);
 }
 
-/// One whose sums are late is waited for; its group breaks meanwhile, when others may have ended theirs.
-TEST_F(DeviceLoopTest, AMemberThatIsLateAndAbortsLeavesNoGarbage) {
+/// A member's sums are late and its group breaks, at a time when others may have finished theirs.
+TEST_F(DeviceLoopTest, LateMemberThatAbortsLeavesNoGarbage) {
   const auto late = Once(3, [](ThreadMembership& self) {
     self.DelayDevice(std::chrono::milliseconds(30));
     self.BreakGroup();

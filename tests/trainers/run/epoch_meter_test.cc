@@ -1,4 +1,4 @@
-#include "trainers/run/epoch_meter.h"
+#include "trainers/run/records/epoch_meter.h"
 
 #include <chrono>
 
@@ -15,7 +15,7 @@ StepResult Result(double loss, int64_t correct, int64_t samples, bool skipped = 
   return {.loss = loss, .correct = correct, .samples = samples, .skipped = skipped};
 }
 
-TEST(EpochMeter, AnEpochIsTheMeanOverItsSamples) {
+TEST(EpochMeter, EpochIsTheMeanOverItsSamples) {
   RunProgress progress;
   EpochMeter::Add(Result(2, 1, 4), 0.5, progress);
   EpochMeter::Add(Result(1, 2, 2), 0.25, progress);
@@ -35,7 +35,21 @@ TEST(EpochMeter, AnEpochIsTheMeanOverItsSamples) {
   EXPECT_EQ(progress.samples, 6) << "of the whole run";
 }
 
-TEST(EpochMeter, ASkippedStepTakesTimeAndSamplesAlone) {
+/// --max_steps ended the run in the epoch, and an extended run continues it.
+TEST(EpochMeter, FiguresOfAnExtendedEpochCoverAllItsSteps) {
+  RunProgress progress;
+  EpochMeter::Add(Result(2, 1, 4), 0.5, progress);
+  const EvalRecord cut = EpochMeter(kLength).EndEpoch(4, 1, ConfusionMatrix(0), false, progress);
+  EXPECT_EQ(cut.train_loss, 2);
+  EpochMeter::Add(Result(1, 2, 4), 0.25, progress);
+  const EvalRecord whole = EpochMeter(kLength).EndEpoch(10, 1, ConfusionMatrix(0), false, progress);
+  EXPECT_EQ(whole.train_loss, 1.5);
+  EXPECT_EQ(whole.train_accuracy, 3.0 / 8);
+  EXPECT_EQ(whole.seconds, 0.75);
+  EXPECT_EQ(progress.sums, EpochSums{});
+}
+
+TEST(EpochMeter, SkippedStepAddsOnlyTimeAndSamples) {
   RunProgress progress;
   EpochMeter::Add(Result(1e30, 4, 4, /*skipped=*/true), 0.5, progress);
   EXPECT_EQ(progress.sums, (EpochSums{.loss = 0, .correct = 0, .samples = 0, .seconds = 0.5}));
@@ -67,7 +81,20 @@ TEST(EpochMeter, SpeedIsThatOfTheLastSeconds) {
   EXPECT_DOUBLE_EQ(meter.Show(12, 1.5, 0.1, progress, begin + seconds(101)).images_per_second, 4);
 }
 
-TEST(EpochMeter, SaysWhatItKnows) {
+TEST(EpochMeter, ShowWithoutElapsedTimeKeepsTheSpeed) {
+  EpochMeter meter(kLength);
+  RunProgress progress;
+  const TimePoint begin;
+  meter.Restart(begin, 0);
+  progress.samples = 4;
+  const ProgressState unknown = meter.Show(1, 1.5, 0.1, progress, begin);
+  EXPECT_EQ(unknown.images_per_second, 0);
+  progress.samples = 44;
+  EXPECT_DOUBLE_EQ(meter.Show(11, 1.5, 0.1, progress, begin + seconds(2)).images_per_second, 20);
+  EXPECT_DOUBLE_EQ(meter.Show(11, 1.5, 0.1, progress, begin + seconds(2)).images_per_second, 20);
+}
+
+TEST(EpochMeter, DescribesItself) {
   EpochMeter meter(kLength);
   const TimePoint begin;
   meter.Restart(begin, 0);
@@ -101,19 +128,18 @@ TEST(RunLength, FollowsFromTheOptions) {
   EXPECT_EQ(kLength.EpochOf(11), 2);
 }
 
-TEST(RunLength, AScheduleMayBeLongerThanTheRun) {
+TEST(RunLength, ScheduleCanBeLongerThanTheRun) {
   TrainOptions options;
   options.epochs = 3;
   options.schedule_epochs = 20;
   EXPECT_EQ(LrScheduleOf(options, LengthOf(options, 10)).steps, 200);
 }
 
-TEST(RunLength, SaysWhatALongerRunDoesToItsSchedule) {
+TEST(RunLength, DescribesTheEffectOfALongerRunOnTheSchedule) {
   const LrSchedule cosine{.kind = LrSchedule::Kind::kCosine, .base = 0.1, .steps = 40};
   EXPECT_EQ(DescribeOtherSchedule(cosine, 20, 20, 10),
-            "the schedule ends at step 40, this run was made for one that ends at step 20: its next learning "
-            "rate is "
-            "0.05 instead of 0. --schedule_epochs 2 keeps it");
+            "the schedule ends at step 40, but this run began with one that ends at step 20: its next "
+            "learning rate is 0.05 instead of 0. --schedule_epochs 2 keeps the original one");
   EXPECT_EQ(DescribeOtherSchedule(cosine, 40, 20, 10), "");
   EXPECT_EQ(DescribeOtherSchedule({.steps = 40}, 20, 20, 10), "") << "constant";
   EXPECT_EQ(DescribeOtherSchedule(cosine, 25, 0, 10).find("--schedule_epochs"), std::string::npos)

@@ -1,5 +1,5 @@
-// Jobs that start over (--resume=false) and whose workers all go then: the real loop with threads as workers.
-#include "trainers/run/fresh_start.h"
+// Tests jobs that start over (--resume=false) and whose workers all leave, with threads as workers.
+#include "trainers/run/files/fresh_start.h"
 
 #include <chrono>
 #include <filesystem>
@@ -13,7 +13,7 @@
 #include "tests/support/small_disk.h"
 #include "tests/trainers/run/train_loop_fixture.h"
 #include "trainers/checkpoints/ledger.h"
-#include "trainers/run/other_runs.h"
+#include "trainers/run/files/other_runs.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -30,12 +30,12 @@ class FreshStartTest : public testing::TrainLoopTest {
     reference_ = TrainAlone();
     options_.resume = false;
   }
-  /// All go after step 4, and leave a checkpoint of 5 steps.
+  /// All workers leave after step 4, and leave a checkpoint of 5 steps.
   static void Leave(ThreadMembership& self, int64_t steps) {
     if (steps == 4) self.Drain();
   }
   bool Exists(const std::string& path) const { return fs::exists(folder_.File(path)); }
-  /// A run of which there is the first line of its ledger.
+  /// Creates a run that consists of the first line of its ledger.
   void Begin(uint64_t run) const {
     ASSERT_TRUE(checkpoints::Ledger::Open(folder_.File("ledger.jsonl"), {.run = run, .data = "digest"}).ok());
   }
@@ -43,7 +43,7 @@ class FreshStartTest : public testing::TrainLoopTest {
   at::Tensor reference_;
 };
 
-TEST_F(FreshStartTest, AJobStartsOverOnceAndThenContinues) {
+TEST_F(FreshStartTest, JobStartsOverOnceAndThenContinues) {
   agents_ = {{0, "earlier"}};
   TrainAll(1, "run", {{0, Leave}});
   ASSERT_TRUE(Exists("run/step_5/DONE"));
@@ -51,7 +51,7 @@ TEST_F(FreshStartTest, AJobStartsOverOnceAndThenContinues) {
   TrainAll(2, "run", {{0, Leave}, {1, Leave}});
   EXPECT_TRUE(Exists("run/previous_1/step_5/DONE"));
   EXPECT_TRUE(Exists("run/step_5/DONE"));
-  // Other workers of the same job.
+  // Then train with other workers of the same job.
   for (const MemberResult& result : TrainAll(2, "run")) {
     ExpectComplete(result);
     ExpectSameRun("run", result.weight, reference_);
@@ -64,8 +64,8 @@ TEST_F(FreshStartTest, AJobStartsOverOnceAndThenContinues) {
   EXPECT_TRUE(Exists("run/previous_2/step_12/DONE"));
 }
 
-/// It has more steps than the job's, in a folder of its own.
-TEST_F(FreshStartTest, AnEarlierRunOfANodeThatComesLaterDoesNotCount) {
+/// The earlier run has more steps than the job's, in a folder of its own.
+TEST_F(FreshStartTest, EarlierRunOfALateNodeIsIgnored) {
   agents_ = {{0, "earlier"}, {1, "job"}};
   ExpectComplete(TrainAll(1, "run0")[0]);
   {
@@ -85,7 +85,7 @@ TEST_F(FreshStartTest, AnEarlierRunOfANodeThatComesLaterDoesNotCount) {
   EXPECT_TRUE(Exists("run0/previous_1/step_12/DONE"));
 }
 
-TEST_F(FreshStartTest, AFullDiskOfANodeThatOnlyFollowsHoldsUpNobody) {
+TEST_F(FreshStartTest, FullDiskOfANonWriterDelaysNoNode) {
   const auto disk = support::SmallDisk::Make(folder_.File("run1"), 64 << 10);
   if (!disk.ok()) GTEST_SKIP() << disk.status().message();
   (*disk)->Fill();
@@ -106,20 +106,20 @@ TEST_F(FreshStartTest, AFullDiskOfANodeThatOnlyFollowsHoldsUpNobody) {
     ExpectComplete(result);
     ExpectSameRun("run0", result.weight, reference_);
   }
-  EXPECT_THAT(said, ::testing::HasSubstr("should all workers die, the run starts over"));
+  EXPECT_THAT(said, ::testing::HasSubstr("if all workers die, the run will start over"));
   EXPECT_TRUE(Exists("run0/.begun"));
 }
 
-TEST_F(FreshStartTest, AMarkIsOfOneRunAndOneAgent) {
+TEST_F(FreshStartTest, MarkBelongsToOneRunAndOneAgent) {
   EXPECT_FALSE(IsBegunBy(folder_.path(), "job"));
   Begin(7);
   ASSERT_TRUE(MarkBegun(folder_.path(), "job", 7).ok());
   EXPECT_TRUE(IsBegunBy(folder_.path(), "job"));
   EXPECT_FALSE(IsBegunBy(folder_.path(), "another"));
-  // Before the earlier run was moved aside.
+  // This mark is from before the earlier run was moved aside.
   ASSERT_TRUE(MarkBegun(folder_.path(), "another", 9).ok());
   EXPECT_FALSE(IsBegunBy(folder_.path(), "another"));
-  // It goes with its run.
+  // The mark is moved with its run.
   ASSERT_TRUE(MoveAside(folder_.path()).ok());
   EXPECT_FALSE(IsBegunBy(folder_.path(), "job"));
   Begin(8);
@@ -127,7 +127,7 @@ TEST_F(FreshStartTest, AMarkIsOfOneRunAndOneAgent) {
   EXPECT_TRUE(IsBegunBy(folder_.path() + "/previous_1", "job"));
 }
 
-TEST_F(FreshStartTest, WithoutAnAgentNothingIsMarked) {
+TEST_F(FreshStartTest, NothingIsMarkedWithoutAnAgent) {
   Begin(7);
   ASSERT_TRUE(MarkBegun(folder_.path(), "", 7).ok());
   EXPECT_FALSE(IsBegunBy(folder_.path(), ""));

@@ -1,11 +1,11 @@
-#include "trainers/run/gpu_gauge.h"
+#include "trainers/run/records/gpu_gauge.h"
 
 #include "gtest/gtest.h"
 
 namespace mtrun::trainers {
 namespace {
 
-constexpr char kBusy[] = "00000000:17:00.0", kSilent[] = "00000000:18:00.0";  // fake_nvml.cc
+constexpr char kBusy[] = "00000000:17:00.0", kSilent[] = "00000000:18:00.0";  // defined in fake_nvml.cc
 
 const TimePoint kGaugeStart{std::chrono::hours(1)};
 
@@ -15,7 +15,7 @@ FinishedStep LookOf(GpuGauge& gauge, TimePoint now) {
   return step;
 }
 
-TEST(GpuGaugeTest, TheWorkersGpuIsLookedAtOnceASecond) {
+TEST(GpuGaugeTest, WorkersGpuIsSampledOnceASecond) {
   GpuGauge gauge(kBusy, MT_FAKE_NVML);
   const FinishedStep first = LookOf(gauge, kGaugeStart);
   EXPECT_EQ(first.gpu_busy_percent, 87);
@@ -24,7 +24,7 @@ TEST(GpuGaugeTest, TheWorkersGpuIsLookedAtOnceASecond) {
   EXPECT_EQ(LookOf(gauge, kGaugeStart + GpuGauge::kEvery).gpu_busy_percent, 87);
 }
 
-TEST(GpuGaugeTest, WhatIsNotKnownIsLeftOut) {
+TEST(GpuGaugeTest, UnknownValuesAreLeftOut) {
   GpuGauge silent(kSilent, MT_FAKE_NVML), other("00000000:19:00.0", MT_FAKE_NVML);
   GpuGauge processors("", MT_FAKE_NVML), no_library(kBusy, "libno-such-nvml.so.1");
   const FinishedStep step = LookOf(silent, kGaugeStart);

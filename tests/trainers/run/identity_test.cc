@@ -1,4 +1,4 @@
-#include "trainers/run/identity.h"
+#include "trainers/run/rules/identity.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,11 +19,12 @@ const std::vector<Option>& OwnOptions() {
       {.spec = {.name = "words", .default_text = "x"}, .scope = Scope::kRun},
       {.spec = {.name = "layout", .default_text = "x"}, .scope = Scope::kGeneration},
       {.spec = {.name = "place", .default_text = "x"}, .scope = Scope::kFree},
-      {.spec = {.name = "flag", .kind = SettingKind::kBool, .default_text = "false"}, .scope = Scope::kRun}};
+      {.spec = {.name = "flag", .kind = SettingKind::kBool, .default_text = "false"}, .scope = Scope::kRun},
+      {.spec = {.name = "late", .default_text = "new"}, .scope = Scope::kRun, .since = "old"}};
   return own;
 }
 
-/// Of a worker whose flags are `args`, after all that makes the others count.
+/// Returns the identity of a worker with flags `args`, added to flags that enable all dependent options.
 RunIdentity IdentityOf(Args args) {
   args.insert(args.begin(), {"--data", "d", "--augment", "--sync_bn", "--momentum", "0.9"});
   Settings settings = MakeSettings("toy", {}, OwnOptions());
@@ -34,7 +35,7 @@ RunIdentity IdentityOf(Args args) {
   return MakeIdentity("toy", "digest", *options, settings, OwnOptions(), /*draws=*/true);
 }
 
-/// A value of the option that is not `from`.
+/// Returns a value of the option other than `from`.
 std::string OtherValue(const SettingSpec& spec, const std::string& from) {
   if (spec.kind == SettingKind::kBool) return from == "true" ? "false" : "true";
   for (const std::string& choice : spec.choices) {
@@ -45,18 +46,18 @@ std::string OtherValue(const SettingSpec& spec, const std::string& from) {
   return from == "7" ? "8" : "7";
 }
 
-/// Every option, those that are added later too: a change shows where its scope says, and nowhere else.
-TEST(Identity, EveryOptionCountsAsItsScopeSays) {
+/// Covers every option, including future ones: a change affects exactly what the option's scope says.
+TEST(Identity, EveryOptionAffectsOnlyItsScope) {
   int seen = 0;
   for (const Option& option : AllOptions("toy", OwnOptions())) {
     const std::string& name = option.spec.name;
-    if (name == "help" || name == "config") continue;  // they ask for something else
-    if (name == "validation_share") continue;          // of the run where it is given, else said by nobody
+    if (name == "help" || name == "config") continue;  // they request something else
+    if (name == "validation_share") continue;  // belongs to the run if it is given; otherwise not recorded
     SCOPED_TRACE(name);
     const std::string from = name == "augment" || name == "sync_bn" ? "true" : option.spec.default_text;
     Args others;
     if (name == "graph") others.push_back("--sync_bn=false");            // they exclude each other
-    if (name == "image_size_from") others.push_back("--grown_after=3");  // it needs that
+    if (name == "image_size_from") others.push_back("--grown_after=3");  // it requires that
     const RunIdentity usual = IdentityOf(others);
     others.push_back(absl::StrCat("--", name, "=", OtherValue(option.spec, from)));
     const RunIdentity changed = IdentityOf(others);
@@ -67,12 +68,12 @@ TEST(Identity, EveryOptionCountsAsItsScopeSays) {
   EXPECT_GT(seen, 40);
 }
 
-TEST(Identity, AValidationShareIsOfTheRunThatHasOne) {
+TEST(Identity, ValidationShareIsRecordedOnlyIfGiven) {
   EXPECT_EQ(IdentityOf({"--validation_share", "0.2"}).run.at("validation_share"), "0.2");
   EXPECT_EQ(IdentityOf({}).run.count("validation_share"), 0u);  // as in checkpoints of earlier releases
 }
 
-TEST(Identity, HasTheNamesAndTextsThatCheckpointsHave) {
+TEST(Identity, MatchesTheNamesAndTextsInCheckpoints) {
   const RunIdentity identity = IdentityOf({"--batch_size", "4", "--optimizer", "adamw", "--momentum", "0"});
   EXPECT_EQ(identity.run.at("program"), "toy");
   EXPECT_EQ(identity.run.at("data"), "digest");
@@ -85,8 +86,8 @@ TEST(Identity, HasTheNamesAndTextsThatCheckpointsHave) {
   EXPECT_EQ(identity.run.at("words"), "x");
 }
 
-/// What an earlier release could not say stands in no checkpoint until it says something else.
-TEST(Identity, ALaterOptionIsNamedOnlyWhereItIsNotWhatItWas) {
+/// An option that earlier releases did not have is recorded only if it differs from their behaviour.
+TEST(Identity, NewerOptionIsRecordedOnlyIfItDiffers) {
   const RunIdentity usual = IdentityOf({}), wide = IdentityOf({"--shuffle_window", "9"});
   EXPECT_EQ(usual.run.count("shuffle_window"), 0u);
   EXPECT_EQ(wide.run.at("shuffle_window"), "9");
@@ -94,14 +95,31 @@ TEST(Identity, ALaterOptionIsNamedOnlyWhereItIsNotWhatItWas) {
   EXPECT_FALSE(CheckContinues(usual, wide.run).ok());
 }
 
-TEST(Identity, TheOrderHasTheNumbersThatCheckpointsHave) {
+// A row that was added as CONTRIBUTING.md says, without Since, refused every checkpoint of the releases before it.
+TEST(Identity, NewOptionAtItsDefaultContinuesCheckpointsOfEarlierReleases) {
+  const RunIdentity usual = IdentityOf({}), changed = IdentityOf({"--words", "y"});
+  checkpoints::Identity earlier = usual.run;
+  ASSERT_EQ(earlier.erase("words"), 1u);
+  EXPECT_TRUE(CheckContinues(usual, earlier).ok()) << CheckContinues(usual, earlier);
+  EXPECT_TRUE(CheckContinues(IdentityOf({"--words", "x"}), earlier).ok()) << "the default may be given, too";
+  EXPECT_THAT(CheckContinues(changed, earlier).message(),
+              HasSubstr("words is y, but is missing in the checkpoint"));
+  EXPECT_THAT(CheckContinues(usual, changed.run).message(),
+              HasSubstr("words is x, but the checkpoint has y"));
+  earlier = usual.run;
+  ASSERT_EQ(earlier.erase("late"), 1u);
+  EXPECT_FALSE(CheckContinues(usual, earlier).ok()) << "the run that made it had \"old\"";
+  EXPECT_TRUE(CheckContinues(IdentityOf({"--late", "old"}), earlier).ok());
+}
+
+TEST(Identity, OrderMatchesTheNumbersInCheckpoints) {
   EXPECT_EQ(IdentityOf({}).run.at("shuffle"), "1");
   EXPECT_EQ(IdentityOf({"--shuffle=false"}).run.at("shuffle"), "0");
   EXPECT_EQ(IdentityOf({"--shuffle", "streams"}).run.at("shuffle"), "2");
   EXPECT_EQ(IdentityOf({"--shuffle", "fixed_streams"}).run.at("shuffle"), "3");
 }
 
-TEST(Identity, AValueIsTakenAsItIs) {
+TEST(Identity, ValueIsUsedAsGiven) {
   const std::string odd = "/data/a b=c \"d\"";
   const RunIdentity identity = IdentityOf({"--words", odd, "--init_from", "a b", "--place", odd});
   EXPECT_EQ(identity.run.at("words"), odd);
@@ -109,33 +127,34 @@ TEST(Identity, AValueIsTakenAsItIs) {
   EXPECT_NE(identity.run, IdentityOf({"--words", "/data/a"}).run);
 }
 
-/// A job may go on with more epochs, on another device, in another precision.
-TEST(Identity, ARestartMayChangeWhatAGenerationMustShare) {
+/// A job can continue with more epochs, on another device, or in another precision.
+TEST(Identity, RestartMayChangeSettingsThatAGenerationMustShare) {
   const RunIdentity first = IdentityOf({"--epochs", "2", "--amp", "bf16"});
   const RunIdentity second = IdentityOf({"--epochs", "3", "--amp", "off", "--device", "cpu"});
   EXPECT_TRUE(checkpoints::CheckSameRun(second.run, first.run, second.not_of_run).ok());
   EXPECT_NE(EncodeClaim(first, "1"), EncodeClaim(second, "1"));
 }
 
-/// Earlier releases kept more in their checkpoints: what is no part of a run today is passed over.
-TEST(Identity, TakesTheCheckpointsOfEarlierReleases) {
+/// Earlier releases stored more in their checkpoints; settings that are no longer part of a run are ignored.
+TEST(Identity, AcceptsCheckpointsOfEarlierReleases) {
   const RunIdentity now = IdentityOf({});
   checkpoints::Identity earlier = now.run;
   earlier.insert({{"amp", "bf16"}, {"epochs", "3"}, {"max_steps", "9"}, {"place", "there"}});
   EXPECT_TRUE(checkpoints::CheckSameRun(now.run, earlier, now.not_of_run).ok());
   earlier["seed"] = "5";
   EXPECT_THAT(std::string(checkpoints::CheckSameRun(now.run, earlier, now.not_of_run).message()),
-              HasSubstr("seed is 0, the checkpoint has 5"));
+              HasSubstr("seed is 0, but the checkpoint has 5"));
 }
 
-/// Who continues with other random numbers is told so, or says that this is meant.
-TEST(Identity, ACheckpointWithOtherRandomNumbersIsContinuedOnPurposeAlone) {
+/// Continuing with other random numbers is an error, unless the user states that it is intended.
+TEST(Identity, CheckpointWithOtherRandomNumbersIsContinuedOnlyOnRequest) {
   const RunIdentity now = IdentityOf({});
   checkpoints::Identity earlier = now.run;
   EXPECT_TRUE(CheckContinues(now, earlier).ok());
   earlier.erase(kRandomStreams);
-  EXPECT_THAT(std::string(CheckContinues(now, earlier).message()),
-              AllOf(HasSubstr("of version 1, this mtrun's of version 2"), HasSubstr("--random_streams new")));
+  EXPECT_THAT(
+      std::string(CheckContinues(now, earlier).message()),
+      AllOf(HasSubstr("of version 1, but this mtrun's are of version 2"), HasSubstr("--random_streams new")));
   EXPECT_TRUE(CheckContinues(IdentityOf({"--random_streams", "new"}), earlier).ok());
   RunIdentity draws_nothing = now;
   draws_nothing.run.erase(kRandomStreams);
@@ -144,9 +163,9 @@ TEST(Identity, ACheckpointWithOtherRandomNumbersIsContinuedOnPurposeAlone) {
   EXPECT_THAT(std::string(CheckContinues(now, earlier).message()), HasSubstr("seed is 0"));
 }
 
-/// A captured update rounds the learning rate to float32, and who looks for a checkpoint makes other
-/// collective calls than who does not.
-TEST(Identity, MembersShareWhatChangesTheirBitsOrTheirCalls) {
+/// A captured update rounds the learning rate to float32, and a member that looks for a checkpoint makes
+/// other collective calls than one that does not.
+TEST(Identity, MembersShareSettingsThatChangeTheirBitsOrCalls) {
   const RunIdentity usual = IdentityOf({"--sync_bn=false"});
   for (const char* flag : {"--graph", "--resume=false"}) {
     const RunIdentity other = IdentityOf({"--sync_bn=false", flag});
@@ -155,7 +174,7 @@ TEST(Identity, MembersShareWhatChangesTheirBitsOrTheirCalls) {
   }
 }
 
-TEST(Identity, DifferencesAreNamedWithWhoHasWhat) {
+TEST(Identity, DifferencesAreNamedWithTheirRanks) {
   const std::string bf16 = EncodeClaim(IdentityOf({"--amp", "bf16"}), "0.1.0");
   const std::string off = EncodeClaim(IdentityOf({"--words", "a b"}), "0.1.0");
   EXPECT_EQ(DescribeDifferences({bf16, bf16}), "");
@@ -163,16 +182,16 @@ TEST(Identity, DifferencesAreNamedWithWhoHasWhat) {
             "amp: bf16 (ranks 0, 2), off (rank 1); words: a b (rank 1), x (ranks 0, 2)");
 }
 
-/// Who has a checkpoint takes its batch, who has none derives one.
-TEST(Identity, WhereBatchesDifferItIsSaidHowTheyDoNot) {
+/// A member with a checkpoint uses its batch; a member without one derives it.
+TEST(Identity, DifferentBatchesAreRefusedWithAdvice) {
   const std::string few = EncodeClaim(IdentityOf({"--global_batch", "8"}), "0.1.0");
   const std::string many = EncodeClaim(IdentityOf({"--global_batch", "12"}), "0.1.0");
   EXPECT_THAT(DescribeDifferences({few, many}),
               AllOf(HasSubstr("global_batch: 12 (rank 1), 8 (rank 0)"),
-                    EndsWith(": give --global_batch and --batch_size, the same everywhere")));
+                    EndsWith(": give the same --global_batch and --batch_size everywhere")));
 }
 
-TEST(Identity, VersionsThatDifferAreAllThatIsSaid) {
+TEST(Identity, DifferentVersionsHideOtherDifferences) {
   const std::string older = EncodeClaim(IdentityOf({"--amp", "bf16"}), "0.1.0");
   const std::string newer = EncodeClaim(IdentityOf({}), "0.2.0");
   const std::string text = DescribeDifferences({older, newer});

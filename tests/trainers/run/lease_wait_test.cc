@@ -1,5 +1,5 @@
-// Leases that are over in the middle of a run: the real loop with threads as workers.
-#include "trainers/run/lease_wait.h"
+// Tests leases that expire in the middle of a run: the real loop with threads as workers.
+#include "trainers/run/loop/lease_wait.h"
 
 #include <atomic>
 #include <barrier>
@@ -22,7 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tests/trainers/run/train_loop_fixture.h"
-#include "trainers/run/best_weights.h"
+#include "trainers/run/loop/best_weights.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -32,7 +32,7 @@ using testing::MemberResult;
 using testing::ThreadJob;
 using testing::ThreadMembership;
 
-/// So often a member looks before its service is back: who could commit something meanwhile would.
+/// Lease checks of a member before its service returns, enough for a wrong commit to happen.
 constexpr int kLooks = 20;
 
 /// Finished steps of each member. Thread-safe.
@@ -47,7 +47,7 @@ class FinishedSteps {
     const std::lock_guard lock(mutex_);
     return steps_[member];
   }
-  /// Waits until it has so many.
+  /// Waits until `member` has finished `steps` steps.
   void Await(int member, int64_t steps) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return steps_[member] >= steps; });
@@ -61,10 +61,10 @@ class FinishedSteps {
 
 class LeaseWaitTest : public testing::TrainLoopTest {
  protected:
-  /// `looks`: how often it has found its lease over, this time included.
+  /// `looks`: how often the member has found its lease expired, this time included.
   using Look = std::function<void(ThreadMembership& self, int looks)>;
 
-  /// For `member`, whose service is lost for the first time after `at` steps; 0: never.
+  /// Returns a hook for `member`, whose service is first lost after `at` steps; 0: never.
   ThreadMembership::Hook Member(int member, int64_t at = 0, Look look = nullptr) {
     return [this, member, at, look = std::move(look), lost = std::make_shared<bool>(false)](
                ThreadMembership& self, int64_t steps) {
@@ -76,8 +76,8 @@ class LeaseWaitTest : public testing::TrainLoopTest {
   bool Saved(const std::string& run, int64_t step) const {
     return std::filesystem::exists(absl::StrCat(folder_.path(), "/", run, "/step_", step));
   }
-  /// Waits until it is there: its thread may be slower than the steps behind it, and a later checkpoint takes
-  /// the place of one that waits.
+  /// Waits until the checkpoint exists: the writing thread may be slower than the following steps, and a
+  /// later checkpoint replaces one that waits.
   ::testing::AssertionResult AwaitSaved(const std::string& run, int64_t step) const {
     const TimePoint give_up = MonotonicNow() + std::chrono::seconds(30);
     while (!Saved(run, step)) {
@@ -89,7 +89,7 @@ class LeaseWaitTest : public testing::TrainLoopTest {
   std::string LedgerOf(const std::string& run) const {
     return support::ReadText(folder_.File(run) + "/ledger.jsonl");
   }
-  /// With the lines of so many steps: rank 0 writes one down soon after it has finished it.
+  /// Returns the ledger when it has `steps` steps; rank 0 writes a line soon after finishing a step.
   std::string AwaitLedger(const std::string& run, int64_t steps) const {
     const TimePoint give_up = MonotonicNow() + std::chrono::seconds(30);
     std::string ledger = LedgerOf(run);
@@ -106,8 +106,8 @@ class LeaseWaitTest : public testing::TrainLoopTest {
   FinishedSteps finished_steps_;
 };
 
-/// Whoever has a valid lease commits the step whose sums are whole, and waits in the sums of the next one.
-TEST_F(LeaseWaitTest, NobodyCommitsMoreThanTheStepUnderWayAndTheRunGoesOn) {
+/// A member with a valid lease commits the step whose sums are complete, and waits in the next one.
+TEST_F(LeaseWaitTest, MembersCommitOnlyTheCurrentStepAndTheRunContinues) {
   const at::Tensor reference = TrainAlone();
   for (const std::set<int>& lost : std::vector<std::set<int>>{{0}, {1}, {0, 1}}) {
     const std::string run = absl::StrCat("lost", *lost.begin(), lost.size());
@@ -140,9 +140,8 @@ TEST_F(LeaseWaitTest, NobodyCommitsMoreThanTheStepUnderWayAndTheRunGoesOn) {
   }
 }
 
-/// Where one of two holds, the other is a step further, and gives it what it lacks; where both do, the step
-/// is done again.
-TEST_F(LeaseWaitTest, AStepIsGivenUpWhenItsMembershipEndsMeanwhile) {
+/// If only one member holds, the other is a step ahead and hands it over; otherwise the step is repeated.
+TEST_F(LeaseWaitTest, StepIsAbandonedIfItsMembershipEnds) {
   const at::Tensor reference = TrainAlone();
   const auto breaks = [](ThreadMembership& self) {
     if (self.assignment().rank == 1) self.BreakGroup();
@@ -175,8 +174,8 @@ TEST_F(LeaseWaitTest, AStepIsGivenUpWhenItsMembershipEndsMeanwhile) {
   }
 }
 
-/// Newcomers came so fast, one after the other, that nobody renews its lease any more.
-TEST_F(LeaseWaitTest, AStepIsGivenUpForTheGenerationThatFollows) {
+/// Newcomers arrived so quickly after each other that the lease is no longer renewed.
+TEST_F(LeaseWaitTest, StepIsAbandonedForTheNextGeneration) {
   const at::Tensor reference = TrainAlone();
   ThreadJob job({0});
   MemberResult late;
@@ -196,8 +195,8 @@ TEST_F(LeaseWaitTest, AStepIsGivenUpForTheGenerationThatFollows) {
   EXPECT_EQ(job.generation(), 2u);
 }
 
-/// Its lease is not renewed, and what it holds nobody needs.
-TEST_F(LeaseWaitTest, ASpareOfAJobThatIsDoneSavesNothingAndWaitsForNoService) {
+/// The spare's lease is not renewed, and its state is not needed.
+TEST_F(LeaseWaitTest, SpareOfAFinishedJobSavesNothingAndDoesNotWait) {
   int looks = 0;
   const auto hook = [&](ThreadMembership& self, int64_t steps) {
     if (steps != 3) return;
@@ -212,8 +211,8 @@ TEST_F(LeaseWaitTest, ASpareOfAJobThatIsDoneSavesNothingAndWaitsForNoService) {
   EXPECT_FALSE(Saved("spare", 3));
 }
 
-/// The signal to go was quicker than the word that the job is done.
-TEST_F(LeaseWaitTest, ASpareThatWaitsAlreadyHearsThatTheJobIsDone) {
+/// The drain signal arrived before the news that the job is done.
+TEST_F(LeaseWaitTest, WaitingSpareLearnsThatTheJobIsDone) {
   grace_ = std::chrono::seconds(10);
   int looks = 0;
   const auto hook = [&](ThreadMembership& self, int64_t steps) {
@@ -231,8 +230,8 @@ TEST_F(LeaseWaitTest, ASpareThatWaitsAlreadyHearsThatTheJobIsDone) {
   EXPECT_FALSE(Saved("waits", 3));
 }
 
-/// It was cut off when it was told to go, and hears that the others continue when it is back.
-TEST_F(LeaseWaitTest, ALeaverHoldsUntilItHearsThatTheJobContinuesOnOtherNodes) {
+/// The member was disconnected when drained; after reconnecting it learns that the others continue.
+TEST_F(LeaseWaitTest, DrainedMemberHoldsUntilItLearnsThatOthersContinue) {
   grace_ = std::chrono::minutes(10);
   int looks = 0;
   const auto hook = [&](ThreadMembership& self, int64_t steps) {
@@ -252,9 +251,8 @@ TEST_F(LeaseWaitTest, ALeaverHoldsUntilItHearsThatTheJobContinuesOnOtherNodes) {
   EXPECT_FALSE(Saved("others", 3));
 }
 
-/// A service that answers with the end of the generation: the lease is valid again, the step is not
-/// committed.
-TEST_F(LeaseWaitTest, AnAnswerThatEndsTheGenerationDoesNotCommitTheStep) {
+/// The service's answer ends the generation: the lease is valid again, but the step is not committed.
+TEST_F(LeaseWaitTest, AnswerThatEndsTheGenerationDoesNotCommitTheStep) {
   const at::Tensor reference = TrainAlone();
   const auto look = [](ThreadMembership& self, int looks) {
     if (looks < kLooks) return;
@@ -277,7 +275,7 @@ TEST_F(LeaseWaitTest, AnAnswerThatEndsTheGenerationDoesNotCommitTheStep) {
 TEST_F(LeaseWaitTest, CheckpointsAndEvaluationsWaitToo) {
   const at::Tensor reference = TrainAlone();
   options_.keep_checkpoints = 10;
-  for (const int64_t step : {4, 6, 12}) {  // a checkpoint, the evaluation of an epoch, the last one
+  for (const int64_t step : {4, 6, 12}) {  // a checkpoint, an epoch's evaluation, the last checkpoint
     const std::string run = absl::StrCat("held", step);
     SCOPED_TRACE(run);
     options_.checkpoint_steps = step == 4 ? 4 : 0;
@@ -304,9 +302,8 @@ TEST_F(LeaseWaitTest, CheckpointsAndEvaluationsWaitToo) {
   }
 }
 
-/// Its files may take long to be written: the thread that writes them asks once more before it gives the
-/// checkpoint its name.
-TEST_F(LeaseWaitTest, ACheckpointThatIsWrittenWhenTheLeaseIsOverIsNotPublished) {
+/// Writing can take long, so the writing thread checks the lease again before the final rename.
+TEST_F(LeaseWaitTest, CheckpointWrittenAfterTheLeaseExpiredIsNotPublished) {
   const at::Tensor reference = TrainAlone();
   options_.checkpoint_steps = 4;
   options_.keep_checkpoints = 10;
@@ -321,7 +318,7 @@ TEST_F(LeaseWaitTest, ACheckpointThatIsWrittenWhenTheLeaseIsOverIsNotPublished) 
   for (int64_t step = 1; step <= 12; ++step) EXPECT_FALSE(Saved("late", step)) << step;
 }
 
-TEST_F(LeaseWaitTest, WhoIsToGoMeanwhileSavesNothingAndSaysSo) {
+TEST_F(LeaseWaitTest, MemberDrainedWhileHoldingSavesNothingAndReportsIt) {
   const at::Tensor reference = TrainAlone();
   const auto look = [](ThreadMembership& self, int looks) {
     if (looks == 3) self.Drain();
@@ -341,9 +338,8 @@ TEST_F(LeaseWaitTest, WhoIsToGoMeanwhileSavesNothingAndSaysSo) {
   }
 }
 
-/// It waited for another node for longer than its generation's lease, at a service that answered all the
-/// while.
-TEST_F(LeaseWaitTest, WhoIsToGoWhileItWaitsForOthersSavesWhatItHolds) {
+/// The member waited for a node for longer than its lease, while a service answered all the time.
+TEST_F(LeaseWaitTest, MemberDrainedWhileWaitingForOthersSavesItsState) {
   const at::Tensor reference = TrainAlone();
   for (const bool answers : {true, false}) {
     const std::string run = answers ? "answers" : "away";
@@ -368,8 +364,8 @@ TEST_F(LeaseWaitTest, WhoIsToGoWhileItWaitsForOthersSavesWhatItHolds) {
   }
 }
 
-/// Between an evaluation that the other has taken part in and its weights' file.
-TEST_F(LeaseWaitTest, BestWeightsThatAWriterHasNotWrittenBeforeItWentAreKept) {
+/// The writer leaves between an evaluation that both members shared and the writing of the best weights.
+TEST_F(LeaseWaitTest, BestWeightsNotWrittenByALeavingWriterAreKept) {
   options_.schedule.base = 0;  // no later epoch is better
   const auto look = [](ThreadMembership& self, int looks) {
     if (looks == kLooks) self.Drain();

@@ -1,6 +1,6 @@
-// Every course of small runs: all orders in which members decide, all votes, deaths at every moment (also in
-// the middle of a collective and of a handover), members that are away for a time, checkpoints that reach the
-// disk early, late or never, newcomers.
+// Explores every course of small runs: all orders in which members decide, all votes, deaths at every moment
+// (also in the middle of a collective and of a handover), members that are away for a time, checkpoints that
+// reach the disk early, late or never, and newcomers.
 #include <algorithm>
 #include <set>
 
@@ -17,12 +17,12 @@ using Phase = SimulatedMember::Phase;
 
 struct Limits {
   int members = 2, deaths = 1, joins = 1, absences = 0;
-  bool votes = true;  // to leave, and for newcomers
+  bool votes = true;  // votes to leave, and to admit newcomers
 };
 
 struct World {
   RunSimulation run;
-  int deaths = 0, joins = 0, absences = 0;  // that may still happen
+  int deaths = 0, joins = 0, absences = 0;  // remaining numbers
   auto operator<=>(const World&) const = default;
 };
 
@@ -73,7 +73,7 @@ class Explorer {
   int stopped() const { return stopped_; }
 
  private:
-  /// What happened last, in the world that history_[before] led to.
+  /// The last event, in the world that history_[before] led to.
   struct How {
     size_t before = 0;
     RunSimulation::Lines lines;

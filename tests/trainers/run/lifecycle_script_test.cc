@@ -1,12 +1,12 @@
-// Golden scripts (tests/support/golden_script.h): testdata/lifecycle_*.txt.
+// Replays golden scripts (tests/support/golden_script.h): testdata/lifecycle_*.txt.
 //   run steps=6 epoch=3 members=2 [save_steps=2] [save_epochs=1] [own_folders]     the first command
-//   form [joins=1] [dies=a]     a generation begins, or a member dies while the states are handed over
-//   go                          every member decides until it waits for the others, or goes
-//   together [leave=ab] [regroup]          what they wait for is done, with these votes
-//   together dies=a done=b                 but a member dies; those in `done` have its result
+//   form [joins=1] [dies=a]     forms a generation, or a member dies while the states are handed over
+//   go                          every member decides until it waits for the others, or leaves
+//   together [leave=ab] [regroup]          completes what they wait for, with these votes
+//   together dies=a done=b                 likewise, but a member dies; those in `done` have the result
 //   next [leave=ab] [regroup]              go, together, go
-//   until STEP                  `next` until so many steps are finished
-//   die a     break a b     write a     knows a (decides once, having heard that the generation is over)
+//   until STEP                  repeats `next` until STEP steps are finished
+//   die a     break a b     write a     knows a (decides once, knowing that the generation is over)
 //   state
 #include <algorithm>
 #include <memory>
@@ -24,7 +24,7 @@ namespace {
 using Lines = RunSimulation::Lines;
 using support::ScriptCommand;
 
-/// The members that an option names, a letter each.
+/// Returns the members that an option names, one letter each.
 std::set<int> MembersOf(const ScriptCommand& c, const std::string& key) {
   std::set<int> members;
   for (const char letter : c.Text(key, "")) members.insert(letter - 'a');
@@ -122,7 +122,7 @@ std::string Replay(const std::string& script) {
   });
 }
 
-TEST(LifecycleScript, HappensAsWritten) {
+TEST(LifecycleScript, MatchesTheScripts) {
   support::ExpectScripts("tests/trainers/run/testdata", "lifecycle_", 10, Replay);
 }
 

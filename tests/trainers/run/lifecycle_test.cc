@@ -1,4 +1,4 @@
-#include "trainers/run/lifecycle.h"
+#include "trainers/run/rules/lifecycle.h"
 
 #include <chrono>
 #include <optional>
@@ -20,7 +20,7 @@ constexpr RunRules kRules{.steps = 10, .steps_per_epoch = 4, .save_steps = 3, .s
 
 Position After(int64_t steps, bool evaluated = false) { return {1, steps, evaluated}; }
 
-/// A member of `world` that has just done what led to a position.
+/// Returns a member of `world` that has just reached its position.
 Lifecycle Member(bool saves, int world = 2, const RunRules& rules = kRules, VoteCount votes = {},
                  bool wanted_to_leave = false, bool elastic = true) {
   Lifecycle life(rules, TimePoint());
@@ -42,7 +42,7 @@ TEST(Lifecycle, StepsUntilTheEpochEndsThenEvaluates) {
   }
 }
 
-TEST(Lifecycle, EndsEarlyWhereAnEvaluationSaysSo) {
+TEST(Lifecycle, EndsEarlyIfAnEvaluationSaysSo) {
   Lifecycle life = Member(/*saves=*/true);
   life.Evaluated();
   EXPECT_EQ(Next(life, After(8, true)), Action::kSave) << "every epoch";
@@ -54,14 +54,14 @@ TEST(Lifecycle, EndsEarlyWhereAnEvaluationSaysSo) {
   unsaved.EndAt(After(8, true));
   EXPECT_EQ(Next(unsaved, After(8, true)), Action::kSave) << "before the end";
   EXPECT_EQ(Why(unsaved, After(8, true)), Cause::kBeforeEnd);
-  // The next generation may continue from an earlier step, and its evaluations say something else.
+  // The next generation may continue from an earlier step, and its evaluations can differ.
   unsaved.Enter(3, true, /*saves=*/false, false);
   EXPECT_EQ(Next(unsaved, After(9)), Action::kStep);
   unsaved.EndAt(After(8, true));
   EXPECT_EQ(Next(unsaved, After(8, true)), Action::kFinish);
 }
 
-TEST(Lifecycle, SavesWhatTheRulesAskForOnce) {
+TEST(Lifecycle, SavesOnceByTheRules) {
   Lifecycle life = Member(/*saves=*/true);
   EXPECT_EQ(Next(life, After(2)), Action::kStep);
   EXPECT_EQ(Why(life, After(3)), Cause::kEverySteps);
@@ -75,7 +75,7 @@ TEST(Lifecycle, SavesWhatTheRulesAskForOnce) {
   EXPECT_EQ(Why(by_steps, After(4, true)), Cause::kEverySteps) << "where an epoch ends, too";
 }
 
-TEST(Lifecycle, AnEpochThatMaxStepsCutShortIsNoWholeOne) {
+TEST(Lifecycle, EpochCutShortByMaxStepsIsNotAWholeOne) {
   EXPECT_EQ(Why(Member(true), After(10, true)), Cause::kBeforeEnd);
   RunRules rules = kRules;
   rules.save_epochs = 2;
@@ -98,7 +98,7 @@ TEST(Lifecycle, SavesByTheClock) {
   EXPECT_EQ(life.Next(After(2), false, begin + seconds(120)).action, Action::kSave) << "over generations too";
 }
 
-TEST(Lifecycle, WhatANewGenerationFindsIsNotSavedAgain) {
+TEST(Lifecycle, StateFoundByANewGenerationIsNotSavedAgain) {
   Lifecycle life(kRules, TimePoint());
   life.Enter(2, true, /*saves=*/true, /*finished=*/false);
   EXPECT_EQ(Next(life, After(3)), Action::kStep);
@@ -118,7 +118,7 @@ TEST(Lifecycle, SomeLeaveAndTheOthersRegroup) {
             "left after step 2, the other workers continue without this one");
 }
 
-TEST(Lifecycle, WhenAllLeaveTheRunIsSavedFirst) {
+TEST(Lifecycle, RunIsSavedBeforeAllLeave) {
   Lifecycle life = Member(true, 2, kRules, {.leaving = 2}, true);
   EXPECT_EQ(Why(life, After(5)), Cause::kBeforeEnd);
   life.Saved(After(5), TimePoint());
@@ -126,7 +126,7 @@ TEST(Lifecycle, WhenAllLeaveTheRunIsSavedFirst) {
   EXPECT_EQ(Next(Member(false, 2, kRules, {.leaving = 2}, true), After(5)), Action::kLeave);
 }
 
-TEST(Lifecycle, WhereNoGenerationFollowsAllStopTogetherWhenOneIsToGo) {
+TEST(Lifecycle, AllStopTogetherIfOneIsDrainedAndNoGenerationFollows) {
   for (const bool wanted : {true, false}) {
     SCOPED_TRACE(wanted);
     Lifecycle life = Member(true, 3, kRules, {.leaving = 1}, wanted, /*elastic=*/false);
@@ -135,7 +135,7 @@ TEST(Lifecycle, WhereNoGenerationFollowsAllStopTogetherWhenOneIsToGo) {
     EXPECT_EQ(life.Next(After(5), false, TimePoint()), (Decision{Action::kLeave, Cause::kAllLeave}));
     const Lifecycle saves_nothing = Member(false, 3, kRules, {.leaving = 1}, wanted, /*elastic=*/false);
     EXPECT_EQ(saves_nothing.Next(After(5), false, TimePoint()), (Decision{Action::kLeave, Cause::kAllLeave}));
-    // The evaluation of an epoch's last step is for whoever continues the run.
+    // The evaluation of an epoch's last step is left to the worker that continues the run.
     EXPECT_EQ(Next(saves_nothing, After(4)), Action::kLeave);
   }
   EXPECT_EQ(Next(Member(true, 3, kRules, {}, false, /*elastic=*/false), After(5)), Action::kStep);
@@ -144,7 +144,7 @@ TEST(Lifecycle, WhereNoGenerationFollowsAllStopTogetherWhenOneIsToGo) {
   EXPECT_EQ(Member(false, 2, kRules, {}, false, /*elastic=*/false).Describe(), "world 2, for life, moved");
 }
 
-TEST(Lifecycle, NewcomersAreLetInAfterTheStepAndItsSave) {
+TEST(Lifecycle, NewcomersAreAdmittedAfterTheStepAndItsSave) {
   Lifecycle life = Member(true, 2, kRules, {.regrouping = 1});
   EXPECT_EQ(Next(life, After(3)), Action::kSave);
   life.Saved(After(3), TimePoint());
@@ -155,14 +155,14 @@ TEST(Lifecycle, NewcomersAreLetInAfterTheStepAndItsSave) {
   EXPECT_EQ(Next(life, After(3)), Action::kStep) << "the votes were the last generation's";
 }
 
-TEST(Lifecycle, AGenerationThatIsOverIsLeftUnlessTheRunIsDone) {
+TEST(Lifecycle, EndedGenerationIsLeftUnlessTheRunIsDone) {
   const Lifecycle life = Member(false);
   EXPECT_EQ(Next(life, After(1), /*over=*/true), Action::kRegroup);
   EXPECT_EQ(Next(life, After(4), /*over=*/true), Action::kRegroup);
   EXPECT_EQ(Next(life, After(10, true), /*over=*/true), Action::kFinish);
 }
 
-TEST(Lifecycle, IsAValueThatSaysWhatItKnows) {
+TEST(Lifecycle, IsAValueThatDescribesItself) {
   EXPECT_EQ(Member(true), Member(true));
   EXPECT_NE(Member(true), Member(false));
   EXPECT_NE(Member(true), Member(true, 2, kRules, {.regrouping = 1}));
@@ -173,7 +173,7 @@ TEST(Lifecycle, IsAValueThatSaysWhatItKnows) {
             "saved step 4 (generation 1) evaluated");
 }
 
-TEST(Lifecycle, AnEvaluationIsGivenUpAQuarterOfTheGraceAfterTheWordToGo) {
+TEST(Lifecycle, EvaluationIsAbandonedAQuarterOfTheGraceAfterTheDrain) {
   const TimePoint told = TimePoint() + seconds(100);
   const Duration grace = seconds(30), quarter = milliseconds(7500);
   EXPECT_FALSE(GivesEvaluationUp(told, grace, told));
@@ -184,7 +184,7 @@ TEST(Lifecycle, AnEvaluationIsGivenUpAQuarterOfTheGraceAfterTheWordToGo) {
   EXPECT_FALSE(GivesEvaluationUp(told, Duration::zero(), told + seconds(1000))) << "SIGKILL may never come";
 }
 
-TEST(Lifecycle, AStateComesFromMembersThenFromACheckpointThenItBegins) {
+TEST(Lifecycle, StateComesFromMembersThenACheckpointThenInitialisation) {
   StatePlan members, nobody;
   members.source = 1;
   EXPECT_EQ(OriginOf(members, true, false), Origin::kMembers);
@@ -209,7 +209,7 @@ TEST(Lifecycle, AStateComesFromMembersThenFromACheckpointThenItBegins) {
   EXPECT_FALSE(Receives(fresh, 0));
 }
 
-TEST(Lifecycle, OneWriterAndACopyOnEveryNodeThatDoesNotShareItsFolder) {
+TEST(Lifecycle, OneWriterAndCopiesOnNodesThatDoNotShareItsFolder) {
   EXPECT_EQ(RoleOf(2, 2, true, false), FileRole::kWriter);
   EXPECT_EQ(RoleOf(2, 2, false, true), FileRole::kWriter);
   EXPECT_EQ(RoleOf(1, 2, true, true), FileRole::kNone);
@@ -217,7 +217,7 @@ TEST(Lifecycle, OneWriterAndACopyOnEveryNodeThatDoesNotShareItsFolder) {
   EXPECT_EQ(RoleOf(1, 2, false, false), FileRole::kNone);
 }
 
-TEST(Lifecycle, AHeldStateIsSavedUnlessAnotherWasFaster) {
+TEST(Lifecycle, HeldStateIsSavedUnlessAnotherMemberSavedIt) {
   EXPECT_EQ(LastSaveOf(true, {2, 7}, 2, {{1, 3}, {2, 6}}, {2, 7}), LastSave::kWriter);
   EXPECT_EQ(LastSaveOf(true, {2, 7}, 2, {{1, 3}, {2, 6}}, {2, 5}), LastSave::kWriter)
       << "the writer died before it wrote";
@@ -229,7 +229,7 @@ TEST(Lifecycle, AHeldStateIsSavedUnlessAnotherWasFaster) {
       << "the others went on without it";
 }
 
-TEST(Lifecycle, WhoIsAStepBehindTakesNothingBack) {
+TEST(Lifecycle, MemberAStepBehindTakesNothingBack) {
   EXPECT_EQ(LastSaveOf(true, {2, 7}, 2, {{1, 3}, {2, 6}}, {2, 8}), LastSave::kBeside)
       << "somebody may be saving step 8";
   EXPECT_EQ(LastSaveOf(true, {2, 7}, 2, {{1, 3}, {2, 6}}, {1, 8}), LastSave::kWriter)

@@ -1,4 +1,4 @@
-#include "trainers/run/matrix_picture.h"
+#include "trainers/run/records/matrix_picture.h"
 
 #include "gtest/gtest.h"
 
@@ -9,7 +9,7 @@ int RedAt(const datasets::RgbImage& image, int y, int x) {
   return image.pixels[3 * (static_cast<size_t>(y) * image.size.width + x)];
 }
 
-TEST(MatrixPictureTest, DarkerIsALargerShareOfTheRow) {
+TEST(MatrixPictureTest, DarkerMeansALargerShareOfTheRow) {
   ConfusionMatrix matrix(2);
   matrix.Add(0, 0, 9);
   matrix.Add(0, 1, 1);
@@ -20,7 +20,7 @@ TEST(MatrixPictureTest, DarkerIsALargerShareOfTheRow) {
   EXPECT_LT(least, none);
 }
 
-TEST(MatrixPictureTest, CountsAreWrittenWhereThereIsRoom) {
+TEST(MatrixPictureTest, CountsAreWrittenIfThereIsSpace) {
   ConfusionMatrix few(2), empty(2);
   few.Add(0, 0, 0);
   few.Add(1, 1, 7);
@@ -28,9 +28,9 @@ TEST(MatrixPictureTest, CountsAreWrittenWhereThereIsRoom) {
   EXPECT_NE(DrawMatrix(few), DrawMatrix(empty));  // the same colours, another digit
 }
 
-TEST(MatrixPictureTest, ManyClassesStaySmall) {
+TEST(MatrixPictureTest, ManyClassesGiveASmallPicture) {
   const datasets::RgbImage image = DrawMatrix(ConfusionMatrix(2000));
-  EXPECT_EQ(image.size, (datasets::ImageSize{kMostPicturedClasses + 1, kMostPicturedClasses + 1}));
+  EXPECT_EQ(image.size, (datasets::ImageSize{kMaxPicturedClasses + 1, kMaxPicturedClasses + 1}));
 }
 
 }  // namespace

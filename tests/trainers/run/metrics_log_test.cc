@@ -1,4 +1,4 @@
-#include "trainers/run/metrics_log.h"
+#include "trainers/run/records/metrics_log.h"
 
 #include <chrono>
 #include <cmath>
@@ -21,7 +21,7 @@ class MetricsLogTest : public ::testing::Test {
   const std::string folder_, path_;
 };
 
-TEST(MetricsLines, AStepKeepsEveryDigit) {
+TEST(MetricsLines, StepKeepsEveryDigit) {
   const double loss = 2.3025850929940459, rate = 0.1 / 3;
   const auto json = nlohmann::json::parse(ToLine(StepRecord{
       .step = 7, .epoch = 2, .loss = loss, .learning_rate = rate, .samples = 16, .seconds = 0.25}));
@@ -33,13 +33,13 @@ TEST(MetricsLines, AStepKeepsEveryDigit) {
   EXPECT_EQ(json["seconds"], 0.25);
 }
 
-TEST(MetricsLines, WhatIsNotFiniteIsNull) {
+TEST(MetricsLines, NonFiniteNumbersAreNull) {
   EXPECT_TRUE(nlohmann::json::accept(ToLine(EvalRecord{.epoch = 1, .seconds = std::nan("")})));
   EXPECT_TRUE(nlohmann::json::parse(ToLine(EvalRecord{.epoch = 1, .test_loss = std::nan("")}))["test_loss"]
                   .is_null());
 }
 
-TEST(MetricsLines, ASkippedStepSaysSoAndATaskWithoutClassesHasNoAccuracy) {
+TEST(MetricsLines, SkippedStepIsMarkedAndTaskWithoutClassesHasNoAccuracy) {
   EXPECT_EQ(nlohmann::json::parse(ToLine(StepRecord{})).count("skipped"), 0u);
   EXPECT_EQ(nlohmann::json::parse(ToLine(StepRecord{.skipped = true}))["skipped"], true);
   const auto json =
@@ -49,7 +49,7 @@ TEST(MetricsLines, ASkippedStepSaysSoAndATaskWithoutClassesHasNoAccuracy) {
   EXPECT_EQ(json.count("train_accuracy"), 0u);
 }
 
-TEST(MetricsLines, TheFirstFiveGuessesAreNamedByWhatWasEvaluated) {
+TEST(MetricsLines, TopFiveIsNamedByTheEvaluatedSplit) {
   const EvalRecord test{.epoch = 1, .test_top5 = 0.9}, val{.epoch = 1, .test_top5 = 0.9, .validation = true};
   EXPECT_EQ(nlohmann::json::parse(ToLine(test))["test_top5"], 0.9);
   EXPECT_EQ(nlohmann::json::parse(ToLine(val))["val_top5"], 0.9);
@@ -57,7 +57,7 @@ TEST(MetricsLines, TheFirstFiveGuessesAreNamedByWhatWasEvaluated) {
   EXPECT_EQ(nlohmann::json::parse(ToLine(EvalRecord{.epoch = 1})).count("test_top5"), 0u);
 }
 
-TEST(MetricsLines, ASaveSaysHowLongStepsStoodStill) {
+TEST(MetricsLines, SaveReportsHowLongStepsStalled) {
   EXPECT_EQ(ToLine(SaveRecord{.steps = 938, .bytes = 134087520, .stall = 0.021}),
             "{\"save\":938,\"bytes\":134087520,\"stall\":0.021}\n");
 }
@@ -75,7 +75,7 @@ TEST_F(MetricsLogTest, FlushesAboutOnceASecond) {
   EXPECT_EQ(Contents(), one + ToLine(StepRecord{.step = 1}) + ToLine(StepRecord{.step = 2}));
 }
 
-TEST_F(MetricsLogTest, GoesOnWhereAnotherWriterStopped) {
+TEST_F(MetricsLogTest, ContinuesAfterAnotherWriter) {
   const TimePoint start{std::chrono::hours(1)};
   {
     auto log = MetricsLog::Continue(path_, 0);
@@ -98,7 +98,7 @@ TEST_F(MetricsLogTest, GoesOnWhereAnotherWriterStopped) {
   EXPECT_EQ(Contents(), five + "{\"rewind\":3}\n");
 }
 
-TEST_F(MetricsLogTest, AnUnfinishedLastLineIsEnded) {
+TEST_F(MetricsLogTest, UnfinishedLastLineIsTerminated) {
   std::ofstream(path_) << ToLine(StepRecord{.step = 0}) << R"({"step":1,"ep)";
   {
     auto log = MetricsLog::Continue(path_, 1);
@@ -109,7 +109,7 @@ TEST_F(MetricsLogTest, AnUnfinishedLastLineIsEnded) {
   EXPECT_EQ(Contents(), ToLine(StepRecord{.step = 0}) + "{\"step\":1,\"ep\n" + ToLine(StepRecord{.step = 1}));
 }
 
-TEST_F(MetricsLogTest, AWholeLastLineThatLacksItsNewlineCounts) {
+TEST_F(MetricsLogTest, CompleteLastLineWithoutNewlineCounts) {
   const std::string two = ToLine(StepRecord{.step = 0}) + ToLine(StepRecord{.step = 1});
   std::ofstream(path_) << two.substr(0, two.size() - 1);
   {
@@ -120,8 +120,8 @@ TEST_F(MetricsLogTest, AWholeLastLineThatLacksItsNewlineCounts) {
   EXPECT_EQ(Contents(), two);
 }
 
-/// In jobs of a thousand nodes the last lines may all be those of generations that came to nothing.
-TEST_F(MetricsLogTest, LongLinesOfGenerationsDoNotHideHowFarItIs) {
+/// In jobs of a thousand nodes the last lines may all describe generations that achieved nothing.
+TEST_F(MetricsLogTest, LongGenerationLinesDoNotHideTheLastStep) {
   GenerationRecord generation{.generation = 1, .steps = 10, .world = 1000, .members = {}, .why = ""};
   for (int node = 0; node < 1000; ++node) generation.members.push_back({std::string(40, 'n'), 1});
   {
@@ -137,8 +137,8 @@ TEST_F(MetricsLogTest, LongLinesOfGenerationsDoNotHideHowFarItIs) {
   EXPECT_EQ(log->next_step(), 5);
 }
 
-/// Where there is none of them in reach, and no line of a generation that fits.
-TEST_F(MetricsLogTest, ALineOfAnyLengthLeavesOthersInReach) {
+/// There is no such line in reach, and no complete line of a generation.
+TEST_F(MetricsLogTest, LineOfAnyLengthLeavesOthersInReach) {
   std::ofstream(path_) << ToLine(StepRecord{.step = 0}) << std::string(300 << 10, 'x') << "\n"
                        << ToLine(StepRecord{.step = 1}) << std::string(127 << 10, 'x') << "\n";
   EXPECT_EQ(MetricsLog::Continue(path_, 2)->next_step(), 2);
@@ -157,7 +157,7 @@ TEST_F(MetricsLogTest, EvaluationsAndTheEndFlush) {
   EXPECT_NE(Contents().find("\"step\":9"), std::string::npos);
 }
 
-TEST_F(MetricsLogTest, AMissingFolderIsNamed) {
+TEST_F(MetricsLogTest, MissingFolderIsNamed) {
   const auto log = MetricsLog::Continue(folder_ + "/none/metrics.jsonl", 0);
   EXPECT_NE(log.status().message().find(folder_ + "/none/metrics.jsonl"), absl::string_view::npos);
 }

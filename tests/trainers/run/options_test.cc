@@ -1,4 +1,4 @@
-#include "trainers/run/options.h"
+#include "trainers/run/rules/options.h"
 
 #include <filesystem>
 #include <limits>
@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/posix.h"
-#include "trainers/run/identity.h"
+#include "trainers/run/rules/identity.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -36,7 +36,7 @@ class OptionsTest : public ::testing::Test {
   Settings settings_ = MakeSettings("cnnA", kRecipe);
 };
 
-TEST_F(OptionsTest, TheRecipeIsTheDefault) {
+TEST_F(OptionsTest, RecipeGivesTheDefaults) {
   const auto o = Parse({"--data", "d"});
   ASSERT_TRUE(o.ok()) << o.status();
   EXPECT_EQ(o->epochs, 10);
@@ -47,7 +47,7 @@ TEST_F(OptionsTest, TheRecipeIsTheDefault) {
   EXPECT_FALSE(o->augmentation.flip);
 }
 
-TEST_F(OptionsTest, TheOrderIsAFlagOrAName) {
+TEST_F(OptionsTest, OrderIsAFlagOrAName) {
   using datasets::Shuffle;
   EXPECT_EQ(Parse({"--data", "d", "--shuffle"})->shuffle, Shuffle::kFull);
   EXPECT_EQ(Parse({"--data", "d", "--no_shuffle"})->shuffle, Shuffle::kNone);
@@ -59,14 +59,14 @@ TEST_F(OptionsTest, TheOrderIsAFlagOrAName) {
             3);
 }
 
-TEST_F(OptionsTest, AnOrderThatThereIsNotIsNoLostFile) {
+TEST_F(OptionsTest, UnknownOrderIsNotTakenForAFile) {
   EXPECT_THAT(ErrorOf({"--data", "d", "--shuffle", "fixed_stream"}),
               HasSubstr("--shuffle: \"fixed_stream\" is not allowed; it takes true, false, streams or "
                         "fixed_streams"));
   EXPECT_THAT(ErrorOf({"--data", "d", "picture.png"}), HasSubstr("\"picture.png\" is not a flag"));
 }
 
-TEST_F(OptionsTest, WithoutAugmentImagesAreReadAlike) {
+TEST_F(OptionsTest, ImagesAreReadIdenticallyWithoutAugment) {
   const Args args = {"--data",          "d",   "--random_resized_crop", "--color_jitter", "0.4",
                      "--crop_min_area", "0.25"};
   EXPECT_FALSE(Parse(args)->ReadingNow().changes());
@@ -80,12 +80,12 @@ TEST_F(OptionsTest, WithoutAugmentImagesAreReadAlike) {
   EXPECT_EQ(Parse({"--data", "d"})->ReadingNow().decode, datasets::DecodeMode::kExact);
 }
 
-TEST_F(OptionsTest, WhatGrowsDoesSoForSomeEpochs) {
+TEST_F(OptionsTest, GrowthAndWarmUpNeedConsistentEpochs) {
   EXPECT_THAT(ErrorOf({"--data", "d", "--image_size_from", "16"}), HasSubstr("needs --grown_after"));
   EXPECT_THAT(ErrorOf({"--data", "d", "--image_size_from", "16", "--grow_after", "5", "--grown_after", "4"}),
               HasSubstr("--grown_after 4 is before --grow_after 5"));
   EXPECT_THAT(ErrorOf({"--data", "d", "--schedule", "one_cycle", "--warmup_epochs", "1"}),
-              HasSubstr("give no --warmup_epochs"));
+              HasSubstr("do not give --warmup_epochs"));
 }
 
 TEST_F(OptionsTest, GlobalBatchIsBatchTimesAccumulationTimesConfiguredWorkers) {
@@ -95,18 +95,18 @@ TEST_F(OptionsTest, GlobalBatchIsBatchTimesAccumulationTimesConfiguredWorkers) {
   EXPECT_THAT(settings_.Table(), HasSubstr("batch_size x accumulation_steps x 4 workers"));
 }
 
-TEST_F(OptionsTest, AGivenGlobalBatchIsKept) {
+TEST_F(OptionsTest, GivenGlobalBatchIsKept) {
   EXPECT_EQ(Parse({"--data", "d", "--batch_size", "4", "--global_batch", "16"}, 3)->plan,
             (datasets::BatchPlan{16, 4}));
 }
 
-TEST_F(OptionsTest, AGlobalBatchAloneIsShared) {
+TEST_F(OptionsTest, GlobalBatchIsDividedAmongWorkers) {
   EXPECT_EQ(Parse({"--data", "d", "--global_batch", "16"}, 1)->plan, (datasets::BatchPlan{16, 16}));
   EXPECT_EQ(Parse({"--data", "d", "--global_batch", "16"}, 3)->plan, (datasets::BatchPlan{16, 6}));
   EXPECT_EQ(Parse({"--data", "d", "--global_batch", "16"}, 40)->plan, (datasets::BatchPlan{16, 1}));
 }
 
-TEST_F(OptionsTest, ARunThatContinuesKeepsItsBatchWithAnyNumberOfWorkers) {
+TEST_F(OptionsTest, ContinuedRunKeepsItsBatchWithAnyNumberOfWorkers) {
   const datasets::BatchPlan checkpoint{32, 16};
   const auto plan = [&](Args args, int64_t world) {
     settings_ = MakeSettings("cnnA", kRecipe);
@@ -122,12 +122,12 @@ TEST_F(OptionsTest, ARunThatContinuesKeepsItsBatchWithAnyNumberOfWorkers) {
   EXPECT_EQ(plan({"--data", "d", "--global_batch", "64"}, 4), (datasets::BatchPlan{64, 16}));
 }
 
-TEST_F(OptionsTest, AMicroBatchIsNeverMoreThanTheGlobalOne) {
+TEST_F(OptionsTest, MicroBatchNeverExceedsTheGlobalBatch) {
   EXPECT_EQ(Parse({"--data", "d", "--batch_size", "64", "--global_batch", "10"})->plan,
             (datasets::BatchPlan{10, 10}));
 }
 
-TEST_F(OptionsTest, NumbersThatNobodyCanKeepAreRefused) {
+TEST_F(OptionsTest, ExcessiveNumbersAreRefused) {
   const std::pair<const char*, const char*> wrong[] = {{"batch_size", "4611686018427387904"},
                                                        {"accumulation_steps", "4611686018427387904"},
                                                        {"global_batch", "9223372036854775807"},
@@ -148,7 +148,7 @@ TEST_F(OptionsTest, NumbersThatNobodyCanKeepAreRefused) {
   }
 }
 
-TEST_F(OptionsTest, AStepOfTooManyImagesIsRefused) {
+TEST_F(OptionsTest, StepOfTooManyImagesIsRefused) {
   const std::string most = "1073741824";
   const Args halves = {"--data", "d", "--batch_size", "536870912"};
   EXPECT_EQ(Parse(halves, 2)->plan, (datasets::BatchPlan{1 << 30, 1 << 29}));
@@ -158,12 +158,12 @@ TEST_F(OptionsTest, AStepOfTooManyImagesIsRefused) {
   const Args all = {"--data", "d", "--batch_size", most, "--accumulation_steps", most};
   EXPECT_THAT(ErrorOf(all), HasSubstr("--batch_size"));
   EXPECT_THAT(ErrorOf({"--data", "d"}, std::numeric_limits<int64_t>::max()), HasSubstr("--batch_size"));
-  // Of a given global batch each has a share, however many they are.
+  // A given global batch is divided among the workers, however many there are.
   EXPECT_EQ(Parse({"--data", "d", "--global_batch", "16", "--accumulation_steps", most}, 1 << 30)->plan,
             (datasets::BatchPlan{16, 1}));
 }
 
-TEST_F(OptionsTest, FlagOverEnvironmentOverFileOverRecipe) {
+TEST_F(OptionsTest, FlagOverridesEnvironmentOverridesFileOverridesRecipe) {
   const std::string folder = *MakeTemporaryFolder("mtrun_options_");
   const std::string file = folder + "/c.yaml";
   ASSERT_TRUE(WriteFileAtomically(
@@ -178,7 +178,7 @@ TEST_F(OptionsTest, FlagOverEnvironmentOverFileOverRecipe) {
   std::filesystem::remove_all(folder);
 }
 
-TEST_F(OptionsTest, ASavedTableIsReadBack) {
+TEST_F(OptionsTest, SavedTableIsReadBack) {
   const auto first = Parse({"--data", "d", "--momentum", "0.9", "--nesterov", "--global_batch", "48"}, 3);
   ASSERT_TRUE(first.ok()) << first.status();
   const std::string folder = *MakeTemporaryFolder("mtrun_options_");
@@ -190,7 +190,7 @@ TEST_F(OptionsTest, ASavedTableIsReadBack) {
   std::filesystem::remove_all(folder);
 }
 
-TEST_F(OptionsTest, AugmentTurnsBothOn) {
+TEST_F(OptionsTest, AugmentEnablesFlipAndCrop) {
   const auto on = Parse({"--data", "d", "--augment", "--crop_padding", "2"});
   EXPECT_TRUE(on->augmentation.flip);
   EXPECT_EQ(on->augmentation.crop_padding, 2);
@@ -199,25 +199,25 @@ TEST_F(OptionsTest, AugmentTurnsBothOn) {
   EXPECT_EQ(off->augmentation.crop_padding, 0);
 }
 
-TEST_F(OptionsTest, WarpsGoWithAugment) {
+TEST_F(OptionsTest, WarpsRequireAugment) {
   const auto on = Parse({"--data", "d", "--augment", "--rotation", "15", "--erasing", "0.5"});
   EXPECT_EQ(on->warps.rotation, 15);
   EXPECT_EQ(on->warps.erasing, 0.5);
   EXPECT_FALSE(Parse({"--data", "d", "--rotation", "15"})->warps.any());
 }
 
-TEST_F(OptionsTest, SyncBatchNormIsOverAllMicroBatchesUnlessSaid) {
+TEST_F(OptionsTest, SyncBatchNormCoversAllMicroBatchesByDefault) {
   EXPECT_EQ(Parse({"--data", "d"})->sync_micro_batches, 0);
   EXPECT_EQ(Parse({"--data", "d", "--sync_bn", "--batch_size", "4"}, 3)->sync_micro_batches, 3);
   EXPECT_EQ(Parse({"--data", "d", "--sync_bn", "--sync_bn_micro_batches", "2"}, 3)->sync_micro_batches, 2);
 }
 
-TEST_F(OptionsTest, AnOptionKeepsItsEarlierName) {
+TEST_F(OptionsTest, OptionKeepsItsEarlierName) {
   EXPECT_EQ(Parse({"--data", "d", "--sync_bn", "--sync_bn_shards", "2"}, 3)->sync_micro_batches, 2);
   EXPECT_EQ(Parse({"--data", "d", "--sync_bn"}, 3, {{"MT_SYNC_BN_SHARDS", "2"}})->sync_micro_batches, 2);
 }
 
-TEST_F(OptionsTest, AProgramHasSettingsOfItsOwn) {
+TEST_F(OptionsTest, ProgramCanAddSettings) {
   Settings settings = MakeSettings(
       "vit", {}, {{.spec = {.name = "dropout", .kind = SettingSpec::Kind::kDouble}, .scope = Scope::kRun}},
       {{"model_folder", "checkpoint"}});
@@ -226,7 +226,17 @@ TEST_F(OptionsTest, AProgramHasSettingsOfItsOwn) {
   EXPECT_EQ(settings.Text("model_folder"), "there");
 }
 
-TEST_F(OptionsTest, ErrorsSayWhatIsWrong) {
+/// mtrun ends a job for exit status 3 of one trainer, and does not retry status 2.
+TEST_F(OptionsTest, DrainExitCodeWithAnotherMeaningIsRefused) {
+  for (const std::string code : {"2", "3"}) {
+    EXPECT_THAT(ErrorOf({"--data", "d", "--drain_exit_code", code}),
+                HasSubstr(absl::StrCat("--drain_exit_code ", code, " has another meaning to mtrun")));
+  }
+  for (const std::string code : {"0", "1", "4", "85", "255"})
+    EXPECT_TRUE(Parse({"--data", "d", "--drain_exit_code", code}).ok()) << code;
+}
+
+TEST_F(OptionsTest, ErrorsNameTheProblem) {
   EXPECT_THAT(ErrorOf({"--data", "d", "--amp", "bf16", "--precision", "float64"}),
               HasSubstr("exclude each other"));
   EXPECT_THAT(ErrorOf({"--data", "d", "--rand_magnitude", "31"}), HasSubstr("30"));
@@ -244,7 +254,7 @@ TEST_F(OptionsTest, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(ErrorOf({"--data", "d", "--config", "/none.yaml"}), HasSubstr("/none.yaml"));
 }
 
-TEST_F(OptionsTest, HelpAsksForNothingElse) {
+TEST_F(OptionsTest, HelpRequiresNothingElse) {
   const auto wanted = ReadSettings("cnnA", {"--help"}, {}, settings_);
   ASSERT_TRUE(wanted.ok());
   EXPECT_FALSE(*wanted);

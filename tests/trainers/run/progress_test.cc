@@ -1,4 +1,4 @@
-#include "trainers/run/progress.h"
+#include "trainers/run/records/progress.h"
 
 #include <chrono>
 
@@ -12,7 +12,7 @@ using std::chrono::seconds;
 
 const TimePoint kProgressStart{std::chrono::hours(1)};
 
-TEST(Screen, IsATerminalOrMtrunsOrAPipe) {
+TEST(Screen, IsATerminalOrMtrunOrAPipe) {
   EXPECT_EQ(ScreenOf({}, /*terminal=*/false), Screen{});
   EXPECT_EQ(ScreenOf({}, true), (Screen{Screen::Kind::kTerminal, 0, true}));
   EXPECT_EQ(ScreenOf({{"NO_COLOR", "1"}}, true), (Screen{Screen::Kind::kTerminal, 0, false}));
@@ -21,7 +21,7 @@ TEST(Screen, IsATerminalOrMtrunsOrAPipe) {
   EXPECT_EQ(ScreenOf({{"MTRUN_COLUMNS", "x"}}, false), Screen{});
 }
 
-TEST(ProgressLine, UnderMtrunABlankLineIsNotTheEndOfTheOneThatStays) {
+TEST(ProgressLine, BlankLineUnderMtrunDoesNotEndTheKeptLine) {
   testing::internal::CaptureStdout();
   {
     ProgressLine line(/*quiet=*/false, {Screen::Kind::kLauncher, 60, false});
@@ -34,7 +34,7 @@ TEST(ProgressLine, UnderMtrunABlankLineIsNotTheEndOfTheOneThatStays) {
             "\nbegins\nstep 1\r\r\nresults\nstep 1\rmore\nstep 1\r\r");
 }
 
-TEST(ProgressPacer, OutsideATerminalALineNowAndThen) {
+TEST(ProgressPacer, PrintsOccasionalLinesOutsideATerminal) {
   ProgressPacer pacer(/*terminal=*/false, /*log_every=*/0, kProgressStart);
   EXPECT_FALSE(pacer.Due(1, kProgressStart + milliseconds(999)));
   EXPECT_TRUE(pacer.Due(2, kProgressStart + seconds(1)));
@@ -42,7 +42,7 @@ TEST(ProgressPacer, OutsideATerminalALineNowAndThen) {
   EXPECT_TRUE(pacer.Due(4, kProgressStart + seconds(6)));
 }
 
-TEST(ProgressPacer, OnATerminalFiveTimesASecond) {
+TEST(ProgressPacer, UpdatesATerminalFiveTimesASecond) {
   ProgressPacer pacer(/*terminal=*/true, /*log_every=*/0, kProgressStart);
   EXPECT_TRUE(pacer.Due(1, kProgressStart));
   EXPECT_FALSE(pacer.Due(2, kProgressStart + milliseconds(199)));

@@ -1,4 +1,4 @@
-#include "trainers/run/progress_text.h"
+#include "trainers/run/records/progress_text.h"
 
 #include <cmath>
 #include <limits>
@@ -21,28 +21,28 @@ const ProgressState kState{.epoch = 2,
                            .world = 3,
                            .memory = 412 << 20};
 
-TEST(ProgressText, AWholeLineSaysAllOfIt) {
+TEST(ProgressText, FullLineHasAllFigures) {
   EXPECT_EQ(ProgressText(kState),
             "epoch 2/10  step 1234/31250  3 %  loss 1.2346  lr 0.001  8612 images/s  3 workers  412 MiB  "
             "2 min 05 s left");
   EXPECT_EQ(ProgressText(kState, 160, false), ProgressText(kState));
 }
 
-TEST(ProgressText, EightyColumnsHaveAllOfItBriefly) {
+TEST(ProgressText, EightyColumnsHaveAllFiguresAbbreviated) {
   EXPECT_EQ(ProgressText(kState, 80, false),
             "ep 2/10  1234/31250  3 %  loss 1.2346  lr 0.001  8612/s  3w  412M  2:05 left");
   EXPECT_EQ(ProgressText(kState, 68, false),
             "ep 2/10 1234/31250 3% loss 1.235 lr 0.001 8612/s 3w 412M 2:05 left");
 }
 
-TEST(ProgressText, WithLessRoomWhatMattersLeastGoes) {
+TEST(ProgressText, LeastImportantFiguresAreDroppedFirst) {
   EXPECT_EQ(ProgressText(kState, 50, false), "ep 2/10 1234/31250 3% loss 1.235 8612/s 2:05 left");
   EXPECT_EQ(ProgressText(kState, 12, false), "1234/31250");
   EXPECT_EQ(ProgressText(kState, 4, false), "1234");
   EXPECT_EQ(ProgressText(kState, 0, false), "");
 }
 
-TEST(ProgressText, NeverMoreThanItsColumns) {
+TEST(ProgressText, NeverExceedsItsColumns) {
   ProgressState wide = kState;
   wide.steps = wide.step = 123456789012;
   wide.loss = std::numeric_limits<double>::quiet_NaN();
@@ -57,11 +57,11 @@ TEST(ProgressText, NeverMoreThanItsColumns) {
   }
 }
 
-TEST(ProgressText, TheLastStepHasNothingLeft) {
+TEST(ProgressText, LastStepHasNoTimeLeft) {
   EXPECT_EQ(ProgressText(ProgressState{.step = 5, .steps = 5}).find("left"), std::string::npos);
 }
 
-TEST(SmoothedLoss, IsAMeanThatForgets) {
+TEST(SmoothedLoss, IsADecayingMean) {
   SmoothedLoss loss;
   EXPECT_DOUBLE_EQ(loss.Add(2), 2) << "one step is its own mean";
   EXPECT_NEAR(loss.Add(1), (2 * SmoothedLoss::kKeep + 1) / (1 + SmoothedLoss::kKeep), 1e-12);

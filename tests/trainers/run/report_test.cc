@@ -1,4 +1,4 @@
-#include "trainers/run/report.h"
+#include "trainers/run/records/report.h"
 
 #include <filesystem>
 
@@ -32,8 +32,8 @@ RunReport ExampleReport() {
   return report;
 }
 
-/// A run whose last epoch --max_steps cut short goes on and evaluates that epoch again, at its end.
-TEST(Report, TheBestStepIsThatOfTheBestEvaluation) {
+/// A run whose last epoch was cut short by --max_steps continues, and evaluates that epoch again at its end.
+TEST(Report, BestStepIsThatOfTheBestEvaluation) {
   RunReport report;
   EXPECT_EQ(report.BestSteps(), std::nullopt);
   EXPECT_TRUE(report.Add({.steps = 10, .epoch = 3, .test_accuracy = 0.5}));
@@ -42,11 +42,23 @@ TEST(Report, TheBestStepIsThatOfTheBestEvaluation) {
   EXPECT_EQ(report.BestSteps(), 12);
 }
 
-TEST(Report, HasTheLineThatScriptsLookFor) {
+TEST(Report, EpochThatWasCutShortHasOneEntry) {
+  RunReport report;
+  report.Add({.steps = 10, .epoch = 2, .test_accuracy = 0.4, .seconds = 5});
+  report.Add({.steps = 12, .epoch = 3, .test_accuracy = 0.6, .seconds = 1});
+  report.Add({.steps = 15, .epoch = 3, .test_accuracy = 0.5, .seconds = 3});
+  ASSERT_EQ(report.history.size(), 2u);
+  EXPECT_EQ(report.history.back().steps, 15);
+  EXPECT_EQ(report.training_seconds, 8);
+  EXPECT_EQ(report.BestSteps(), 12) << "whose weights were kept";
+  EXPECT_EQ(report.test_loss, report.history.back().test_loss);
+}
+
+TEST(Report, HasTheLineThatScriptsSearchFor) {
   EXPECT_THAT(ReportText(ExampleReport()), HasSubstr("\ntest accuracy  85.3 %\n"));
 }
 
-TEST(Report, TellsTheWholeStoryInAlignedColumns) {
+TEST(Report, ListsAllFiguresInAlignedColumns) {
   EXPECT_EQ(ReportText(ExampleReport()),
             "cnnA\n"
             "test accuracy  85.3 %\n"
@@ -70,7 +82,7 @@ TEST(Report, TellsTheWholeStoryInAlignedColumns) {
             "car        97     403\n");
 }
 
-TEST(Report, LongNamesStandWholeOrAsNumbers) {
+TEST(Report, LongNamesArePrintedWholeOrAsNumbers) {
   RunReport few = ExampleReport();
   few.class_names = {"Ankle boot", "T-shirt/top"};
   EXPECT_THAT(ReportText(few), HasSubstr("              Ankle boot  T-shirt/top\n"
@@ -84,7 +96,7 @@ TEST(Report, LongNamesStandWholeOrAsNumbers) {
   EXPECT_THAT(ReportText(many), HasSubstr("                       0      1      2      3"));
 }
 
-TEST(Report, OfManyClassesTheConfusionsStandForTheMatrix) {
+TEST(Report, ConfusionsReplaceTheMatrixOfManyClasses) {
   RunReport report;
   report.matrix = ConfusionMatrix(kManyClasses);
   for (int c = 0; c < kManyClasses; ++c) {
@@ -95,7 +107,7 @@ TEST(Report, OfManyClassesTheConfusionsStandForTheMatrix) {
   report.matrix.Add(9, 8, 2);
   report.test_top5 = 0.975;
   const std::string text = ReportText(report);
-  EXPECT_THAT(text, HasSubstr("\namong five     97.5 %\n"));
+  EXPECT_THAT(text, HasSubstr("\ntop-5 accuracy  97.5 %\n"));
   EXPECT_THAT(text, HasSubstr("\nclass_20  100.0 %"));
   EXPECT_THAT(text, HasSubstr("actual     predicted  images\n"
                               "class_3    class_4         7\n"
@@ -103,13 +115,13 @@ TEST(Report, OfManyClassesTheConfusionsStandForTheMatrix) {
   EXPECT_THAT(text, ::testing::Not(HasSubstr("confusion matrix")));
   const nlohmann::json json = ReportJson(report);
   EXPECT_EQ(json["test_top5"], 0.975);
-  EXPECT_EQ(json["worst_classes"].size(), static_cast<size_t>(kMostNamed));
+  EXPECT_EQ(json["worst_classes"].size(), static_cast<size_t>(kMaxNamed));
   EXPECT_EQ(json["worst_classes"][0], "class_3");
   EXPECT_EQ(json["confusions"][0]["images"], 7);
   EXPECT_EQ(json["confusion_rows_actual"].size(), static_cast<size_t>(kManyClasses));
 }
 
-TEST(Report, WithoutClassesThereAreLosses) {
+TEST(Report, TaskWithoutClassesReportsLosses) {
   RunReport report;
   report.program = "diffusion";
   const auto record = [](int64_t epoch, double loss) {
@@ -144,7 +156,7 @@ TEST(Report, JsonHoldsFiguresAndHistory) {
   EXPECT_EQ(json["history"][0]["test_accuracy"], 0.5);
 }
 
-TEST(Report, AnEpochIsOneLine) {
+TEST(Report, EpochIsOneLine) {
   const EvalRecord record{.steps = 100,
                           .epoch = 1,
                           .train_loss = 1.93,
@@ -162,7 +174,7 @@ TEST(Report, AnEpochIsOneLine) {
   EXPECT_EQ(EpochText(chosen, 10, false, 60), "epoch 1/10  train 1.930 29.1 %  val 1.800 34.0 %  5.2 s");
 }
 
-TEST(Report, IsStaleWhenNoEpochWasBetterForSoLong) {
+TEST(Report, IsStaleAfterEpochsWithoutImprovement) {
   RunReport report;
   EXPECT_FALSE(report.IsStale(1)) << "no epoch has been evaluated";
   report.Add({.epoch = 1, .test_accuracy = 0.5});
@@ -174,11 +186,11 @@ TEST(Report, IsStaleWhenNoEpochWasBetterForSoLong) {
   EXPECT_FALSE(report.IsStale(0)) << "never";
 }
 
-TEST(Report, ValidationIsNoTest) {
+TEST(Report, ValidationIsDistinguishedFromTest) {
   RunReport report = ExampleReport();
   report.chosen_by_validation = true;
   report.tested_epoch = 3;
-  EXPECT_THAT(ReportText(report), HasSubstr("best accuracy   86.0 % in epoch 3, of the validation images\n"));
+  EXPECT_THAT(ReportText(report), HasSubstr("best accuracy   86.0 % in epoch 3 on the validation images\n"));
   EXPECT_THAT(ReportText(report), HasSubstr("tested weights  of epoch 3\n"));
   EXPECT_EQ(ReportJson(report)["tested_epoch"], 3);
   EXPECT_TRUE(ReportJson(ExampleReport())["tested_epoch"].is_null());

@@ -1,6 +1,7 @@
-#include "trainers/run/run_files.h"
+#include "trainers/run/files/run_files.h"
 
 #include <filesystem>
+#include <optional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "base/posix.h"
 #include "base/sha256.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/program.h"
 #include "tests/support/small_disk.h"
 #include "trainers/checkpoints/checkpoint.h"
@@ -65,7 +67,7 @@ checkpoints::Snapshot Snapshot(int64_t step) {
   return snapshot;
 }
 
-/// Numbers of the steps that ledger.jsonl names, in order.
+/// Returns the numbers of the steps in ledger.jsonl, in order.
 std::vector<std::string> Ledger(const std::string& path) {
   std::vector<std::string> ids;
   const std::string text = ReadFile(path + "/ledger.jsonl").value_or("");
@@ -80,10 +82,10 @@ class RunFilesTest : public ::testing::Test {
   const support::TemporaryFolder folder_, other_;
 };
 
-TEST_F(RunFilesTest, TheWriterHasEverythingAndTheOthersNothing) {
+TEST_F(RunFilesTest, OnlyTheWriterWrites) {
   RunFiles writer(In(folder_.path())), other(In(folder_.path()));
-  ASSERT_TRUE(writer.Enter({.rank = 0, .writer = 0}, RunAt(0, 1, true), NoBarrier).ok());
-  ASSERT_TRUE(other.Enter({.rank = 1, .writer = 0}, RunAt(0, 1, true), NoBarrier).ok());
+  ASSERT_TRUE(writer.Enter({.who = {.rank = 0}}, RunAt(0, 1, true), NoBarrier).ok());
+  ASSERT_TRUE(other.Enter({.who = {.rank = 1}}, RunAt(0, 1, true), NoBarrier).ok());
   EXPECT_TRUE(writer.writes() && writer.saves());
   EXPECT_FALSE(other.writes() || other.saves());
   for (RunFiles* files : {&writer, &other}) {
@@ -106,19 +108,19 @@ TEST_F(RunFilesTest, TheWriterHasEverythingAndTheOthersNothing) {
               HasSubstr(absl::StrCat(R"({"checkpoint":1,"generation":1,"weights":")", *weights, "\"")));
 }
 
-TEST_F(RunFilesTest, ANewWriterRecordsWhatItsPredecessorCouldNot) {
+TEST_F(RunFilesTest, NewWriterRecordsMissingStepsOfItsPredecessor) {
   RunFiles first(In(folder_.path())), second(In(folder_.path()));
-  ASSERT_TRUE(first.Enter({.rank = 0, .writer = 0}, RunAt(0, 1, true), NoBarrier).ok());
-  ASSERT_TRUE(second.Enter({.rank = 1, .writer = 0}, RunAt(0, 1, true), NoBarrier).ok());
+  ASSERT_TRUE(first.Enter({.who = {.rank = 0}}, RunAt(0, 1, true), NoBarrier).ok());
+  ASSERT_TRUE(second.Enter({.who = {.rank = 1}}, RunAt(0, 1, true), NoBarrier).ok());
   ASSERT_TRUE(first.Record(FileStep(0), MonotonicNow()).ok());
   for (const int64_t step : {0, 1, 2}) ASSERT_TRUE(second.Record(FileStep(step), MonotonicNow()).ok());
   ASSERT_TRUE(first.Flush().ok());
-  ASSERT_TRUE(second.Enter({.rank = 0, .writer = 0}, RunAt(3, 2), NoBarrier).ok());
+  ASSERT_TRUE(second.Enter({.who = {.rank = 0}}, RunAt(3, 2), NoBarrier).ok());
   EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0", "1", "2"));
 }
 
-/// The power went between a line and its newline.
-TEST_F(RunFilesTest, ALineThatLacksOnlyItsNewlineIsNotWrittenAgain) {
+/// The power failed between a line and its newline.
+TEST_F(RunFilesTest, LineWithoutItsNewlineIsNotWrittenAgain) {
   RunFiles second(In(folder_.path()));
   {
     RunFiles first(In(folder_.path()));
@@ -137,8 +139,8 @@ TEST_F(RunFilesTest, ALineThatLacksOnlyItsNewlineIsNotWrittenAgain) {
   EXPECT_EQ(metrics.find("{\"step\":1,"), metrics.rfind("{\"step\":1,")) << metrics;
 }
 
-/// Behind a cut uplink it kept its files open while spares went on from a checkpoint, and died.
-TEST_F(RunFilesTest, AWriterThatWasAwayContinuesBehindWhatOthersWrote) {
+/// The writer's uplink was cut: it kept its files open while spares continued from a checkpoint and died.
+TEST_F(RunFilesTest, ReturningWriterContinuesAfterOthersLines) {
   RunFiles first(In(folder_.path())), spare(In(folder_.path()));
   ASSERT_TRUE(first.BecomeWriter(RunAt(0)).ok());
   for (const int64_t step : {0, 1}) ASSERT_TRUE(first.Record(FileStep(step), MonotonicNow()).ok());
@@ -146,7 +148,7 @@ TEST_F(RunFilesTest, AWriterThatWasAwayContinuesBehindWhatOthersWrote) {
   FinishedStep step = FileStep(2);
   step.generation = 2;
   ASSERT_TRUE(spare.Record(step, MonotonicNow()).ok());
-  ASSERT_TRUE(first.Flush().ok());  // its second step is not in the file yet
+  ASSERT_TRUE(first.Flush().ok());  // its second step is not yet in the file
   ASSERT_TRUE(first.BecomeWriter(RunAt(2, 3)).ok());
   step.generation = 3;
   ASSERT_TRUE(first.Record(step, MonotonicNow()).ok());
@@ -165,8 +167,8 @@ TEST_F(RunFilesTest, AWriterThatWasAwayContinuesBehindWhatOthersWrote) {
   EXPECT_THAT(ledger, HasSubstr(R"({"rewind":2,"generation":3,)"));
 }
 
-/// Told to go, a step behind the writer, which is saving that step.
-TEST_F(RunFilesTest, WhoSavesBesideTheWriterTakesNothingBack) {
+/// The member is drained a step behind the writer, which is saving that step.
+TEST_F(RunFilesTest, SaveBesideTheWriterTakesNothingBack) {
   RunFiles writer(In(folder_.path())), behind(In(folder_.path()));
   ASSERT_TRUE(writer.BecomeWriter(RunAt(0)).ok());
   for (const int64_t step : {0, 1}) ASSERT_TRUE(writer.Record(FileStep(step), MonotonicNow()).ok());
@@ -186,7 +188,7 @@ TEST_F(RunFilesTest, WhoSavesBesideTheWriterTakesNothingBack) {
   EXPECT_EQ(checkpoints::CompleteSteps(checkpoints::RealFiles(), folder_.path())->back(), 2);
 }
 
-TEST_F(RunFilesTest, WhatAnotherMembersStateReplacedIsForgotten) {
+TEST_F(RunFilesTest, RecordsOfAReplacedStateAreDiscarded) {
   RunFiles files(In(folder_.path()));
   ASSERT_TRUE(files.Record(FileStep(0), MonotonicNow()).ok());
   files.Forget(std::nullopt);
@@ -194,8 +196,8 @@ TEST_F(RunFilesTest, WhatAnotherMembersStateReplacedIsForgotten) {
   EXPECT_THAT(Ledger(folder_.path()), ElementsAre());
 }
 
-/// The writer died between a step and its line; the state was saved, or handed over, by another member.
-TEST_F(RunFilesTest, AStateBringsTheRecordOfItsLastStep) {
+/// The writer died between a step and its line; another member saved the state or handed it over.
+TEST_F(RunFilesTest, StateBringsTheRecordOfItsLastStep) {
   RunFiles first(In(folder_.path())), next(In(folder_.path()));
   ASSERT_TRUE(first.BecomeWriter(RunAt(0, 1, true)).ok());
   ASSERT_TRUE(first.Record(FileStep(0), MonotonicNow()).ok());
@@ -204,9 +206,8 @@ TEST_F(RunFilesTest, AStateBringsTheRecordOfItsLastStep) {
   EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0", "1"));
 }
 
-/// Generation 2 began again from step 1 and died; the state of generation 1, at step 3, was held by a frozen
-/// node.
-TEST_F(RunFilesTest, AWriterAccountsForTheBranchOfItsState) {
+/// Generation 2 restarted from step 1 and died; a frozen node held the state of generation 1, at step 3.
+TEST_F(RunFilesTest, WriterAccountsForTheBranchOfItsState) {
   RunFiles frozen(In(folder_.path()));
   {
     RunFiles writer(In(folder_.path()));
@@ -233,12 +234,12 @@ TEST_F(RunFilesTest, AWriterAccountsForTheBranchOfItsState) {
       << "what it remembers again";
 }
 
-TEST_F(RunFilesTest, ANodeWithAFolderOfItsOwnSavesCopies) {
+TEST_F(RunFilesTest, NodeWithItsOwnFolderSavesCopies) {
   RunFiles writer(In(folder_.path())), shares(In(folder_.path())), apart(In(other_.path()));
-  // The writer marks its folder before anybody looks for the mark.
-  ASSERT_TRUE(writer.Enter({.rank = 0, .writer = 0, .nodes = 3}, RunAt(0), Passed).ok());
-  ASSERT_TRUE(shares.Enter({.rank = 1, .writer = 0, .nodes = 3}, RunAt(0), Passed).ok());
-  ASSERT_TRUE(apart.Enter({.rank = 2, .writer = 0, .nodes = 3}, RunAt(0), Passed).ok());
+  // The writer marks its folder before other members look for the mark.
+  ASSERT_TRUE(writer.Enter({.who = {.rank = 0, .nodes = 3}}, RunAt(0), Passed).ok());
+  ASSERT_TRUE(shares.Enter({.who = {.rank = 1, .nodes = 3}}, RunAt(0), Passed).ok());
+  ASSERT_TRUE(apart.Enter({.who = {.rank = 2, .nodes = 3}}, RunAt(0), Passed).ok());
   EXPECT_FALSE(shares.saves());
   EXPECT_TRUE(apart.saves());
   EXPECT_FALSE(apart.writes());
@@ -246,7 +247,7 @@ TEST_F(RunFilesTest, ANodeWithAFolderOfItsOwnSavesCopies) {
   ASSERT_TRUE(apart.Wait().ok());
   EXPECT_TRUE(fs::exists(other_.path() + "/step_4/DONE"));
   EXPECT_FALSE(fs::exists(other_.path() + "/metrics.jsonl"));
-  EXPECT_FALSE(apart.Enter({.rank = 2, .writer = 0, .nodes = 3}, RunAt(4, 2), NoBarrier).ok())
+  EXPECT_FALSE(apart.Enter({.who = {.rank = 2, .nodes = 3}}, RunAt(4, 2), NoBarrier).ok())
       << "with several nodes all wait for the mark";
 }
 
@@ -263,65 +264,65 @@ checkpoints::Snapshot SnapshotOf(uint64_t run, int64_t step) {
   return snapshot;
 }
 
-/// Newcomers began again with folders of their own; then those came back whose run has more steps.
-TEST_F(RunFilesTest, ARunThatWasGivenUpLeavesTheFolderToTheOneThatCounts) {
+/// Newcomers started over with folders of their own; then members returned whose run has more steps.
+TEST_F(RunFilesTest, AbandonedRunLeavesTheFolderToTheWinningRun) {
   RunFiles begun(In(folder_.path())), copies(In(other_.path()));
-  ASSERT_TRUE(begun.Enter({.rank = 0, .writer = 0, .nodes = 2}, OfRun(5, 0, 23, true), Passed).ok());
-  ASSERT_TRUE(copies.Enter({.rank = 1, .writer = 0, .nodes = 2}, OfRun(5, 0, 23, true), Passed).ok());
+  ASSERT_TRUE(begun.Enter({.who = {.rank = 0, .nodes = 2}}, OfRun(5, 0, 23, true), Passed).ok());
+  ASSERT_TRUE(copies.Enter({.who = {.rank = 1, .nodes = 2}}, OfRun(5, 0, 23, true), Passed).ok());
   ASSERT_TRUE(begun.Record(FileStep(0), MonotonicNow()).ok());
   ASSERT_TRUE(copies.Save(SnapshotOf(5, 900), {}, MonotonicNow()).ok());
   ASSERT_TRUE(copies.Wait().ok());
-  // The writer's is another node's now.
-  ASSERT_TRUE(begun.Enter({.rank = 1, .writer = 0, .nodes = 3}, OfRun(9, 500, 24), Passed).ok());
-  ASSERT_TRUE(copies.Enter({.rank = 2, .writer = 0, .nodes = 3}, OfRun(9, 500, 24), Passed).ok());
+  // The writer is now on another node.
+  ASSERT_TRUE(begun.Enter({.who = {.rank = 1, .nodes = 3}}, OfRun(9, 500, 24), Passed).ok());
+  ASSERT_TRUE(copies.Enter({.who = {.rank = 2, .nodes = 3}}, OfRun(9, 500, 24), Passed).ok());
   EXPECT_TRUE(begun.saves() && copies.saves());
   EXPECT_FALSE(fs::exists(other_.path() + "/step_900")) << "a restart would continue from it";
   EXPECT_TRUE(fs::exists(other_.path() + "/previous_1/step_900/DONE"));
   EXPECT_THAT(Ledger(folder_.path() + "/previous_1"), ElementsAre("0"));
   ASSERT_TRUE(copies.Save(SnapshotOf(9, 501), {}, MonotonicNow()).ok());
   ASSERT_TRUE(copies.Wait().ok());
-  // One of them becomes the writer: its ledger is the run's alone.
-  ASSERT_TRUE(begun.Enter({.rank = 0, .writer = 0, .nodes = 3}, OfRun(9, 501, 25), Passed).ok());
-  ASSERT_TRUE(copies.Enter({.rank = 1, .writer = 0, .nodes = 3}, OfRun(9, 501, 25), Passed).ok());
+  // One of them becomes the writer: its ledger contains only the winning run.
+  ASSERT_TRUE(begun.Enter({.who = {.rank = 0, .nodes = 3}}, OfRun(9, 501, 25), Passed).ok());
+  ASSERT_TRUE(copies.Enter({.who = {.rank = 1, .nodes = 3}}, OfRun(9, 501, 25), Passed).ok());
   EXPECT_EQ(*checkpoints::RunOfLedger(folder_.path() + "/ledger.jsonl"), 9u);
   EXPECT_TRUE(fs::exists(other_.path() + "/step_501")) << "of this run: it stays";
   EXPECT_FALSE(fs::exists(folder_.path() + "/previous_2"));
 }
 
-/// The same in one folder: the files of the run that counts were moved aside meanwhile, and come back.
-TEST_F(RunFilesTest, ARunThatWasMovedAsideContinuesInItsOwnLedger) {
+/// As above, in one folder: the files of the winning run were moved aside and return.
+TEST_F(RunFilesTest, RunMovedAsideContinuesInItsOwnLedger) {
   RunFiles first(In(folder_.path())), begun(In(folder_.path()));
-  ASSERT_TRUE(first.Enter({.rank = 0, .writer = 0}, OfRun(9, 0, 22, true), Passed).ok());
+  ASSERT_TRUE(first.Enter({.who = {.rank = 0}}, OfRun(9, 0, 22, true), Passed).ok());
   for (const int64_t step : {0, 1}) ASSERT_TRUE(first.Record(FileStep(step), MonotonicNow()).ok());
-  ASSERT_TRUE(begun.Enter({.rank = 0, .writer = 0}, OfRun(5, 0, 23, true), Passed).ok());
+  ASSERT_TRUE(begun.Enter({.who = {.rank = 0}}, OfRun(5, 0, 23, true), Passed).ok());
   ASSERT_TRUE(begun.Record(FileStep(0), MonotonicNow()).ok());
   EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0"));
-  ASSERT_TRUE(first.Enter({.rank = 0, .writer = 0}, OfRun(9, 2, 24), Passed).ok());
+  ASSERT_TRUE(first.Enter({.who = {.rank = 0}}, OfRun(9, 2, 24), Passed).ok());
   ASSERT_TRUE(first.Record(FileStep(2), MonotonicNow()).ok());
   EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0", "1", "2"));
   EXPECT_FALSE(fs::exists(folder_.path() + "/previous_1"));
   EXPECT_EQ(*checkpoints::RunOfLedger(folder_.path() + "/previous_2/ledger.jsonl"), 5u);
 }
 
-TEST_F(RunFilesTest, ALedgerThatSomebodyPutBesideTheRunsCheckpointsIsRefused) {
+TEST_F(RunFilesTest, ForeignLedgerBesideTheRunsCheckpointsIsRefused) {
   RunFiles other(In(folder_.path())), copies(In(folder_.path()));
-  ASSERT_TRUE(other.Enter({.rank = 0, .writer = 0}, OfRun(5, 0, 1, true), Passed).ok());
+  ASSERT_TRUE(other.Enter({.who = {.rank = 0}}, OfRun(5, 0, 1, true), Passed).ok());
   ASSERT_TRUE(other.Save(SnapshotOf(9, 3), {}, MonotonicNow()).ok());
   ASSERT_TRUE(other.Wait().ok());
-  EXPECT_TRUE(absl::IsFailedPrecondition(copies.Enter({.rank = 0, .writer = 0}, OfRun(9, 3, 2), Passed)));
+  EXPECT_TRUE(absl::IsFailedPrecondition(copies.Enter({.who = {.rank = 0}}, OfRun(9, 3, 2), Passed)));
   EXPECT_TRUE(fs::exists(folder_.path() + "/step_3/DONE"));
 }
 
-TEST_F(RunFilesTest, WithoutACheckpointThatIsSaid) {
-  EXPECT_THAT(RunFiles(In(folder_.path())).LastCheckpoint(), HasSubstr("There is no checkpoint in "));
+TEST_F(RunFilesTest, MissingCheckpointIsReported) {
+  EXPECT_THAT(RunFiles(In(folder_.path())).LastCheckpoint(), HasSubstr("No checkpoint exists in "));
 }
 
-/// Writes the steps from `first` on, each of which the full disk may cut anywhere.
+/// Writes the steps from `first` on; the full disk may truncate any of them.
 void RecordSteps(RunFiles& files, int64_t first, int64_t end) {
   for (int64_t step = first; step < end; ++step) ASSERT_TRUE(files.Record(FileStep(step), TimePoint()).ok());
 }
 
-TEST(RunFilesOnAFullDisk, WaitsForRoomAndWritesEveryLineWhole) {
+TEST(RunFilesOnAFullDisk, WaitsForSpaceAndWritesEveryLineWhole) {
   const support::TemporaryFolder folder;
   const auto disk = support::SmallDisk::Make(folder.File("disk"), 256 << 10);
   if (!disk.ok()) GTEST_SKIP() << disk.status().message();
@@ -336,10 +337,10 @@ TEST(RunFilesOnAFullDisk, WaitsForRoomAndWritesEveryLineWhole) {
   (*disk)->Fill();
   RunFiles files(options);
   ASSERT_TRUE(files.BecomeWriter(RunAt(0, 1, /*fresh=*/true)).ok());
-  EXPECT_EQ(waits, 2);  // for the folder
+  EXPECT_EQ(waits, 2);  // waits for the folder's creation
   RecordSteps(files, 0, 10);
   (*disk)->Fill();
-  RecordSteps(files, 10, 110);  // more than the pages that are begun hold
+  RecordSteps(files, 10, 110);  // more than fits in the partly filled pages
   EXPECT_GE(waits, 4);
   ASSERT_TRUE(files.Flush().ok());
   EXPECT_EQ(Ledger(path).size(), 110u);
@@ -354,7 +355,27 @@ TEST(RunFilesOnAFullDisk, WaitsForRoomAndWritesEveryLineWhole) {
   EXPECT_EQ(lines, 1 + 110 + 110);
 }
 
-TEST(RunFilesOnAFullDisk, WhatIsMoreUrgentEndsTheWait) {
+TEST(RunFilesAtTheSizeLimit, WaitsUntilFilesMayBeLarger) {
+  const support::TemporaryFolder folder;
+  const std::string path = folder.File("run");
+  int waits = 0;
+  std::optional<support::FileSizeLimit> limit;
+  RunFiles::Options options = In(path);
+  options.await_room = [&](const absl::Status& full) {
+    EXPECT_TRUE(IsAtSizeLimit(full)) << full;
+    if (++waits == 2) limit.reset();
+    return true;
+  };
+  RunFiles files(options);
+  ASSERT_TRUE(files.BecomeWriter(RunAt(0, 1, /*fresh=*/true)).ok());
+  limit.emplace(4096);
+  RecordSteps(files, 0, 100);
+  ASSERT_TRUE(files.Flush().ok());
+  EXPECT_EQ(waits, 2);
+  EXPECT_EQ(Ledger(path).size(), 100u);
+}
+
+TEST(RunFilesOnAFullDisk, MoreUrgentWorkEndsTheWait) {
   const support::TemporaryFolder folder;
   const auto disk = support::SmallDisk::Make(folder.File("disk"), 64 << 10);
   if (!disk.ok()) GTEST_SKIP() << disk.status().message();

@@ -1,4 +1,4 @@
-#include "trainers/run/run_links.h"
+#include "trainers/run/files/run_links.h"
 
 #include <filesystem>
 #include <fstream>
@@ -23,7 +23,7 @@ class RunLinksTest : public ::testing::Test {
   support::TemporaryFolder folder_;
 };
 
-TEST_F(RunLinksTest, PointToTheCheckpoints) {
+TEST_F(RunLinksTest, LinksPointToTheCheckpoints) {
   MakeStep(10);
   MakeStep(20);
   ASSERT_TRUE(UpdateLinks(folder_.path(), 20, 10).ok());
@@ -35,7 +35,7 @@ TEST_F(RunLinksTest, PointToTheCheckpoints) {
   EXPECT_EQ(Target("best"), "step_30");
 }
 
-TEST_F(RunLinksTest, WithoutItsCheckpointThereIsNoBest) {
+TEST_F(RunLinksTest, BestLinkRequiresItsCheckpoint) {
   MakeStep(10);
   MakeStep(20);
   ASSERT_TRUE(UpdateLinks(folder_.path(), 10, 10).ok());
@@ -45,7 +45,7 @@ TEST_F(RunLinksTest, WithoutItsCheckpointThereIsNoBest) {
   ASSERT_TRUE(UpdateLinks(folder_.path(), 20, std::nullopt).ok());
 }
 
-TEST_F(RunLinksTest, WhatAPersonPutThereStays) {
+TEST_F(RunLinksTest, UsersFileIsKept) {
   MakeStep(10);
   std::ofstream(folder_.File("latest")) << "mine";
   ASSERT_TRUE(UpdateLinks(folder_.path(), 10, std::nullopt).ok());

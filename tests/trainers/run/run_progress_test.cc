@@ -1,4 +1,4 @@
-#include "trainers/run/run_progress.h"
+#include "trainers/run/records/run_progress.h"
 
 #include <cmath>
 #include <limits>
@@ -39,7 +39,7 @@ TEST(RunProgressTest, RoundTripsExactly) {
   EXPECT_EQ(*back, Example());
 }
 
-TEST(RunProgressTest, AnEarlierReleaseSaidNothingOfTheSchedule) {
+TEST(RunProgressTest, ScheduleIsOptionalForEarlierReleases) {
   nlohmann::json earlier = ToJson(Example());
   earlier.erase("schedule_steps");
   const auto back = RunProgressFromJson(earlier);
@@ -47,7 +47,7 @@ TEST(RunProgressTest, AnEarlierReleaseSaidNothingOfTheSchedule) {
   EXPECT_EQ(back->schedule_steps, 0);
 }
 
-TEST(RunProgressTest, WhatIsNotFiniteComesBackAsNan) {
+TEST(RunProgressTest, NonFiniteNumbersAreReadBackAsNan) {
   RunProgress p = Example();
   p.sums.loss = std::numeric_limits<double>::infinity();
   const auto back = RunProgressFromJson(nlohmann::json::parse(ToJson(p).dump()));
@@ -55,7 +55,7 @@ TEST(RunProgressTest, WhatIsNotFiniteComesBackAsNan) {
   EXPECT_TRUE(std::isnan(back->sums.loss));
 }
 
-TEST(RunProgressTest, EveryFieldIsNeededAndTyped) {
+TEST(RunProgressTest, EveryFieldIsRequiredAndTyped) {
   const nlohmann::json good = ToJson(Example());
   const nlohmann::json flat = good.flatten();
   for (const auto& item : flat.items()) {
@@ -75,6 +75,12 @@ TEST(RunProgressTest, EveryFieldIsNeededAndTyped) {
   bad["confusion"] = {~0ULL};
   EXPECT_FALSE(RunProgressFromJson(bad).ok()) << "a count that an int64 cannot hold";
   EXPECT_FALSE(RunProgressFromJson(nlohmann::json()).ok());
+}
+
+TEST(PerSecond, IsZeroWithoutTime) {
+  EXPECT_EQ(PerSecond(10, 4), 2.5);
+  for (const double none : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()})
+    EXPECT_EQ(PerSecond(10, none), 0) << none;
 }
 
 }  // namespace

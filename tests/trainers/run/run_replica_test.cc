@@ -1,5 +1,5 @@
-// What a member holds while the states of a run are handed over, with threads as workers.
-#include "trainers/run/run_replica.h"
+// Tests what a member holds while the states of a run are handed over, with threads as workers.
+#include "trainers/run/loop/run_replica.h"
 
 #include <thread>
 
@@ -10,7 +10,7 @@
 #include "tests/trainers/support/thread_job.h"
 #include "trainers/checkpoints/checkpoint.h"
 #include "trainers/checkpoints/ledger.h"
-#include "trainers/run/state_sync.h"
+#include "trainers/run/loop/state_sync.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 using testing::ThreadJob;
 using testing::ThreadMembership;
 
-/// A member that stands at step 5, gives the first tensor of its state and dies.
+/// Plays a member at step 5 that sends the first tensor of its state and dies.
 void GiveAPartAndDie(ThreadJob& job, int member, const at::Tensor& first) {
   ThreadMembership membership(job, member);
   ASSERT_TRUE(membership.Enter().ok());
@@ -39,31 +39,31 @@ class RunReplicaTest : public ::testing::Test {
   const support::TemporaryFolder folder_;
   torch::nn::Linear network_ = torch::nn::Linear(3, 2);
   TrainState state_{*network_, {.optimizer = {.momentum = 0.9}, .ema_decay = 0.9}};
-  RunReplica replica_{RunIdentity(), state_};
+  RunReplica replica_{RunIdentity(), state_, folder_.path(), MonotonicNow()};
 };
 
-TEST_F(RunReplicaTest, AHandOverThatBreaksLeavesWhatWasThere) {
+TEST_F(RunReplicaTest, BrokenHandoverLeavesThePreviousState) {
   const at::Tensor before = network_->weight.detach().clone();
   ThreadJob job({0, 1});
   std::thread source([&] { GiveAPartAndDie(job, 0, at::full({2, 3}, 7.0)); });
   ThreadMembership membership(job, 1);
   ASSERT_TRUE(membership.Enter().ok());
-  const absl::Status broken = replica_.Enter(membership, folder_.path(), /*resume=*/true).status();
+  const absl::Status broken = replica_.Enter(membership, /*resume=*/true).status();
   source.join();
   EXPECT_TRUE(absl::IsUnavailable(broken)) << broken;
   EXPECT_TRUE(network_->weight.detach().equal(before)) << network_->weight;
   EXPECT_FALSE(replica_.exists());
 
-  // Nobody else holds the run: it begins, with this member's own weights.
+  // No other member holds the run, so it starts with this member's own weights.
   ASSERT_TRUE(membership.Regroup(broken).ok());
-  const auto begun = replica_.Enter(membership, folder_.path(), /*resume=*/true);
+  const auto begun = replica_.Enter(membership, /*resume=*/true);
   ASSERT_TRUE(begun.ok()) << begun.status();
   EXPECT_TRUE(begun->fresh);
   EXPECT_TRUE(network_->weight.detach().equal(before));
   EXPECT_EQ(replica_.position().steps, 0);
 }
 
-TEST_F(RunReplicaTest, WhoIsBehindKeepsItsStateWhereTheHandOverBreaks) {
+TEST_F(RunReplicaTest, MemberThatIsBehindKeepsItsStateIfTheHandoverBreaks) {
   ThreadJob job({0, 1});
   ThreadMembership membership(job, 1);
   std::thread source([&] { GiveAPartAndDie(job, 0, at::full({2, 3}, 7.0)); });
@@ -72,12 +72,12 @@ TEST_F(RunReplicaTest, WhoIsBehindKeepsItsStateWhereTheHandOverBreaks) {
     ThreadJob alone({1});
     ThreadMembership first(alone, 1);
     ASSERT_TRUE(first.Enter().ok());
-    ASSERT_TRUE(replica_.Enter(first, folder_.path(), /*resume=*/false).ok());
+    ASSERT_TRUE(replica_.Enter(first, /*resume=*/false).ok());
   }
   for (int step = 0; step < 4; ++step) replica_.FinishStep();
   const at::Tensor before = network_->weight.detach().clone();
   const uint64_t run = replica_.run();
-  const absl::Status broken = replica_.Enter(membership, folder_.path(), /*resume=*/true).status();
+  const absl::Status broken = replica_.Enter(membership, /*resume=*/true).status();
   source.join();
   EXPECT_TRUE(absl::IsUnavailable(broken)) << broken;
   EXPECT_TRUE(network_->weight.detach().equal(before)) << network_->weight;
@@ -85,12 +85,12 @@ TEST_F(RunReplicaTest, WhoIsBehindKeepsItsStateWhereTheHandOverBreaks) {
   EXPECT_EQ(replica_.position().steps, 4);
 }
 
-/// Also those of a run that continues, in which nobody has made a step yet: by the ledger there were more.
-TEST_F(RunReplicaTest, EachMembershipIsAGenerationOfItsOwn) {
+/// This includes memberships of a continued run without any step yet, if the ledger has more steps.
+TEST_F(RunReplicaTest, EachMembershipIsItsOwnGeneration) {
   ThreadJob first({0}), second({0});
   ThreadMembership before(first, 0), membership(second, 0);
   ASSERT_TRUE(before.Enter().ok());
-  ASSERT_TRUE(replica_.Enter(before, folder_.path(), /*resume=*/true).ok());
+  ASSERT_TRUE(replica_.Enter(before, /*resume=*/true).ok());
   replica_.FinishStep();
   const auto snapshot = replica_.TakeSnapshot();
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
@@ -101,22 +101,22 @@ TEST_F(RunReplicaTest, EachMembershipIsAGenerationOfItsOwn) {
     ASSERT_TRUE(ledger.ok()) << ledger.status();
     ASSERT_TRUE(ledger->Append({.step = 0, .epoch = 1, .generation = 7, .ids = ""}).ok());
   }
-  RunReplica again{RunIdentity(), state_};
+  RunReplica again{RunIdentity(), state_, folder_.path(), MonotonicNow()};
   ASSERT_TRUE(membership.Enter().ok());
   for (const uint64_t generation : {8, 9, 10}) {
-    ASSERT_TRUE(again.Enter(membership, folder_.path(), /*resume=*/true).ok());
+    ASSERT_TRUE(again.Enter(membership, /*resume=*/true).ok());
     EXPECT_EQ(again.position().steps, 1);
     EXPECT_EQ(again.generation(), generation);
     ASSERT_TRUE(membership.Regroup(absl::OkStatus()).ok());
   }
 }
 
-/// Who was away while others went on, and comes back when they and their service have ended.
-TEST_F(RunReplicaTest, WhatOthersHaveDoneInTheFolderMeanwhileCounts) {
+/// The member was away while others continued, and returns after they and their service have ended.
+TEST_F(RunReplicaTest, WorkOfOthersInTheFolderCounts) {
   ThreadJob job({0});
   ThreadMembership membership(job, 0);
   ASSERT_TRUE(membership.Enter().ok());
-  ASSERT_TRUE(replica_.Enter(membership, folder_.path(), /*resume=*/true).ok());
+  ASSERT_TRUE(replica_.Enter(membership, /*resume=*/true).ok());
   EXPECT_EQ(replica_.generation(), 1u);
   {
     auto ledger =
@@ -125,7 +125,7 @@ TEST_F(RunReplicaTest, WhatOthersHaveDoneInTheFolderMeanwhileCounts) {
     ASSERT_TRUE(ledger->Append({.step = 0, .epoch = 1, .generation = 20, .ids = ""}).ok());
   }
   ASSERT_TRUE(membership.Regroup(absl::OkStatus()).ok());
-  ASSERT_TRUE(replica_.Enter(membership, folder_.path(), /*resume=*/true).ok());
+  ASSERT_TRUE(replica_.Enter(membership, /*resume=*/true).ok());
   EXPECT_EQ(replica_.generation(), 21u);
   auto snapshot = replica_.TakeSnapshot();
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
@@ -136,7 +136,7 @@ TEST_F(RunReplicaTest, WhatOthersHaveDoneInTheFolderMeanwhileCounts) {
                                                  .progress = nlohmann::json::object()});
   ASSERT_TRUE(checkpoints::WriteCheckpoint(checkpoints::RealFiles(), folder_.path(), *snapshot, "1.1").ok());
   ASSERT_TRUE(membership.Regroup(absl::OkStatus()).ok());
-  ASSERT_TRUE(replica_.Enter(membership, folder_.path(), /*resume=*/true).ok());
+  ASSERT_TRUE(replica_.Enter(membership, /*resume=*/true).ok());
   EXPECT_EQ(replica_.generation(), 31u);
   EXPECT_EQ(replica_.position().steps, 0) << "what it holds counts, not the checkpoint";
 }

@@ -43,7 +43,7 @@ RunSimulation::RunSimulation(const RunRules& rules, int members, bool own_folder
 void RunSimulation::Gather(int joins) {
   for (SimulatedMember& m : members_) {
     if (joins == 0 || m.phase != Phase::kDead) continue;
-    m.phase = Phase::kWaiting;  // on the node of a dead one, with its disk
+    m.phase = Phase::kWaiting;  // on a dead member's node, with its disk
     --joins;
   }
   for (int i = 0; i < joins; ++i) {
@@ -167,7 +167,7 @@ Lines RunSimulation::CompleteParted(int goes, const std::set<int>& done, const V
     for (const std::string& line : Finish(i, votes)) lines.push_back(line);
   }
   broken_ = true;
-  if (CanGoAway(goes)) {  // else its part has ended
+  if (CanGoAway(goes)) {  // otherwise its part has ended
     for (const std::string& line : GoAway(goes)) lines.push_back(line);
   }
   CheckStates();
@@ -204,7 +204,7 @@ Lines RunSimulation::Write(int i) {
   return lines;
 }
 
-/// Nothing saved is deleted unless the saved state descends from it.
+/// Checks that a saved state is deleted only if the newly saved state descends from it.
 void RunSimulation::CheckSaved(int disk, const SimulatedDisk& before, const SimulatedState& saved) {
   const SimulatedDisk& now = disks_[static_cast<size_t>(disk)];
   for (const auto* part : {&before.steps, &before.branches}) {

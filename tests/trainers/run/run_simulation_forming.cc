@@ -1,4 +1,4 @@
-// How the members of a simulated run meet: who joins, whose state counts, and who writes.
+// How the members of a simulated run form a generation: members, source and writer.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -22,7 +22,7 @@ bool RunSimulation::CanForm(int joins) const {
   return somebody_waits;
 }
 
-/// `looked`: the members have read what their disks have.
+/// `looked`: the members have read the states on their disks.
 StatePlan RunSimulation::Compare(bool looked) const {
   std::vector<Claim> claims;
   for (const int i : ranks_) {
@@ -33,7 +33,7 @@ StatePlan RunSimulation::Compare(bool looked) const {
                .position = m.state.position,
                .digest = 1,
                .known = m.known};
-      // A random number that is the same whenever this course is taken.
+      // A random number that is the same in every repetition of this course.
       if (m.may_be_behind && DiskOf(i).of_several_nodes)
         claim.gap = SplitMix64(static_cast<uint64_t>(memberships_)) >> 32;
     }
@@ -43,10 +43,10 @@ StatePlan RunSimulation::Compare(bool looked) const {
       claim.saved = {static_cast<uint64_t>(newest->run), newest->position};
     claims.push_back(claim);
   }
-  return checkpoints::DecideSource(claims, 1);  // a new service each time, which counts from 1
+  return checkpoints::DecideSource(claims, 1);  // a new service each time, counting from 1
 }
 
-/// One reader a node: with a shared disk the first member.
+/// One member per node reads; with a shared disk it is the first member.
 void RunSimulation::LoadNewest(const StatePlan& plan) {
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
     const int i = ranks_[rank];
@@ -63,7 +63,7 @@ void RunSimulation::LoadNewest(const StatePlan& plan) {
   }
 }
 
-/// Of the member's folder: its ledger and its checkpoints.
+/// Returns the highest generation in the member's folder, in its ledger or its checkpoints.
 uint64_t RunSimulation::HighestIn(int i) const {
   uint64_t highest = 0;
   for (const SimulatedLine& line : DiskOf(i).ledger) highest = std::max(highest, line.generation);
@@ -81,7 +81,7 @@ StatePlan RunSimulation::Meet(Lines& lines) {
     if (at(i).phase == Phase::kWaiting || at(i).phase == Phase::kDone) ranks_.push_back(i);
   }
   broken_ = false;
-  std::map<int, Position> newest;  // of each run, held by a member or on its disk
+  std::map<int, Position> newest;  // the newest position of each run, in a member's memory or on its disk
   for (const int i : ranks_) {
     member(i).known = std::max(at(i).known, HighestIn(i));
     if (at(i).carries) newest[at(i).state.run] = std::max(newest[at(i).state.run], at(i).state.position);
@@ -111,13 +111,13 @@ StatePlan RunSimulation::Meet(Lines& lines) {
   return plan;
 }
 
-/// The writer opens the ledger.
+/// Hands the folders to the run; the writer opens the ledger.
 void RunSimulation::EnterFiles(const StatePlan& plan) {
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
     const int i = ranks_[rank];
     SimulatedDisk& disk = DiskOf(i);
     if (at(i).writing && at(i).writing->run != at(i).state.run)
-      Write(i);  // before its folder gets to another run
+      Write(i);  // before its folder is handed to another run
     disk.GiveTo(at(i).state.run);
     const bool writes = static_cast<int>(rank) == plan.writer;
     if (writes) disk.BeginLedger(at(i).state, at(i).remembered, generation_);

@@ -1,6 +1,6 @@
-// Random courses of simulated runs, longer and wilder than lifecycle_explore_test can enumerate: any number
-// of members die, are away for longer than a lease and return with their memory, disks are older or newer
-// than memory, all nodes stop and start again in any order. At the end faults cease and the run must be
+// Runs random courses of simulated runs, longer and wilder than lifecycle_explore_test can enumerate. Any
+// number of members die, or are away for longer than a lease and return with their memory. Disks are older or
+// newer than memory; all nodes stop and restart in any order. Finally faults cease and the run must be
 // completed.
 #include <cstdint>
 #include <cstdio>
@@ -35,13 +35,13 @@ class Storm {
               .save_epochs = Below(2)},
              members_, /*own_folders=*/Below(2) == 0, goes_back) {}
 
-  /// The first property that does not hold, or "".
+  /// Runs the storm and returns the first property that is violated, or "".
   std::string Run() {
     for (int turn = 0, turns = 20 + Below(100); turn < turns && !IsOver(); ++turn) Turn(/*faults=*/true);
     for (int turn = 0; turn < 500 && !IsOver(); ++turn) Turn(/*faults=*/false);
     return !IsOver() ? "a run comes to its end once faults cease" : run_.offence();
   }
-  /// The ledgers of a finished run as tests/trainers/run/verify_simulated.py reads them.
+  /// Returns the ledgers of a finished run, in the format that tests/trainers/run/verify_simulated.py reads.
   std::string Ledgers(uint64_t seed) const {
     int run = 0;
     int64_t steps = 0;
@@ -99,7 +99,7 @@ class Storm {
 
   void Fault() {
     const int i = Below(run_.size());
-    if (Once(20)) {  // a power cut: whatever starts first begins alone
+    if (Once(20)) {  // a power cut: the first to start begins alone
       for (int each = 0; each < run_.size(); ++each)
         if (run_.CanDie(each)) Say(run_.Die(each));
     } else if (Once(2)) {
@@ -144,7 +144,7 @@ TEST(RunStorm, NothingSavedIsLostAndEveryLedgerIsWhole) {
   }
 }
 
-TEST(RunStorm, TheRealVerifierProvesTheLedgersOfFinishedRuns) {
+TEST(RunStorm, RealVerifierProvesTheLedgersOfFinishedRuns) {
   constexpr uint64_t kSchedules = 1000;
   const support::TemporaryFolder folder;
   std::string runs;
@@ -162,8 +162,8 @@ TEST(RunStorm, TheRealVerifierProvesTheLedgersOfFinishedRuns) {
   EXPECT_EQ(verify.Text(), absl::StrCat(kSchedules, "\n"));
 }
 
-/// The rules of before: live states alone are compared, and a save deletes what lies further.
-TEST(RunStorm, TheRulesOfBeforeAreFoundOut) {
+/// The former rules compare only live states, and a save deletes checkpoints that are ahead.
+TEST(RunStorm, FormerRulesAreDetected) {
   std::set<std::string> offences;
   for (uint64_t seed = 1; seed <= 1000; ++seed) offences.insert(Storm(seed, /*goes_back=*/true).Run());
   EXPECT_TRUE(offences.contains("positions never go back"));

@@ -67,7 +67,7 @@ void SimulatedDisk::Save(const SimulatedState& state, int keep_last, bool goes_b
   });
   if (same == steps.end()) {
     steps.insert(state);
-  } else if (same->position.generation < at.generation) {  // a later generation has continued from before it
+  } else if (same->position.generation < at.generation) {  // a later generation has continued before it
     if (!goes_back) branches.insert(*same);
     steps.erase(same);
     steps.insert(state);
@@ -76,7 +76,7 @@ void SimulatedDisk::Save(const SimulatedState& state, int keep_last, bool goes_b
     std::erase_if(steps, [&](const SimulatedState& other) {
       return other.position.steps > at.steps && other.position.generation < at.generation;
     });
-  std::vector<SimulatedState> until;  // in the order of steps
+  std::vector<SimulatedState> until;  // in order of steps
   for (const SimulatedState& other : steps)
     if (other.position.steps <= at.steps) until.push_back(other);
   std::sort(until.begin(), until.end(),
@@ -108,8 +108,8 @@ void SimulatedDisk::BeginLedger(const SimulatedState& state, int64_t remembered,
 namespace {
 
 struct SimulatedGeneration {
-  std::optional<uint64_t> of;  // that it continues
-  int64_t begins = INT64_MAX;  // at this step
+  std::optional<uint64_t> of;  // the generation that it continues
+  int64_t begins = INT64_MAX;  // its first step
   std::map<int64_t, int> steps;
   int64_t end() const { return steps.empty() ? begins : steps.rbegin()->first + 1; }
 };

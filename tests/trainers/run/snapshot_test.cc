@@ -1,4 +1,4 @@
-#include "trainers/run/snapshot.h"
+#include "trainers/run/files/snapshot.h"
 
 #include <cstring>
 
@@ -41,23 +41,23 @@ TEST(SnapshotTest, HoldsEveryTensorRowMajor) {
   const checkpoints::Snapshot snapshot = Take(memory);
   EXPECT_EQ(snapshot.step, 5);
   EXPECT_EQ(snapshot.state, "{}");
-  EXPECT_EQ(snapshot.arrived, nullptr);  // on the CPU everything is there
+  EXPECT_EQ(snapshot.arrived, nullptr);  // on the CPU the copy is complete at once
   ExpectHolds(snapshot.model, kWeights);
   ExpectHolds(snapshot.optimizer, kRest);
 }
 
-/// Its checkpoint fails; training goes on.
-TEST(SnapshotTest, SaysWhereMemoryIsOut) {
+/// The checkpoint fails, but training continues.
+TEST(SnapshotTest, ReportsExhaustedMemory) {
   SnapshotMemory memory;
   const checkpoints::Snapshot snapshot = Take(memory, {{"huge", at::ones({1}).expand({int64_t{1} << 55})}});
   EXPECT_EQ(snapshot.step, 5);
   ASSERT_TRUE(snapshot.arrived);
-  EXPECT_THAT(std::string(snapshot.arrived().message()), HasSubstr("copying the run's state: "));
+  EXPECT_THAT(std::string(snapshot.arrived().message()), HasSubstr("copy the run's state: "));
   EXPECT_TRUE(snapshot.model.infos.empty());
   ExpectHolds(Take(memory).model, kWeights);
 }
 
-TEST(SnapshotTest, StaysAsItWasWhenTrainingGoesOn) {
+TEST(SnapshotTest, IsUnaffectedByFurtherTraining) {
   const NamedTensors weights = {{"w", at::ones({100})}};
   SnapshotMemory memory;
   const checkpoints::Snapshot snapshot = Take(memory, weights);
@@ -65,7 +65,7 @@ TEST(SnapshotTest, StaysAsItWasWhenTrainingGoesOn) {
   ExpectHolds(snapshot.model, {{"w", at::ones({100})}});
 }
 
-TEST(SnapshotTest, MemoryIsUsedAgainWhenNobodyReadsItAnyMore) {
+TEST(SnapshotTest, MemoryIsReusedAfterItsLastReader) {
   SnapshotMemory memory;
   const void* first = nullptr;
   {
@@ -77,14 +77,14 @@ TEST(SnapshotTest, MemoryIsUsedAgainWhenNobodyReadsItAnyMore) {
   EXPECT_EQ(again.owner.get(), first);
   ExpectHolds(again.model, kWeights);
   ExpectHolds(beside.model, kWeights);
-  // More than there was room for.
+  // More than the memory that was allocated before.
   const NamedTensors large = {{"w", at::rand({1000})}};
   const checkpoints::Snapshot grown = Take(memory, large);
   ExpectHolds(grown.model, large);
   ExpectHolds(again.model, kWeights);
 }
 
-/// What a snapshot would be on the disk.
+/// Returns the snapshot as it would be read back from the disk.
 checkpoints::Checkpoint Saved(const checkpoints::Snapshot& snapshot) {
   const auto bytes = [](const checkpoints::TensorFile& file) {
     const auto header = datasets::LayOutTensors(file.infos, {});
@@ -98,8 +98,8 @@ checkpoints::Checkpoint Saved(const checkpoints::Snapshot& snapshot) {
   return checkpoint;
 }
 
-/// A run may go on in another precision, with a loss scale of its own or without one.
-TEST(SnapshotTest, TheLossScaleMayBeMissingOrUnneeded) {
+/// A run can continue in another precision, with its own loss scale or without one.
+TEST(SnapshotTest, LossScaleMayBeMissingOrUnneeded) {
   const auto rest = [](float momentum, std::optional<float> scale) {
     NamedTensors tensors = {{"optimizer/w.momentum_buffer", at::full({2}, momentum)}};
     if (scale) tensors.emplace_back("scaler/scale", at::full({}, *scale));
@@ -122,7 +122,7 @@ TEST(SnapshotTest, TheLossScaleMayBeMissingOrUnneeded) {
   }
 }
 
-TEST(SnapshotTest, ADtypeThatFilesLackIsNamed) {
+TEST(SnapshotTest, UnsupportedDtypeIsNamed) {
   SnapshotMemory memory;
   const auto snapshot = memory.Take(0, {{"z", at::zeros({2}, at::kComplexFloat)}}, {}, "");
   EXPECT_EQ(snapshot.status().code(), absl::StatusCode::kInvalidArgument);

@@ -1,4 +1,4 @@
-#include "trainers/run/state_sync.h"
+#include "trainers/run/loop/state_sync.h"
 
 #include <latch>
 #include <thread>
@@ -18,13 +18,13 @@ using testing::FakeNetwork;
 using testing::RunRanks;
 using testing::RunRanksWithDevices;
 
-/// Tensors of every layout that a run holds: plain, with gradient, strided, empty.
+/// Returns tensors of every layout in a run: plain, with gradient, strided, empty.
 std::vector<at::Tensor> Tensors(double value) {
   return {at::full({3, 2}, value).requires_grad_(), at::full({100}, value), at::full({4, 3}, value).t(),
           at::zeros({0})};
 }
 
-TEST(StateSync, TheSourcesValuesGoToAll) {
+TEST(StateSync, SourceValuesReachAllMembers) {
   RunRanks(3, [](int rank, const collectives::ProcessGroup& group) {
     const std::vector<at::Tensor> tensors = Tensors(rank + 5);
     std::string text = absl::StrCat("progress of ", rank);
@@ -34,8 +34,8 @@ TEST(StateSync, TheSourcesValuesGoToAll) {
   });
 }
 
-/// An aborted NCCL leaves undefined numbers: not in what a member holds that receives nothing.
-TEST(StateSync, WhoDoesNotReceiveKeepsItsOwn) {
+/// An aborted NCCL leaves undefined numbers, but not in the tensors of a member that does not receive.
+TEST(StateSync, NonReceiverKeepsItsOwnValues) {
   RunRanks(3, [](int rank, const collectives::ProcessGroup& group) {
     const std::vector<at::Tensor> tensors = Tensors(rank + 5);
     std::string text;
@@ -51,7 +51,7 @@ collectives::DeviceMaker DevicesOf(const std::shared_ptr<FakeNetwork>& network) 
   };
 }
 
-TEST(StateSync, WithDevicesTheSourcesValuesGoToAll) {
+TEST(StateSync, SourceValuesReachAllMembersWithDevices) {
   RunRanksWithDevices(3, DevicesOf(FakeNetwork::Make(3)), [](int rank, const auto& group) {
     ASSERT_TRUE(group.ok()) << group.status();
     const std::vector<at::Tensor> tensors = Tensors(rank + 5);
@@ -62,8 +62,8 @@ TEST(StateSync, WithDevicesTheSourcesValuesGoToAll) {
   });
 }
 
-/// Its receivers have nothing to do but to wait for it: it is the one that hangs.
-TEST(StateSync, ReceiversWhoseSourceIsStoppedSayThatTheyWait) {
+/// The receivers only wait for the source, so the source is the one that hangs.
+TEST(StateSync, ReceiversOfAStoppedSourceReportThatTheyWait) {
   std::latch waiting(2);
   RunRanksWithDevices(3, DevicesOf(FakeNetwork::Make(3)), [&](int rank, const auto& group) {
     ASSERT_TRUE(group.ok()) << group.status();
@@ -81,12 +81,12 @@ TEST(StateSync, ReceiversWhoseSourceIsStoppedSayThatTheyWait) {
   });
 }
 
-/// The source's device is aborted, and the receivers' broadcasts end as if nothing were wrong.
-TEST(StateSync, WhatAnAbortedSourceSendsIsTakenOverByNobody) {
+/// The source's device is aborted, and the receivers' broadcasts end without an error.
+TEST(StateSync, ValuesOfAnAbortedSourceAreNotTakenOver) {
   const auto network = FakeNetwork::Make(3);
   RunRanksWithDevices(3, DevicesOf(network), [](int rank, const auto& group) {
     ASSERT_TRUE(group.ok()) << group.status();
-    if (!FirstMember(*group, false).ok()) return;  // all are connected
+    if (!FirstMember(*group, false).ok()) return;  // wait until all are connected
     if (rank == 1) collectives::DeviceOf(*group)->Abort();
     const std::vector<at::Tensor> tensors = Tensors(rank + 5);
     std::string text;
@@ -94,8 +94,8 @@ TEST(StateSync, WhatAnAbortedSourceSendsIsTakenOverByNobody) {
   });
 }
 
-/// Nobody comes to it any more: the wait ends with the group.
-TEST(StateSync, AReceiversWaitEndsWithItsGroup) {
+/// No other member joins the broadcast any more: the wait ends with the group.
+TEST(StateSync, WaitOfAReceiverEndsWithItsGroup) {
   std::latch waiting(1);
   RunRanksWithDevices(2, DevicesOf(FakeNetwork::Make(2)), [&](int rank, const auto& group) {
     ASSERT_TRUE(group.ok()) << group.status();
@@ -114,25 +114,25 @@ TEST(StateSync, AReceiversWaitEndsWithItsGroup) {
   });
 }
 
-TEST(StateSync, TwoStatesOfTheHighestPositionAreNamedToAll) {
+TEST(StateSync, RivalStatesOfTheHighestPositionAreReportedToAll) {
   RunRanks(3, [](int rank, const collectives::ProcessGroup& group) {
     checkpoints::Claim claim{.run = 9, .position = {2, 7, false}, .digest = static_cast<uint64_t>(rank)};
-    if (rank == 0) claim.position.steps = 6;  // only behind
+    if (rank == 0) claim.position.steps = 6;  // merely behind
     const absl::Status status = AgreeOnState(group, rank, 3, claim, 3).status();
     EXPECT_TRUE(IsRivalry(status)) << status;
-    EXPECT_TRUE(absl::StrContains(status.message(), "rank 1 and rank 2 both stand at step 7 (generation 2)"))
+    EXPECT_TRUE(absl::StrContains(status.message(), "rank 1 and rank 2 are both at step 7 (generation 2)"))
         << status;
     claim.digest = 1;
     EXPECT_TRUE(AgreeOnState(group, rank, 3, claim, 3).ok());
   });
 }
 
-TEST(StateSync, ADigestTellsOtherValues) {
+TEST(StateSync, DigestDependsOnTheValues) {
   EXPECT_EQ(DigestOf(Tensors(1)), DigestOf(Tensors(1)));
   EXPECT_NE(DigestOf(Tensors(1)), DigestOf(Tensors(2)));
 }
 
-TEST(StateSync, OneMembersFlagIsEverybodys) {
+TEST(StateSync, FlagOfOneMemberReachesAllMembers) {
   RunRanks(3, [](int rank, const collectives::ProcessGroup& group) {
     EXPECT_EQ(*FirstMember(group, rank >= 1), 1);
     EXPECT_EQ(*FirstMember(group, rank == 0), 0);

@@ -1,4 +1,4 @@
-#include "trainers/run/summary.h"
+#include "trainers/run/records/summary.h"
 
 #include <gmock/gmock.h>
 
@@ -42,7 +42,7 @@ void ExpectFits(const std::string& text, size_t columns, size_t rows) {
   for (const std::string& line : lines) EXPECT_LE(ColumnsOf(line), columns) << line;
 }
 
-TEST(Summary, TwoClassesWordForWord) {
+TEST(Summary, SummaryOfTwoClassesIsExact) {
   EXPECT_EQ(SummaryText(Report(2, 50, "kind")),
             "cnnA\n"
             "test accuracy  99.0 %, loss 0.4321, 100 images\n"
@@ -63,7 +63,7 @@ TEST(Summary, TenClassesOfAThousandFitAScreen) {
   EXPECT_THAT(text, HasSubstr(" 9 class_9"));
   EXPECT_THAT(text, HasSubstr(" 991"));
   EXPECT_THAT(text, Not(HasSubstr("percent of the row")));
-  ExpectFits(SummaryText(Report(10, 1000), 71), 71, 24);  // behind mtrun's prefix
+  ExpectFits(SummaryText(Report(10, 1000), 71), 71, 24);  // after mtrun's prefix
 }
 
 TEST(Summary, TwentyClassesFitEightyColumnsInPercent) {
@@ -73,7 +73,7 @@ TEST(Summary, TwentyClassesFitEightyColumnsInPercent) {
   EXPECT_THAT(text, HasSubstr("\n19 "));
 }
 
-TEST(Summary, OfMoreClassesTheWorstAreNamed) {
+TEST(Summary, WorstOfManyClassesAreNamed) {
   const std::string text = SummaryText(Report(100, 200, "a_class_with_a_very_long_name_indeed"));
   ExpectFits(text, 80, 32);
   EXPECT_THAT(text, HasSubstr("\nthe most frequent confusions\n"));
@@ -81,12 +81,12 @@ TEST(Summary, OfMoreClassesTheWorstAreNamed) {
   EXPECT_THAT(text, Not(HasSubstr("rows actual")));
 }
 
-TEST(Summary, ItIsAboutNoOneAgainstTheRestAccuracy) {
+TEST(Summary, ReportsNoOneVersusRestAccuracy) {
   const std::string text = SummaryText(Report(10, 100));
   EXPECT_EQ(text.rfind("accuracy"), text.find("best accuracy") + 5) << "of the whole alone: " << text;
 }
 
-TEST(Summary, WithoutClassesItIsTheLoss) {
+TEST(Summary, TaskWithoutClassesShowsTheLoss) {
   RunReport report = Report(2, 10);
   report.class_names.clear();
   report.best_loss = 0.4;
@@ -95,7 +95,7 @@ TEST(Summary, WithoutClassesItIsTheLoss) {
   ExpectFits(text, 80, 6);
 }
 
-TEST(Summary, ItSaysWhatTheBestEpochWasChosenBy) {
+TEST(Summary, NamesTheCriterionOfTheBestEpoch) {
   RunReport report = Report(2, 10);
   report.chosen_by_validation = true;
   EXPECT_THAT(SummaryText(report), HasSubstr("in epoch 7, by validation; the final weights were tested\n"));

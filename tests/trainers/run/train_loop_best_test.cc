@@ -1,4 +1,4 @@
-// Where the best epoch's weights are when another member writes the run's files in the end.
+// Tests where the best epoch's weights are if another member writes the run's files in the end.
 #include <filesystem>
 #include <thread>
 
@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/support/program.h"
 #include "tests/trainers/run/train_loop_fixture.h"
-#include "trainers/run/best_weights.h"
+#include "trainers/run/loop/best_weights.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -18,8 +18,8 @@ using testing::ThreadMembership;
 
 class TrainLoopBestTest : public testing::TrainLoopTest {};
 
-/// The best epoch was another node's to write; in the end this folder has its weights too.
-TEST_F(TrainLoopBestTest, TheBestWeightsAreTestedWhoeverWritesInTheEnd) {
+/// Another node was to write the best epoch; in the end this folder has its weights too.
+TEST_F(TrainLoopBestTest, BestWeightsAreTestedByAnyFinalWriter) {
   nodes_ = validates_ = true;
   options_.schedule.base = 0;  // no later epoch is better
   const auto leave = [](ThreadMembership& self, int64_t steps) {
@@ -34,8 +34,8 @@ TEST_F(TrainLoopBestTest, TheBestWeightsAreTestedWhoeverWritesInTheEnd) {
   EXPECT_EQ(reports_[0].tested_epoch, 1);
 }
 
-/// Without images of their own for the test the final weights are tested, and the best ones are a file.
-TEST_F(TrainLoopBestTest, TheBestWeightsAreThoseOfTheBestEpochWhoeverWritesInTheEnd) {
+/// If there is no separate test split, the final weights are tested and the best ones are a file.
+TEST_F(TrainLoopBestTest, BestWeightsAreOfTheBestEpochForAnyFinalWriter) {
   nodes_ = true;
   options_.schedule.base = 0;  // no later epoch is better
   const auto leave = [](ThreadMembership& self, int64_t steps) {
@@ -49,13 +49,13 @@ TEST_F(TrainLoopBestTest, TheBestWeightsAreThoseOfTheBestEpochWhoeverWritesInThe
   EXPECT_TRUE(HoldsBest(folder, 6));
 }
 
-TEST_F(TrainLoopBestTest, TheBestWeightsOfAnotherEpochGoAsideWhereTheBestEpochsAreNot) {
+TEST_F(TrainLoopBestTest, BestWeightsOfAnotherEpochAreMovedAsideIfTheRightOnesAreMissing) {
   nodes_ = true;
   options_.schedule.base = 0;
   const std::string folder = folder_.path() + "/nodes1";
   const auto leave = [&](ThreadMembership& self, int64_t steps) {
     if (steps != 8) return;
-    while (!fs::exists(folder + "/step_6")) std::this_thread::yield();  // its thread may write it still
+    while (!fs::exists(folder + "/step_6")) std::this_thread::yield();  // its thread may still be writing it
     support::WriteText(absl::StrCat(folder, "/", kBestFile), "another epoch's");
     fs::remove_all(folder + "/step_6");
     self.Drain();

@@ -1,4 +1,4 @@
-// Workers that are told to go while they evaluate: the real loop with threads as workers.
+// Tests workers that are drained while they evaluate: the real loop with threads as workers.
 #include <csignal>
 #include <filesystem>
 #include <string>
@@ -21,16 +21,16 @@ using testing::ThreadMembership;
 
 constexpr char kAllOfIt[] = "1 2 3 4 5 6 e6 7 8 9 10 11 12 e12";
 
-/// Rank 0 has the one batch of each evaluation.
+/// Each evaluation has one batch, which belongs to rank 0.
 class TrainLoopEvaluationTest : public testing::TrainLoopTest {
  protected:
-  /// No evaluation is short enough.
+  /// Sets a grace that is too short for any evaluation.
   void SetUp() override {
     TrainLoopTest::SetUp();
     grace_ = std::chrono::nanoseconds(1);
   }
-  /// Told to go at its report of that number after so many steps: the first one is of the step, those that
-  /// follow are of batches that it evaluates.
+  /// Returns a hook that drains the member at its report number `report` after `steps` steps. The first
+  /// report is of the step, the following ones are of batches that it evaluates.
   static ThreadMembership::Hook Goes(int64_t steps, int report) {
     return [steps, report, reports = 0](ThreadMembership& self, int64_t finished) mutable {
       if (finished == steps && ++reports == report) self.Drain();
@@ -46,7 +46,7 @@ class TrainLoopEvaluationTest : public testing::TrainLoopTest {
   bool Saved(const std::string& run, int64_t steps) const {
     return std::filesystem::exists(absl::StrCat(folder_.File(run), "/step_", steps, "/DONE"));
   }
-  /// Finished steps and evaluations ("e6") as they follow one another in metrics.jsonl.
+  /// Returns the finished steps and evaluations ("e6") in the order of metrics.jsonl.
   std::string Recorded(const std::string& run) const {
     std::string recorded;
     for (const absl::string_view line :
@@ -60,10 +60,10 @@ class TrainLoopEvaluationTest : public testing::TrainLoopTest {
   }
 };
 
-TEST_F(TrainLoopEvaluationTest, WhatWasTrainedIsSavedAndTheResumedRunEvaluatesFirst) {
+TEST_F(TrainLoopEvaluationTest, TrainedStateIsSavedAndTheResumedRunEvaluatesFirst) {
   const at::Tensor reference = TrainAlone();
   EXPECT_EQ(Recorded("alone"), kAllOfIt);
-  for (const int report : {1, 2}) {  // when the step has ended, and when the evaluation has begun
+  for (const int report : {1, 2}) {  // after the step has ended, and after the evaluation has started
     const std::string run = absl::StrCat("run", report);
     SCOPED_TRACE(run);
     ExpectStopped(TrainAll(1, run, {{0, Goes(6, report)}})[0], 6);
@@ -79,7 +79,7 @@ TEST_F(TrainLoopEvaluationTest, WhatWasTrainedIsSavedAndTheResumedRunEvaluatesFi
   }
 }
 
-TEST_F(TrainLoopEvaluationTest, WhoStaysRegroupsAndEvaluatesAgain) {
+TEST_F(TrainLoopEvaluationTest, RemainingMembersRegroupAndEvaluateAgain) {
   const at::Tensor reference = TrainAlone();
   const std::vector<MemberResult> results = TrainAll(3, "run", {{0, Goes(6, 2)}});
   ExpectStopped(results[0], 6);
@@ -91,7 +91,7 @@ TEST_F(TrainLoopEvaluationTest, WhoStaysRegroupsAndEvaluatesAgain) {
   EXPECT_EQ(Recorded("run"), kAllOfIt);
 }
 
-TEST_F(TrainLoopEvaluationTest, WhereTimeIsLeftItEndsInOrder) {
+TEST_F(TrainLoopEvaluationTest, EvaluationFinishesIfTimeIsLeft) {
   for (const Duration grace : {Duration(std::chrono::hours(1)), Duration::zero()}) {
     grace_ = grace;
     const std::string run = absl::StrCat("grace", ToSeconds(grace));
@@ -104,11 +104,11 @@ TEST_F(TrainLoopEvaluationTest, WhereTimeIsLeftItEndsInOrder) {
   }
 }
 
-TEST_F(TrainLoopEvaluationTest, TheTestOfTheBestWeightsIsGivenUpToo) {
+TEST_F(TrainLoopEvaluationTest, TestOfTheBestWeightsIsAbandonedToo) {
   validates_ = true;
   const at::Tensor reference = TrainAlone();
   finished_ = 0;
-  // After the last step come the report of the last epoch's evaluation and that of the test.
+  // After the last step, the last epoch's evaluation reports, and then the test.
   ExpectStopped(TrainAll(1, "run", {{0, Goes(12, 3)}})[0], 12);
   EXPECT_EQ(finished_, 0) << "no results";
   EXPECT_TRUE(Saved("run", 12));

@@ -1,4 +1,4 @@
-// What the loop leaves on the disk when a worker goes: the real loop with threads as workers.
+// Tests what the loop leaves on the disk when a worker leaves: the real loop with threads as workers.
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -22,8 +22,8 @@ using testing::ThreadMembership;
 
 class TrainLoopFilesTest : public testing::TrainLoopTest {};
 
-/// The next writer may open the files before this one's last checkpoint is on the disk.
-TEST_F(TrainLoopFilesTest, WhoLeavesHasWrittenDownItsSteps) {
+/// The next writer may open the files before this writer's last checkpoint is on the disk.
+TEST_F(TrainLoopFilesTest, LeavingWriterHasRecordedItsSteps) {
   std::string metrics;
   const auto leave = [&](ThreadMembership& self, int64_t steps) {
     if (steps != 3) return;
@@ -35,8 +35,8 @@ TEST_F(TrainLoopFilesTest, WhoLeavesHasWrittenDownItsSteps) {
   EXPECT_THAT(metrics, HasSubstr("{\"step\":3,"));
 }
 
-/// Of a worker that is to go while it waits for another copy of images of a step. Its `before` micro-batches
-/// are computed by then.
+/// The source of a worker that is drained while it waits for another copy of a step's images. Its first
+/// `before` micro-batches are computed by then.
 class EndsInAStep : public MicroBatchSource {
  public:
   EndsInAStep(MicroBatchSource& source, int64_t step, int before)
@@ -57,7 +57,7 @@ class EndsInAStep : public MicroBatchSource {
   int left_;
 };
 
-TEST_F(TrainLoopFilesTest, WhoIsToGoWithinAStepSavesTheStateBeforeIt) {
+TEST_F(TrainLoopFilesTest, WorkerDrainedWithinAStepSavesTheStateBeforeIt) {
   const at::Tensor reference = TrainAlone();
   mutants_[0] = [](MicroBatchSource& source) { return std::make_unique<EndsInAStep>(source, 3, 1); };
   const MemberResult result = TrainAll(1, "run")[0];
@@ -73,9 +73,8 @@ TEST_F(TrainLoopFilesTest, WhoIsToGoWithinAStepSavesTheStateBeforeIt) {
   EXPECT_EQ(status, 0) << text;
 }
 
-/// By hand, a signal reaches one of them in the step's exchange and another one while it waits for its
-/// images.
-TEST_F(TrainLoopFilesTest, WithoutALauncherWhoIsToGoWhenOthersWentFirstSavesAndStopsAsTheyDid) {
+/// Without a launcher, a signal reaches one worker in the step's exchange and another in a wait for images.
+TEST_F(TrainLoopFilesTest, WorkerDrainedAfterOthersWithoutALauncherSavesAndStopsAlike) {
   const at::Tensor reference = TrainAlone();
   launcher_ = false;
   mutants_[0] = [](MicroBatchSource& source) { return std::make_unique<EndsInAStep>(source, 3, 0); };
@@ -91,7 +90,7 @@ TEST_F(TrainLoopFilesTest, WithoutALauncherWhoIsToGoWhenOthersWentFirstSavesAndS
                 StartsWith("told to go: stopped at step 3 of 12; the same command continues"));
   }
   EXPECT_EQ(results[2].outcome.status().code(), absl::StatusCode::kUnavailable)
-      << results[2].outcome.status();  // nobody told it
+      << results[2].outcome.status();  // it received no signal
   mutants_.clear();
   launcher_ = true;
   const MemberResult again = TrainAll(1, "run")[0];
@@ -99,7 +98,7 @@ TEST_F(TrainLoopFilesTest, WithoutALauncherWhoIsToGoWhenOthersWentFirstSavesAndS
   ExpectSameRun("run", again.weight, reference);
 }
 
-TEST_F(TrainLoopFilesTest, WhereFoldersCannotBeLockedTheLastStateIsSavedAllTheSame) {
+TEST_F(TrainLoopFilesTest, LastStateIsSavedIfFoldersCannotBeLocked) {
   const auto goes_while_it_waits = [](ThreadMembership& self, int64_t steps) {
     if (steps != 3) return;
     self.EndGeneration();
@@ -116,7 +115,7 @@ TEST_F(TrainLoopFilesTest, WhereFoldersCannotBeLockedTheLastStateIsSavedAllTheSa
     EXPECT_EQ(result.outcome->signal, SIGTERM);
     EXPECT_THAT(result.outcome->stopped, HasSubstr("stopped at step 3 of 12; the same command continues"));
     EXPECT_TRUE(std::filesystem::exists(folder_.File(run) + "/step_3/DONE"));
-    EXPECT_THAT(said, HasSubstr("the last state is saved without a lock"));
+    EXPECT_THAT(said, HasSubstr("saving the last state without a lock"));
   }
 }
 

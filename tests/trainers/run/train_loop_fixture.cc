@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kClasses = 4;
 
-/// One layer on all pixels.
+/// A single linear layer over all pixels.
 struct Linear : torch::nn::Module {
   explicit Linear(double scale)
       : weight(register_parameter("weight", at::full({3 * kSide * kSide, kClasses}, scale, at::kDouble))) {}
@@ -51,7 +51,7 @@ MemberResult TrainLoopTest::Train(ThreadJob& job, int member, const std::string&
     job.Gone(member);
     return result;
   }
-  // Members begin with different weights: rank 0's count.
+  // Members start with different weights; rank 0's count.
   const auto net = std::make_shared<Linear>(0.01 * (member + 1));
   {
     const MutexLock lock(mu_);

@@ -1,4 +1,4 @@
-// The real loop over a toy network and data set, with threads as workers: no launcher, no processes.
+// Runs the real loop over a toy network and data set, with threads as workers: no launcher, no processes.
 #pragma once
 
 #include <atomic>
@@ -18,13 +18,13 @@
 #include "base/mutex.h"
 #include "tests/support/program.h"
 #include "tests/trainers/support/thread_job.h"
-#include "trainers/run/train_loop.h"
+#include "trainers/run/loop/train_loop.h"
 
 namespace mtrun::trainers::testing {
 
-inline constexpr int kSide = 8;  // of the images
+inline constexpr int kSide = 8;  // side of the images, in pixels
 
-/// How one member fared.
+/// The result of one member.
 struct MemberResult {
   absl::StatusOr<Outcome> outcome = absl::UnknownError("did not run");
   at::Tensor weight;
@@ -36,19 +36,19 @@ class TrainLoopTest : public ::testing::Test {
  protected:
   void SetUp() override;
 
-  /// `member` trains as a part of `job` in run folder `run` and is gone then.
+  /// Trains `member` as a part of `job` in run folder `run`, after which it leaves.
   MemberResult Train(ThreadJob& job, int member, const std::string& run,
                      ThreadMembership::Hook hook = nullptr);
-  /// `world` members, with what the test does to each.
+  /// Trains `world` members, each with the hook of the test, if any.
   std::vector<MemberResult> TrainAll(int world, const std::string& run,
                                      const std::map<int, ThreadMembership::Hook>& hooks = {});
   at::Tensor TrainAlone();
 
   std::vector<double> Losses(const std::string& run) const;
   static void ExpectComplete(const MemberResult& result);
-  /// The order of sums over workers differs from the run "alone", nothing else does.
+  /// Expects the run to equal the run "alone", except for the order of sums over workers.
   void ExpectSameRun(const std::string& run, const at::Tensor& weight, const at::Tensor& reference) const;
-  /// Exit status and text of tools/verify_ledger; the toy's settings do not say how long the run is.
+  /// Returns tools/verify_ledger's exit status and output; the toy's settings do not define the length.
   std::pair<int, std::string> Verify(const std::string& run) const;
 
   const support::TemporaryFolder folder_;
@@ -57,19 +57,19 @@ class TrainLoopTest : public ::testing::Test {
   std::string data_;
   TrainOptions options_;
   Mutex mu_;
-  std::map<int, at::Tensor> weights_ ABSL_GUARDED_BY(mu_);  // that members train
+  std::map<int, at::Tensor> weights_ ABSL_GUARDED_BY(mu_);  // weights that members train
   std::atomic<int> finished_{0};
   uint64_t generations_ = 0;
-  std::function<absl::Status()> on_results_;  // as a member writes them, on its thread; null: OK
-  bool devices_ = false;                      // members of TrainAll have one
+  std::function<absl::Status()> on_results_;  // called on a member's thread when it writes them; null: OK
+  bool devices_ = false;                      // members of TrainAll have devices
   bool warm_up_ = false;                      // members warm up before they train
-  Duration grace_ = {};                       // from a polite signal to SIGKILL
-  bool launcher_ = true;                      // without one members of TrainAll were started by hand
+  Duration grace_ = {};                       // from the drain signal to SIGKILL
+  bool launcher_ = true;                      // if false, members of TrainAll were started manually
   bool nodes_ = false;  // members of TrainAll are nodes with folders of their own, <run><member>
   std::map<int, std::string> agents_;  // by member, "": none
   std::function<absl::StatusOr<UniqueFd>(const std::string& folder)> lock_folder_ = LockFolder;
-  bool validates_ = false;  // the images that epochs are evaluated on are not the test's
-  std::vector<RunReport> reports_ ABSL_GUARDED_BY(mu_);  // of those that wrote the results
+  bool validates_ = false;                               // epochs are evaluated on other images than the test
+  std::vector<RunReport> reports_ ABSL_GUARDED_BY(mu_);  // of the members that wrote results
 };
 
 }  // namespace mtrun::trainers::testing

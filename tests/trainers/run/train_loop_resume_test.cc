@@ -1,25 +1,26 @@
-// A run that continues from a checkpoint: the real loop with threads as workers.
+// Tests a run that continues from a checkpoint: the real loop with threads as workers.
 #include <chrono>
 #include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "datasets/packed.h"
+#include "datasets/packed/packed.h"
 #include "tests/trainers/run/train_loop_fixture.h"
-#include "trainers/run/agreement.h"
-#include "trainers/run/state_sync.h"
+#include "trainers/run/loop/agreement.h"
+#include "trainers/run/loop/state_sync.h"
 
 namespace mtrun::trainers {
 namespace {
 
+using ::testing::HasSubstr;
 using testing::MemberResult;
 using testing::ThreadJob;
 using testing::ThreadMembership;
 
 class TrainLoopResumeTest : public testing::TrainLoopTest {
  protected:
-  /// A member that holds nothing and dies while the other one reads the newest checkpoint.
+  /// Plays a member without a state that dies while the other one reads the newest checkpoint.
   void DieBehindTheClaims(ThreadJob& job, int member) {
     ThreadMembership membership(job, member);
     ASSERT_TRUE(membership.Enter().ok());
@@ -35,7 +36,7 @@ class TrainLoopResumeTest : public testing::TrainLoopTest {
   }
 };
 
-TEST_F(TrainLoopResumeTest, AGenerationThatBreaksWhileTheCheckpointIsReadLosesNothingOfIt) {
+TEST_F(TrainLoopResumeTest, GenerationThatBreaksDuringTheReadLosesNoCheckpoint) {
   options_.epochs = 1;
   const auto takes_its_time = [](ThreadMembership& /*self*/, int64_t /*steps*/) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -53,6 +54,22 @@ TEST_F(TrainLoopResumeTest, AGenerationThatBreaksWhileTheCheckpointIsReadLosesNo
   ASSERT_EQ(whole.history.size(), 2u);
   EXPECT_EQ(whole.history[0], before.history[0]);
   EXPECT_GT(whole.seconds, before.seconds);
+}
+
+TEST_F(TrainLoopResumeTest, StaleRunThatIsStartedAgainSaysThatItEnds) {
+  options_.epochs = 4;
+  options_.early_stopping_epochs = 1;
+  options_.schedule.base = 0;  // no later epoch is better
+  for (const bool again : {false, true}) {
+    SCOPED_TRACE(again);
+    ::testing::internal::CaptureStdout();
+    const MemberResult result = TrainAll(1, "run")[0];
+    const std::string text = ::testing::internal::GetCapturedStdout();
+    ASSERT_TRUE(result.outcome.ok()) << result.outcome.status();
+    EXPECT_TRUE(result.outcome->complete);
+    EXPECT_THAT(text, HasSubstr("no epoch was better than epoch 1 for 1 epoch: the run stops early\n"));
+    EXPECT_EQ(text.find("resumed from ") != std::string::npos, again) << text;
+  }
 }
 
 }  // namespace

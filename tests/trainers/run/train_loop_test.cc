@@ -1,5 +1,5 @@
-// The real loop with threads as workers: no launcher, no processes.
-#include "trainers/run/train_loop.h"
+// Runs the real loop with threads as workers: no launcher, no processes.
+#include "trainers/run/loop/train_loop.h"
 
 #include <atomic>
 #include <csignal>
@@ -11,14 +11,14 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "datasets/sampler.h"
+#include "datasets/order/sampler.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/program.h"
 #include "tests/trainers/run/train_loop_fixture.h"
 #include "trainers/checkpoints/ledger.h"
 #include "trainers/input/batch.h"
 #include "trainers/input/prefetched_source.h"
-#include "trainers/run/state_sync.h"
+#include "trainers/run/loop/state_sync.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -32,7 +32,7 @@ using testing::ThreadJob;
 using testing::ThreadMembership;
 using testing::TrainLoopTest;
 
-TEST_F(TrainLoopTest, TheResultIsTheSameAtAnyWorldSize) {
+TEST_F(TrainLoopTest, ResultIsTheSameAtAnyWorldSize) {
   const at::Tensor reference = TrainAlone();
   EXPECT_LT(Losses("alone").back(), Losses("alone").front()) << "it learns";
   for (const int world : {2, 3}) {
@@ -48,7 +48,7 @@ TEST_F(TrainLoopTest, TheResultIsTheSameAtAnyWorldSize) {
   }
 }
 
-TEST_F(TrainLoopTest, AMemberLeavesAfterItsStepAndNothingIsRedone) {
+TEST_F(TrainLoopTest, MemberLeavesAfterItsStepAndNothingIsRedone) {
   const at::Tensor reference = TrainAlone();
   const auto leave = [](ThreadMembership& self, int64_t steps) {
     if (steps == 3) self.Drain();
@@ -66,7 +66,7 @@ TEST_F(TrainLoopTest, AMemberLeavesAfterItsStepAndNothingIsRedone) {
   EXPECT_EQ(generations_, 2u);
 }
 
-TEST_F(TrainLoopTest, ACollectiveBreaksAndTheStepIsDoneAgain) {
+TEST_F(TrainLoopTest, BrokenCollectiveRepeatsTheStep) {
   const at::Tensor reference = TrainAlone();
   auto broken = std::make_shared<std::atomic<bool>>(false);
   const auto once = [broken](ThreadMembership& self, int64_t steps) {
@@ -80,9 +80,9 @@ TEST_F(TrainLoopTest, ACollectiveBreaksAndTheStepIsDoneAgain) {
   EXPECT_EQ(generations_, 2u);
 }
 
-/// What was made ahead for a membership that breaks is not what the next one computes with, where it shares
-/// the step in another way; the ledger says which images were taken.
-TEST_F(TrainLoopTest, BatchesThatWereMadeAheadOutliveNoMembership) {
+/// If the next membership divides the step in another way, it must not use batches made ahead for the broken
+/// one. The ledger shows which images were used.
+TEST_F(TrainLoopTest, BatchesMadeAheadDoNotOutliveTheirMembership) {
   const at::Tensor reference = TrainAlone();
   for (int member = 0; member < 3; ++member) {
     mutants_[member] = [](MicroBatchSource& source) {
@@ -107,8 +107,8 @@ TEST_F(TrainLoopTest, BatchesThatWereMadeAheadOutliveNoMembership) {
   EXPECT_EQ(status, 0) << text;
 }
 
-/// To the last bit, and with what was prefetched to warm up.
-TEST_F(TrainLoopTest, AWorkerThatHasWarmedUpTrainsAsOneThatHasNot) {
+/// Results must be bit-identical, and the warm-up uses prefetched batches.
+TEST_F(TrainLoopTest, WarmedUpWorkerTrainsIdentically) {
   options_.optimizer.kind = OptimizerOptions::Kind::kAdamW;
   options_.ema_decay = 0.9;
   const at::Tensor reference = TrainAlone();
@@ -124,19 +124,19 @@ TEST_F(TrainLoopTest, AWorkerThatHasWarmedUpTrainsAsOneThatHasNot) {
   EXPECT_EQ(status, 0) << text;
 }
 
-TEST_F(TrainLoopTest, MembersWithDifferentStatesOfOneStepStopTheRunAndAreNamed) {
+TEST_F(TrainLoopTest, DifferentStatesOfOneStepStopTheRunAndAreNamed) {
   ThreadJob job({0, 1});
   MemberResult second, late;
   const auto flip = [this](ThreadMembership&, int64_t steps) {
     const MutexLock lock(mu_);
     torch::NoGradGuard no_grad;
-    if (steps == 1) weights_.at(1)[0][0] += 1e-9;  // as broken memory does
+    if (steps == 1) weights_.at(1)[0][0] += 1e-9;  // like faulty memory
   };
   std::thread other([&] { second = Train(job, 1, "rivals", flip); });
   std::thread newcomer;
   const auto invite = [&](ThreadMembership&, int64_t steps) {
     if (steps != 2 || newcomer.joinable()) return;
-    job.Join(7);  // all members leave after the same step
+    job.Join(7);  // all members leave the generation after the same step
     newcomer = std::thread([&] { late = Train(job, 7, "rivals"); });
   };
   MemberResult first = Train(job, 0, "rivals", invite);
@@ -145,14 +145,14 @@ TEST_F(TrainLoopTest, MembersWithDifferentStatesOfOneStepStopTheRunAndAreNamed) 
   for (const MemberResult* result : {&first, &second, &late}) {
     EXPECT_TRUE(IsRivalry(result->outcome.status())) << result->outcome.status();
     EXPECT_THAT(std::string(result->outcome.status().message()),
-                HasSubstr("rank 0 and rank 1 both stand at step"));
+                HasSubstr("rank 0 and rank 1 are both at step"));
   }
   EXPECT_EQ(finished_, 0);
 }
 
-/// Who writes the run's files is away while the other one ends the run by itself, and back before the job has
-/// ended: with the same state, and without having heard that the results are there.
-TEST_F(TrainLoopTest, ResultsThatOneMemberKnowsToBeThereAreNotWrittenAgain) {
+/// The writer of the run's files is away while the other member finishes the run alone. It returns before the
+/// job has ended, with the same state, and has not learned that the results exist.
+TEST_F(TrainLoopTest, ResultsKnownToOneMemberAreNotWrittenAgain) {
   ThreadJob job({0, 1});
   std::latch ended(1);
   const ThreadMembership* writer = nullptr;
@@ -182,7 +182,7 @@ TEST_F(TrainLoopTest, ResultsThatOneMemberKnowsToBeThereAreNotWrittenAgain) {
   EXPECT_EQ(finished_, 1);
 }
 
-TEST_F(TrainLoopTest, ANewcomerReceivesTheRun) {
+TEST_F(TrainLoopTest, NewcomerReceivesTheRun) {
   const at::Tensor reference = TrainAlone();
   ThreadJob job({0});
   MemberResult late;
@@ -201,7 +201,7 @@ TEST_F(TrainLoopTest, ANewcomerReceivesTheRun) {
   EXPECT_EQ(job.generation(), 2u);
 }
 
-TEST_F(TrainLoopTest, WhenAllLeaveTheRunStopsAndIsContinued) {
+TEST_F(TrainLoopTest, RunStopsWhenAllLeaveAndCanBeContinued) {
   const at::Tensor reference = TrainAlone();
   const auto leave = [](ThreadMembership& self, int64_t steps) {
     if (steps == 4) self.Drain();
@@ -220,8 +220,8 @@ TEST_F(TrainLoopTest, WhenAllLeaveTheRunStopsAndIsContinued) {
   }
 }
 
-/// The learning rate of a cosine would bend at the resume.
-TEST_F(TrainLoopTest, AResumedRunThatIsMadeLongerSaysWhatThatDoesToItsSchedule) {
+/// A cosine's learning rate would have a kink at the resume.
+TEST_F(TrainLoopTest, LongerResumedRunReportsTheEffectOnItsSchedule) {
   options_.schedule.kind = LrSchedule::Kind::kCosine;
   const auto train = [this](int64_t epochs, int64_t schedule_epochs) {
     options_.epochs = epochs;
@@ -232,16 +232,16 @@ TEST_F(TrainLoopTest, AResumedRunThatIsMadeLongerSaysWhatThatDoesToItsSchedule) 
     }
     return ::testing::internal::GetCapturedStderr();
   };
-  constexpr char kBends[] = "this run was made for one that ends at step 6";
+  constexpr char kBends[] = "this run began with one that ends at step 6";
   EXPECT_THAT(train(1, 0), Not(HasSubstr(kBends))) << "it begins";
   EXPECT_THAT(train(2, 1), Not(HasSubstr(kBends))) << "it keeps its schedule";
   const std::string longer = train(3, 0);
   EXPECT_THAT(longer, HasSubstr(kBends));
-  EXPECT_THAT(longer, HasSubstr("--schedule_epochs 1 keeps it"));
+  EXPECT_THAT(longer, HasSubstr("--schedule_epochs 1 keeps the original one"));
   EXPECT_EQ(longer.find(kBends), longer.rfind(kBends)) << "one worker says it:\n" << longer;
 }
 
-/// Draws a picture each 4 steps; the disk has no room for the first one.
+/// Draws a picture every 4 steps; the disk has no space for the first one.
 class PicturesOnAFullDisk final : public Task {
  public:
   explicit PicturesOnAFullDisk(std::unique_ptr<Task> toy)
@@ -263,7 +263,7 @@ class PicturesOnAFullDisk final : public Task {
   bool full_ = true;
 };
 
-TEST_F(TrainLoopTest, AStepWhosePictureFindsNoRoomIsInTheLedger) {
+TEST_F(TrainLoopTest, StepWhosePictureDoesNotFitIsInTheLedger) {
   tasks_ = [](std::unique_ptr<Task> toy) { return std::make_unique<PicturesOnAFullDisk>(std::move(toy)); };
   const auto end = [ended = std::make_shared<bool>(false)](ThreadMembership& self, int64_t steps) {
     if (steps == 4 && !std::exchange(*ended, true)) self.EndGeneration();
@@ -276,7 +276,7 @@ TEST_F(TrainLoopTest, AStepWhosePictureFindsNoRoomIsInTheLedger) {
 
 // ---- what the ledger proves
 
-/// Gives a run's steps other micro-batches than it has.
+/// Supplies other micro-batches than those of the run's steps.
 class Mutant : public MicroBatchSource {
  public:
   explicit Mutant(MicroBatchSource& source) : source_(source) {}
@@ -290,7 +290,7 @@ class Mutant : public MicroBatchSource {
   MicroBatchSource& source_;
 };
 
-/// Of two workers, the second computes what is the first one's.
+/// Makes the second of two workers compute the micro-batches of the first.
 class TheFirstOnesMicroBatches final : public Mutant {
  public:
   using Mutant::Mutant;
@@ -299,7 +299,7 @@ class TheFirstOnesMicroBatches final : public Mutant {
   }
 };
 
-/// Loses the last image of a micro-batch before it is gathered.
+/// Drops the last image of a micro-batch before it is gathered.
 class OneImageLess final : public Mutant {
  public:
   OneImageLess(MicroBatchSource& source, const std::string& data, const TrainOptions& options)
@@ -320,7 +320,7 @@ class OneImageLess final : public Mutant {
   const BatchMaker images_;
 };
 
-TEST_F(TrainLoopTest, TheLedgerOfAnHonestRunIsExact) {
+TEST_F(TrainLoopTest, LedgerOfACorrectRunIsExact) {
   for (const int world : {1, 2, 3, 5}) {
     SCOPED_TRACE(world);
     const std::string run = absl::StrCat("world", world);
@@ -332,7 +332,7 @@ TEST_F(TrainLoopTest, TheLedgerOfAnHonestRunIsExact) {
   }
 }
 
-TEST_F(TrainLoopTest, AWorkerThatComputesAnothersMicroBatchesIsSeenInTheLedger) {
+TEST_F(TrainLoopTest, WorkerThatComputesAnothersMicroBatchesIsSeenInTheLedger) {
   mutants_[1] = [](MicroBatchSource& source) { return std::make_unique<TheFirstOnesMicroBatches>(source); };
   for (const MemberResult& result : TrainAll(2, "run")) ExpectComplete(result);
   const auto [status, text] = Verify("run");
@@ -342,7 +342,7 @@ TEST_F(TrainLoopTest, AWorkerThatComputesAnothersMicroBatchesIsSeenInTheLedger) 
                       "is 0: 4 samples, 4 expected"));
 }
 
-TEST_F(TrainLoopTest, AnImageThatAWorkerDropsIsSeenInTheLedger) {
+TEST_F(TrainLoopTest, DroppedImageIsSeenInTheLedger) {
   options_.plan = {.global_batch = 4, .micro_batch = 2};
   mutants_[1] = [this](MicroBatchSource& source) {
     return std::make_unique<OneImageLess>(source, data_, options_);
@@ -355,9 +355,9 @@ TEST_F(TrainLoopTest, AnImageThatAWorkerDropsIsSeenInTheLedger) {
                       "is 7: 3 samples, 4 expected"));
 }
 
-/// Generations after the newest checkpoint have left lines and nothing else: those of the run that continues
-/// from it stand above them, for the lines of a lower generation would not count.
-TEST_F(TrainLoopTest, ARunThatContinuesIsAGenerationAboveAllInItsLedger) {
+/// Generations after the newest checkpoint have left only lines in the ledger. The continued run needs higher
+/// generations, because lines of a lower generation would not count.
+TEST_F(TrainLoopTest, ContinuedRunHasAHigherGenerationThanItsLedger) {
   options_.epochs = 1;
   for (const MemberResult& result : TrainAll(1, "run"))
     ASSERT_TRUE(result.outcome.ok()) << result.outcome.status();

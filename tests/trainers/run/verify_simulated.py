@@ -1,5 +1,5 @@
 """Reads simulated runs, a JSON object a line: {"seed", "steps", "disks": [[line of a ledger, ...], ...]}, writes their ledgers
-to files and asks the code of tools/verify_ledger which lines count. Prints what is wrong; the last line is the number of runs."""
+to files and checks with the code of tools/verify_ledger which lines count. Prints the problems, then the number of runs."""
 import hashlib
 import json
 import os
@@ -14,7 +14,7 @@ HEAD = {"ledger": 2, "run": "0000000000000001", "seed": 0, "size": 1, "global_ba
 
 
 def real(line):
-    """The line of a ledger file. The number of its membership stands for the world size: a generation has one."""
+    """Returns the line of a ledger file. The membership's number serves as the world size: a generation has only one."""
     if line["rewind"]:
         return {"rewind": line["step"], "generation": line["generation"], **({"of": line["of"]} if line["of"] else {})}
     return {"step": line["step"], "epoch": 0, "generation": line["generation"], "world": line["membership"] + 1, "ids": "",

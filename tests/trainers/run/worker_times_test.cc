@@ -1,4 +1,4 @@
-#include "trainers/run/worker_times.h"
+#include "trainers/run/records/worker_times.h"
 
 #include <chrono>
 
@@ -11,7 +11,7 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-/// One step after the other, of all workers, for so long; the last record.
+/// Adds steps of all workers for `for_seconds` seconds and returns the last record.
 WorkersRecord Pass(WorkerTimes& times, const std::vector<double>& busy, int for_seconds, TimePoint& now) {
   WorkersRecord last;
   for (int second = 0; second < for_seconds; ++second) {
@@ -39,7 +39,7 @@ TEST_F(WorkerTimesTest, RecordsMeansEveryTenSeconds) {
   ASSERT_TRUE(record);
   EXPECT_EQ(record->steps, 2);
   EXPECT_EQ(record->times, (std::vector<StepTimes>{{0.5, 0.5, 0}, {0.5, 0, 0.5}}));
-  EXPECT_FALSE(times_.Take(2, now_ + seconds(30)));  // no step since
+  EXPECT_FALSE(times_.Take(2, now_ + seconds(30)));  // no new step
 }
 
 TEST_F(WorkerTimesTest, NamesTheSlowestAfterAMinute) {
@@ -56,7 +56,7 @@ TEST_F(WorkerTimesTest, NamesTheSlowestAfterAMinute) {
   EXPECT_FALSE(times_.straggler());
 }
 
-TEST_F(WorkerTimesTest, AShortPauseBeginsTheMinuteAgain) {
+TEST_F(WorkerTimesTest, ShortPauseRestartsTheMinute) {
   times_.Restart({1, 1, 1}, now_);
   Pass(times_, {0.9, 0.3, 0.3}, 50, now_);
   Pass(times_, {0.3, 0.3, 0.3}, 10, now_);
@@ -66,26 +66,26 @@ TEST_F(WorkerTimesTest, AShortPauseBeginsTheMinuteAgain) {
   EXPECT_TRUE(times_.straggler());
 }
 
-TEST_F(WorkerTimesTest, WhoHasMoreToDoIsNotSlow) {
-  times_.Restart({2, 1, 1, 0}, now_);  // four workers, four micro-batches in another life
+TEST_F(WorkerTimesTest, WorkerWithMoreWorkIsNotSlow) {
+  times_.Restart({2, 1, 1, 0}, now_);  // four micro-batches on four workers, unevenly divided
   Pass(times_, {0.8, 0.4, 0.4, 0.0}, 120, now_);
   EXPECT_FALSE(times_.straggler());
 }
 
-TEST_F(WorkerTimesTest, OneOfTwoIsMeasuredByTheOther) {
+TEST_F(WorkerTimesTest, OneOfTwoIsComparedWithTheOther) {
   times_.Restart({1, 1}, now_);
   Pass(times_, {0.5, 0.66}, 60, now_);
   ASSERT_TRUE(times_.straggler());
   EXPECT_EQ(times_.straggler()->rank, 1);
 }
 
-TEST_F(WorkerTimesTest, AGenerationBeginsFromNothing) {
+TEST_F(WorkerTimesTest, GenerationStartsFromZero) {
   times_.Restart({1, 1, 1}, now_);
   Pass(times_, {0.9, 0.3, 0.3}, 60, now_);
   times_.Restart({1, 1}, now_);
   EXPECT_FALSE(times_.straggler());
-  times_.Add({{}, {}});                                // its first step has no earlier one to tell of
-  times_.Add({{.compute = 1, .wait = 0, .data = 0}});  // and a step of another world does not count
+  times_.Add({{}, {}});                                // its first step has no previous one to report
+  times_.Add({{.compute = 1, .wait = 0, .data = 0}});  // and a step of another world size does not count
   EXPECT_FALSE(times_.Take(1, now_ + seconds(20)));
 }
 

@@ -1,5 +1,5 @@
-// Captured steps against ordinary ones, with a capture that any device can replay: the same work again, on
-// the inputs of the first time, as a CUDA graph does it. What bypasses the capture's inputs changes a weight.
+// Compares captured steps with ordinary ones. The capture works on any device: like a CUDA graph, it repeats
+// the same work on the first inputs. A value that bypasses the capture's inputs changes a weight.
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -46,7 +46,7 @@ class Remembered : public Graph {
   std::function<void()> work_;
 };
 
-/// As CUDA, where the work waits for the device.
+/// Behaves like CUDA if the work waits for the device.
 struct Forbidden : public Graph {
   void Capture(const std::function<void()>&) override {
     throw std::runtime_error("CUDA error: operation not permitted when stream is capturing");
@@ -54,7 +54,7 @@ struct Forbidden : public Graph {
   void Replay() override { ADD_FAILURE() << "nothing was captured"; }
 };
 
-/// Convolution, batch normalisation, dropout, a last layer.
+/// A network of convolution, batch normalisation, dropout and a last layer.
 struct TinyNet : torch::nn::Module {
   TinyNet() : norm(register_module("norm", std::make_shared<models::BatchNorm>(4))) {
     conv = register_parameter("conv", Wave({4, 3, 4, 4}));
@@ -84,7 +84,7 @@ struct Trained {
 
 class CapturedStepTest : public ::testing::Test {
  protected:
-  static constexpr int64_t kSteps = 12;  // 5 an epoch, of 3, 3, 3, 3 and 1 micro-batches
+  static constexpr int64_t kSteps = 12;  // 5 an epoch, with 3, 3, 3, 3 and 1 micro-batches
 
   CapturedStepTest() : folder_(*MakeTemporaryFolder("mtrun_captured_")) {}
   ~CapturedStepTest() override { std::filesystem::remove_all(folder_); }
@@ -139,7 +139,7 @@ class CapturedStepTest : public ::testing::Test {
     return trained;
   }
 
-  /// Bit for bit, but for the losses: the host adds them up in float64.
+  /// Expects results that are bit-identical except for the losses, which the host sums in float64.
   void ExpectSameAsOrdinarySteps(int world, Counts want) {
     RunRanks(world, [&](int rank, const collectives::ProcessGroup& group) {
       const Trained ordinary = Train(rank, world, group, nullptr);
@@ -166,41 +166,41 @@ class CapturedStepTest : public ::testing::Test {
   std::unique_ptr<datasets::PackedSplit> data_;
   SourceOptions options_;
   bool resident_ = false, scaled_ = false;
-  std::set<int64_t> refused_;  // steps that may not be committed at once when they are captured
+  std::set<int64_t> refused_;  // steps whose first attempt must not be committed when they are captured
 };
 
-/// Of 12 steps the first three are warm-up and two are short; updates know no short steps.
+/// The first three of 12 steps are warm-up and two are short; updates do not depend on the length of steps.
 constexpr Counts kOfTwelve = {.captured = 2, .replayed = 7 + 9};
 
-TEST_F(CapturedStepTest, AreTheSteps) { ExpectSameAsOrdinarySteps(1, kOfTwelve); }
+TEST_F(CapturedStepTest, EqualOrdinarySteps) { ExpectSameAsOrdinarySteps(1, kOfTwelve); }
 
-TEST_F(CapturedStepTest, OverResidentImages) {
+TEST_F(CapturedStepTest, WorkWithResidentImages) {
   resident_ = true;
   ExpectSameAsOrdinarySteps(1, kOfTwelve);
 }
 
-TEST_F(CapturedStepTest, WithLossScaling) {
+TEST_F(CapturedStepTest, WorkWithLossScaling) {
   scaled_ = true;
   ExpectSameAsOrdinarySteps(1, kOfTwelve);
 }
 
-/// In a short step the second worker has nothing to do.
-TEST_F(CapturedStepTest, OfSeveralWorkers) { ExpectSameAsOrdinarySteps(2, kOfTwelve); }
+/// In a short step the second worker is idle.
+TEST_F(CapturedStepTest, WorkWithSeveralWorkers) { ExpectSameAsOrdinarySteps(2, kOfTwelve); }
 
-/// Between the captured passes and the captured update, and nothing of the former remains.
-TEST_F(CapturedStepTest, ThatMayNotBeCommittedAreDoneAgain) {
+/// The commit is refused between captured passes and captured update; no effect of the passes may remain.
+TEST_F(CapturedStepTest, AreRepeatedIfTheCommitIsRefused) {
   refused_ = {6, 8};
   ExpectSameAsOrdinarySteps(2, {.captured = 2, .replayed = 7 + 2 + 9});
 }
 
-TEST(CapturedStep, OneThatCannotBeCapturedSaysWhatToDo) {
+TEST(CapturedStep, FailedCaptureExplainsWhatToDo) {
   CapturedStep step([] { return std::make_unique<Forbidden>(); });
   try {
     step.Run(CapturePlan::Action::kCapture, {}, [](const std::vector<PassInputs>&) {});
     ADD_FAILURE() << "it was captured";
   } catch (const std::exception& error) {
     EXPECT_STREQ(error.what(),
-                 "a step of this program cannot be captured as a CUDA graph, leave --graph out: CUDA error: "
+                 "a step of this program cannot be captured as a CUDA graph; leave out --graph: CUDA error: "
                  "operation not permitted when stream is capturing");
   }
 }

@@ -1,7 +1,7 @@
-// No worker ever applies what an aborted device leaves: random schedules of workers that die between steps,
-// in the middle of their sums or with a record that nobody gets, are stopped anywhere in a step, abort, are
-// late or whose device breaks, with two to four of them. Each applies exact steps or nothing. Without the
-// commit rule, or a part of it, some apply garbage: the schedules find it.
+// No worker ever applies the leftovers of an aborted device. Random schedules of two to four workers: they
+// die between steps, in the middle of their sums, or with a record that does not reach the others; they are
+// stopped anywhere in a step, abort, are late, or their device breaks. Each worker applies exact steps or
+// nothing. Without the commit rule, or with a part of it, the schedules find workers that apply garbage.
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -30,7 +30,7 @@ using testing::FakeNetwork;
 
 constexpr int kRuleSteps = 4;
 
-/// A sample a micro-batch, eight a step, other numbers in each.
+/// A source of one sample a micro-batch, eight a step, with other numbers in each step.
 class EightNumbers : public MicroBatchSource {
  public:
   int64_t micro_batches() const override { return 8; }
@@ -52,10 +52,10 @@ struct Line : torch::nn::Module {
   at::Tensor weight;
 };
 
-/// How the records of a step come together.
+/// The exchange of the records of a step.
 using Exchange = decltype(TrainStep::Options::exchange);
 
-/// One worker's network and what trains it.
+/// One worker's network and training state.
 struct Worker {
   explicit Worker(const collectives::ProcessGroup& group, const TrainStep::Options& options = {})
       : task(
@@ -73,7 +73,7 @@ struct Worker {
   TrainStep step;
 };
 
-/// The weights after so many steps, of one worker without any group.
+/// Returns the weights after each number of steps, of one worker without a group.
 std::vector<at::Tensor> Exact() {
   Worker alone(nullptr);
   std::vector<at::Tensor> weights = {alone.net->weight.detach().clone()};
@@ -84,22 +84,22 @@ std::vector<at::Tensor> Exact() {
   return weights;
 }
 
-/// What happens to one worker, at some moment of one of its steps.
+/// A fault of one worker, at some moment of one of its steps.
 struct RuleFault {
   enum class Kind {
-    kLeaves,        // before the step, in order
-    kAborts,        // its group
-    kDeviceAborts,  // before its group does
-    kBreaks,        // its device
-    kVanishes,      // its process: no more sums of it, and its links are cut
-    kKeepsRecord,   // it vanishes when it has read its sums
+    kLeaves,        // leaves in order before the step
+    kAborts,        // aborts its group
+    kDeviceAborts,  // its device aborts before its group does
+    kBreaks,        // its device breaks
+    kVanishes,      // its process dies: it sends no more sums, and its links are cut
+    kKeepsRecord,   // it vanishes after it has read its sums
   };
   Kind kind = Kind::kLeaves;
   int rank = 0, step = 0;
-  microseconds after = {}, group_later = {};  // since the step began; since the device was aborted
+  microseconds after = {}, group_later = {};  // after the start of the step; after the abort of the device
 };
 
-/// Where a worker is stopped for a while, in each of its steps.
+/// A place where a worker is stopped for a while, in each of its steps.
 struct Stop {
   enum class Place { kBeforeStep, kInPass, kBeforeRecord, kBeforeCommit };
   Place place = Place::kBeforeStep;
@@ -109,7 +109,7 @@ struct Stop {
 struct Schedule {
   int world = 2;
   std::vector<RuleFault> faults;     // one or two
-  std::vector<microseconds> delays;  // by rank, of its device's sums
+  std::vector<microseconds> delays;  // of each rank's device sums
   std::vector<Stop> stops;           // by rank
 };
 
@@ -133,20 +133,20 @@ Schedule MakeSchedule(uint64_t seed) {
   return schedule;
 }
 
-/// Strikes at its moment, whatever the worker does then.
+/// Starts a thread that injects the fault at its moment, whatever the worker does then.
 std::thread Strike(const RuleFault& fault, FakeNetwork& network, const collectives::ProcessGroup& group) {
   return std::thread([&fault, &network, group] {
     std::this_thread::sleep_for(fault.after);
     if (fault.kind == RuleFault::Kind::kBreaks) return network.Break(fault.rank);
     if (fault.kind == RuleFault::Kind::kVanishes) network.Vanish(fault.rank);
-    // The process that is to abort hears so before the others can hear it of its group.
+    // An aborting process learns of the abort before the others learn of it from its group.
     if (fault.kind == RuleFault::Kind::kDeviceAborts) collectives::DeviceOf(group)->Abort();
     std::this_thread::sleep_for(fault.group_later);
     collectives::AbortGroup(group, "the agent says so, or its links are cut");
   });
 }
 
-/// A worker's life under a schedule.
+/// Runs one worker under a schedule.
 class Life {
  public:
   Life(const Schedule& schedule, int rank, FakeNetwork& network, collectives::ProcessGroup group,
@@ -167,7 +167,7 @@ class Life {
     };
   }
 
-  /// How many steps it has applied. `exact`: what they come to, by their number.
+  /// Runs the worker; returns the number of applied steps. `exact`: the weights after each number of steps.
   int Live(const std::vector<at::Tensor>& exact) {
     std::vector<std::thread> strikes;
     while (applied_ < kRuleSteps && is_exact_) {
@@ -201,7 +201,7 @@ class Life {
     if (stop.place == place) std::this_thread::sleep_for(stop.lasts);
   }
 
-  /// It has read its sums.
+  /// Exchanges records after the worker has read its sums.
   absl::StatusOr<std::vector<std::string>> Tell(const std::string& own) {
     MaybeStop(Stop::Place::kBeforeRecord);
     if (FaultOf(RuleFault::Kind::kKeepsRecord) != nullptr) {
@@ -222,16 +222,15 @@ class Life {
   bool is_exact_ = true;
 };
 
-/// What schedules came to.
+/// The results of schedules.
 struct Reached {
-  int whole = 0, cut = 0;  // those all of whose steps everybody applied, and those that ended early
-  int garbage = 0;         // what others than those who aborted got instead of sums
-  int apart = 0;           // schedules in which some have applied two steps more than others
-  std::string wrong;       // workers that have applied something else than the steps; the seeds
+  int whole = 0, cut = 0;  // schedules in which all applied all steps, and those that ended early
+  int garbage = 0;         // garbage sums received by workers that had not aborted
+  int apart = 0;           // schedules in which some applied two steps more than others
+  std::string wrong;       // workers that applied anything other than the steps, with their seeds
 };
 
-/// What all workers have applied differs by one step at most: after a commit that some did not hear of any
-/// more.
+/// Runs a schedule. Numbers of applied steps may differ by one, if some workers missed a commit.
 void Play(uint64_t seed, const std::vector<at::Tensor>& exact, const Exchange& exchange, Reached& reached) {
   const Schedule schedule = MakeSchedule(seed);
   const auto network = FakeNetwork::Make(schedule.world);
@@ -259,7 +258,7 @@ void Play(uint64_t seed, const std::vector<at::Tensor>& exact, const Exchange& e
   reached.garbage += network->garbage();
 }
 
-TEST(CommitRule, NobodyAppliesGarbage) {
+TEST(CommitRule, NoWorkerAppliesGarbage) {
   const std::vector<at::Tensor> exact = Exact();
   Reached reached;
   const char* const given = std::getenv("MTRUN_SEED");
@@ -272,13 +271,13 @@ TEST(CommitRule, NobodyAppliesGarbage) {
     ASSERT_EQ(reached.apart, 0) << "MTRUN_SEED=" << seed;
   }
   if (given != nullptr) return;
-  // Without them the test would be one of nothing.
+  // Without these cases the test would prove nothing.
   EXPECT_GE(reached.whole, 20);
   EXPECT_GE(reached.cut, 200);
   EXPECT_GE(reached.garbage, 20);
 }
 
-/// The first of the seeds 1 to 100 with which some worker applies something else than the steps; 0: none.
+/// Returns the first seed of 1 to 100 with which a worker applies anything but the steps; 0: none.
 uint64_t FirstWrong(const Exchange& exchange) {
   const std::vector<at::Tensor> exact = Exact();
   Reached reached;
@@ -289,8 +288,8 @@ uint64_t FirstWrong(const Exchange& exchange) {
   return 0;
 }
 
-/// What there was before it: a worker looks at its own group and device, and asks nobody.
-TEST(CommitRule, WithoutItGarbageIsApplied) {
+/// The state before the commit rule: a worker checks its own group and device only.
+TEST(CommitRule, GarbageIsAppliedWithoutTheRule) {
   const Exchange alone = [](const collectives::ProcessGroup& group, const std::string& own) {
     const absl::Status status = collectives::GroupStatus(group);
     using Records = std::vector<std::string>;
@@ -299,8 +298,8 @@ TEST(CommitRule, WithoutItGarbageIsApplied) {
   EXPECT_NE(FirstWrong(alone), 0u);
 }
 
-/// All are asked, also by a worker that does not look whether its own device was aborted.
-TEST(CommitRule, WithoutALookAtTheOwnDeviceGarbageIsApplied) {
+/// The records of all members are exchanged, but a worker does not check whether its own device was aborted.
+TEST(CommitRule, GarbageIsAppliedWithoutACheckOfTheOwnDevice) {
   EXPECT_NE(FirstWrong(collectives::AllGather), 0u);
 }
 

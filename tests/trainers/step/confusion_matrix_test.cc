@@ -22,7 +22,7 @@ TEST(ConfusionMatrix, CountsAndFigures) {
   EXPECT_EQ(first.specificity, 4.0 / 6);
 }
 
-TEST(ConfusionMatrix, NothingDividesByZero) {
+TEST(ConfusionMatrix, NeverDividesByZero) {
   EXPECT_EQ(ConfusionMatrix(3).Accuracy(), 0);
   ConfusionMatrix matrix(3);
   matrix.Add(0, 0);
@@ -33,7 +33,7 @@ TEST(ConfusionMatrix, NothingDividesByZero) {
   EXPECT_EQ(never_seen.specificity, 1);
 }
 
-TEST(ConfusionMatrix, NamesTheWorstAndTheMostFrequent) {
+TEST(ConfusionMatrix, NamesTheWorstClassesAndMostFrequentConfusions) {
   ConfusionMatrix matrix(5);  // class 4 has no samples
   matrix.Add(0, 0, 8);
   matrix.Add(0, 1, 2);
@@ -51,13 +51,13 @@ TEST(ConfusionMatrix, NamesTheWorstAndTheMostFrequent) {
   EXPECT_TRUE(ConfusionMatrix(0).Confusions().empty());
 }
 
-TEST(ConfusionMatrix, ComesBackFromItsCounts) {
+TEST(ConfusionMatrix, IsRestoredFromItsCounts) {
   ConfusionMatrix matrix(3);
   matrix.Add(2, 1, 5);
   EXPECT_EQ(ConfusionMatrix(matrix.counts()).at(2, 1), 5);
 }
 
-TEST(ConfusionMatrixDeathTest, AClassThatIsNotThereStops) {
+TEST(ConfusionMatrixDeathTest, UnknownClassAborts) {
   ConfusionMatrix matrix(3);
   EXPECT_DEATH(matrix.Add(3, 0), "actual 3");
 }

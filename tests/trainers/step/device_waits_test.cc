@@ -1,4 +1,4 @@
-// Whom a worker with a device waits for, and when it says so: the device may stand in the middle of a pass.
+// Tests when a worker reports that its device, perhaps in the middle of a pass, waits for others.
 #include <latch>
 #include <thread>
 
@@ -17,7 +17,7 @@ using testing::AwaitNoWaiting;
 using testing::AwaitWaiting;
 using testing::FakeNetwork;
 
-/// An image a micro-batch, six a step.
+/// A source of one image a micro-batch, six a step.
 class SixImages : public MicroBatchSource {
  public:
   int64_t micro_batches() const override { return 6; }
@@ -40,7 +40,7 @@ struct Normed : torch::nn::Module {
   at::Tensor weight;
 };
 
-/// A step with synchronised batch normalisation.
+/// Takes a step with synchronised batch normalisation.
 absl::Status TakeStep(int rank, int world, const collectives::ProcessGroup& group) {
   const auto net = std::make_shared<Normed>();
   ClassifierTask task(
@@ -65,9 +65,9 @@ void RunWithDevices(const std::shared_ptr<FakeNetwork>& network, int world,
   });
 }
 
-/// The sums of the normalisation forward and backward, of the statistics and of the gradients. A GPU's thread
-/// is far ahead of what its device waits for.
-TEST(DeviceWaits, WhoHangsInAPassIsToldFromThoseWhoWaitForIt) {
+/// Covers the sums of the normalisation forward and backward, of the statistics and of the gradients. A GPU's
+/// thread is far ahead of the operation that its device waits for.
+TEST(DeviceWaits, HangingDeviceIsDistinguishedFromWaitingOnes) {
   for (const int64_t sum : {0, 1, 2, 3}) {
     const auto network = FakeNetwork::Make(3);
     std::latch hangs(1), waiting(2);
@@ -89,7 +89,7 @@ TEST(DeviceWaits, WhoHangsInAPassIsToldFromThoseWhoWaitForIt) {
   }
 }
 
-TEST(DeviceWaits, InOrderNobodyWaitsInTheEnd) {
+TEST(DeviceWaits, NoDeviceWaitsAfterAnOrderlyStep) {
   RunWithDevices(FakeNetwork::Make(2), 2, [](int rank, const collectives::ProcessGroup& group) {
     EXPECT_EQ(TakeStep(rank, 2, group), absl::OkStatus());
     EXPECT_EQ(collectives::DeviceOf(group)->CurrentWait(), 0u);

@@ -18,7 +18,7 @@
 namespace mtrun::trainers {
 namespace {
 
-/// A data set with so many test images.
+/// A data set with `count` test images.
 class TestImages {
  public:
   explicit TestImages(int64_t count)
@@ -35,7 +35,7 @@ class TestImages {
 
 using testing::RunRanks;
 
-/// 263 test images do not divide by the number of workers nor by the evaluation batch.
+/// 263 is divisible neither by the number of workers nor by the evaluation batch.
 TEST(Evaluate, IsTheSameAndExactAtAnyWorldSize) {
   const TestImages set(263);
   const BatchMaker batches(set.split(), {.image_size = 32, .dtype = at::kDouble});
@@ -67,7 +67,7 @@ TEST(Evaluate, IsTheSameAndExactAtAnyWorldSize) {
   }
 }
 
-TEST(Evaluate, EndsBeforeTheBatchThatIsNotWanted) {
+TEST(Evaluate, EndsBeforeTheBatchIfCancelled) {
   const TestImages set(3 * kEvaluationBatch);
   const BatchMaker batches(set.split(), {.image_size = 32});
   const auto net = std::make_shared<models::CnnA>(7);
@@ -81,15 +81,15 @@ TEST(Evaluate, EndsBeforeTheBatchThatIsNotWanted) {
   EXPECT_TRUE(net->is_training());
 }
 
-/// The rank of the label among the logits is known: label + image number modulo the classes.
-TEST(Evaluate, CountsTheFirstFiveGuessesOfManyClasses) {
+/// The test sets the rank of the label among the logits.
+TEST(Evaluate, CountsTopFiveOfManyClasses) {
   constexpr int kClasses = kManyClasses;
   const TestImages set(30);
   const BatchMaker batches(set.split(), {.image_size = 32});
   const auto net = std::make_shared<models::CnnA>(7);
   for (const auto& [best, expected] : {std::pair{0, 1.0}, {4, 1.0}, {5, 0.0}}) {
     Model model = AsModel(net);
-    // Class c, of which image i has i mod 10, comes after `best` others.
+    // Image i has class i mod 10, which ranks after `best` other classes.
     model.forward = [best = best](const at::Tensor& images) {
       at::Tensor logits = at::zeros({images.size(0), kClasses});
       for (int64_t i = 0; i < images.size(0); ++i) {
@@ -107,8 +107,8 @@ TEST(Evaluate, CountsTheFirstFiveGuessesOfManyClasses) {
   }
 }
 
-/// The loss of a test image is that of its label alone, whatever training's was.
-TEST(Evaluate, SmoothsNoLabels) {
+/// The loss of a test image depends on its label alone, even if training smooths labels.
+TEST(Evaluate, DoesNotSmoothLabels) {
   const at::Tensor logits = at::arange(3, at::kDouble).mul(1.5).unsqueeze(0);
   const at::Tensor label = at::zeros({1}, at::kLong);
   const double own = MeanCrossEntropy(logits, label).item<double>();
@@ -118,7 +118,7 @@ TEST(Evaluate, SmoothsNoLabels) {
   EXPECT_EQ(SmoothedCrossEntropy(0)(logits, label).item<double>(), own);
 }
 
-/// What is computed in bfloat16 in training is so in evaluation, and counted all the same.
+/// Evaluation computes in bfloat16 what training does, and counts the results as usual.
 TEST(Evaluate, ComputesInThePrecisionOfTheSteps) {
   const TestImages set(30);
   const BatchMaker batches(set.split(), {.image_size = 32});
@@ -140,7 +140,7 @@ TEST(Evaluate, ComputesInThePrecisionOfTheSteps) {
   EXPECT_EQ(half->matrix.total(), 30);
 }
 
-/// What 250 images of 1024 x 1024 take no device has.
+/// No device has the memory for 250 images of 1024 x 1024.
 TEST(Evaluate, ComputesFewerLargeImagesAtOnce) {
   const TestImages set(30);
   const BatchMaker batches(set.split(), {.image_size = 32});
@@ -161,14 +161,14 @@ TEST(Evaluate, ComputesFewerLargeImagesAtOnce) {
     EXPECT_EQ(EvaluationBatch(image_size, /*on_cpu=*/true), kEvaluationBatch);
 }
 
-/// Not of large ones: those fill it.
-TEST(Evaluate, ADeviceComputesMoreSmallImagesAtOnce) {
+/// Large images fill a device in smaller batches.
+TEST(Evaluate, DeviceComputesMoreSmallImagesAtOnce) {
   for (const auto& [image_size, batch] : {std::pair{0, 1000}, {32, 1000}, {112, 1000}, {224, 250}, {448, 62}})
     EXPECT_EQ(EvaluationBatch(image_size, /*on_cpu=*/false), batch) << image_size;
 }
 
-/// So a larger batch counts what smaller ones do.
-TEST(Evaluate, CountsAreThoseOfAnyBatch) {
+/// Therefore a larger batch gives the same counts as smaller ones.
+TEST(Evaluate, CountsDoNotDependOnTheBatch) {
   constexpr int64_t kImages = 60;
   const TestImages set(kImages);
   const BatchMaker batches(set.split(), {.image_size = 32});
@@ -195,8 +195,8 @@ TEST(Evaluate, CountsAreThoseOfAnyBatch) {
   }
 }
 
-/// Over three batches: on a device each such question would wait for it.
-TEST(Evaluate, AsksTheDeviceOnce) {
+/// There are three batches; on a device each query would wait for it.
+TEST(Evaluate, QueriesTheDeviceOnce) {
   const TestImages set(3 * kEvaluationBatch);
   const BatchMaker batches(set.split(), {.image_size = 32});
   const auto task = Classify(AsModel(std::make_shared<models::CnnA>(7)), 10);

@@ -32,7 +32,7 @@ TEST(FaultPlanTest, MalformedPartsAreNamed) {
   }
 }
 
-TEST(FaultPlanTest, FiresOnceAtItsPlaceAlone) {
+TEST(FaultPlanTest, FiresOnceOnlyAtItsPlace) {
   static int signals = 0;
   signals = 0;
   std::signal(SIGTERM, [](int) { ++signals; });

@@ -16,19 +16,18 @@
 namespace mtrun::trainers {
 namespace {
 
-TEST(RefusedSums, OtherOnesThanTheStepsAreTold) {
+TEST(RefusedSums, SumsOtherThanTheStepsAreReported) {
   RefusedSums sums;
   EXPECT_EQ(sums.Settle(7, 3), "") << "nothing was refused";
   sums.Refuse(7, 1e6);
-  EXPECT_EQ(
-      sums.Settle(7, 3),
-      "step 7: a device that was aborted had left 1e+06 instead of 3 in its sums; they were not applied");
+  EXPECT_EQ(sums.Settle(7, 3),
+            "step 7: an aborted device had left 1e+06 instead of 3 in its sums, which were not applied");
   EXPECT_EQ(sums.Settle(7, 3), "") << "once";
   sums.Refuse(8, std::numeric_limits<double>::quiet_NaN());
   EXPECT_NE(sums.Settle(8, 3), "");
 }
 
-TEST(RefusedSums, TheSameOnesAndThoseOfAnotherStepAreNot) {
+TEST(RefusedSums, EqualSumsAndThoseOfAnotherStepAreNotReported) {
   RefusedSums sums;
   sums.Refuse(7, 3.0000001);
   EXPECT_EQ(sums.Settle(7, 3), "");
@@ -41,7 +40,7 @@ TEST(RefusedSums, TheSameOnesAndThoseOfAnotherStepAreNot) {
   EXPECT_EQ(sums.Settle(8, 3), "") << "the others had committed it, and this one received it";
 }
 
-/// One sample a micro-batch, two a step.
+/// A source of one sample a micro-batch, two a step.
 struct TwoOnes : MicroBatchSource {
   int64_t micro_batches() const override { return 2; }
   int64_t SamplesInStep(int64_t) const override { return 2; }
@@ -59,9 +58,9 @@ struct TwoScores : torch::nn::Module {
   at::Tensor weight;
 };
 
-/// What the device has summed up is known where the others commit nothing: it is compared when the step is
-/// done again, in the next generation.
-TEST(RefusedSums, AreThoseThatWereReadBeforeTheOthersRefused) {
+/// If the others refuse the commit, the device's sums are still known, and are compared when the step is
+/// repeated.
+TEST(RefusedSums, IncludeSumsReadBeforeTheOthersRefused) {
   const auto network = testing::FakeNetwork::Make(2);
   const auto device = [&](const collectives::GroupMember& member,
                           const std::shared_ptr<collectives::Bootstrap>&) {

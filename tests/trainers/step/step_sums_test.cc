@@ -7,7 +7,7 @@
 namespace mtrun::trainers {
 namespace {
 
-TEST(StepSumsTest, ComesBackAsItWas) {
+TEST(StepSumsTest, RoundTrips) {
   const StepSums record{.loss = 0.1 + 0.2,
                         .correct = (int64_t{1} << 60) + 1,
                         .leaving = 1,
@@ -18,8 +18,8 @@ TEST(StepSumsTest, ComesBackAsItWas) {
   EXPECT_EQ(DecodeStepSums(Encode(record)), record);
 }
 
-/// No float32 on the way: 2^24 + 1 right predictions are not 2^24, and the hash wraps around as it must.
-TEST(StepSumsTest, ASumIsExact) {
+/// No float32 is involved: 2^24 + 1 correct predictions must not become 2^24, and the hash must wrap around.
+TEST(StepSumsTest, SumIsExact) {
   const int64_t many = (int64_t{1} << 24) + 1;
   const std::vector<std::string> all(
       3, Encode({.loss = 0.1, .correct = many, .gathered = {std::numeric_limits<uint64_t>::max(), many}}));
@@ -29,7 +29,7 @@ TEST(StepSumsTest, ASumIsExact) {
   EXPECT_EQ(sum.gathered, (datasets::SampleSum{std::numeric_limits<uint64_t>::max() - 2, 3 * many}));
 }
 
-TEST(StepSumsTest, EverybodysTimesAreKeptApart) {
+TEST(StepSumsTest, TimesOfMembersAreKeptSeparate) {
   StepSums own, other;
   own.last = {.compute = 1, .wait = 2, .data = 3};
   other.last = {.compute = 4, .wait = 5, .data = 6};

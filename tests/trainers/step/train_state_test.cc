@@ -7,7 +7,7 @@
 namespace mtrun::trainers {
 namespace {
 
-/// A layer, a batch normalisation, and a loss that both take part in.
+/// A network of a layer and a batch normalisation, whose loss depends on both.
 struct StateNet : torch::nn::Module {
   StateNet() {
     fc = register_module("fc", torch::nn::Linear(3, 4));
@@ -56,12 +56,11 @@ struct Training {
   std::vector<at::Tensor> gradients;
 };
 
-/// Three steps, everything copied into a newcomer, three more: the newcomer is where a run without a break
-/// is.
-TEST(TrainState, EverythingThatIsCarriedCanBeCopied) {
+/// A newcomer that gets a copy after three steps must equal an uninterrupted run after three more.
+TEST(TrainState, EverythingCarriedCanBeCopied) {
   Training through(kEverything), newcomer(kEverything);
   for (int step = 0; step < 3; ++step) through.Step(step);
-  newcomer.Step(17);  // it may have done something else before
+  newcomer.Step(17);  // it may have trained something else before
   const NamedTensors from = through.All(), to = newcomer.All();
   ASSERT_EQ(from.size(), to.size());
   for (size_t i = 0; i < from.size(); ++i) {
@@ -77,7 +76,7 @@ TEST(TrainState, EverythingThatIsCarriedCanBeCopied) {
   for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(got[i].second.equal(want[i].second)) << want[i].first;
 }
 
-TEST(TrainState, NamesSayWhatIsWhat) {
+TEST(TrainState, TensorsHaveDescriptiveNames) {
   Training run(kEverything);
   std::vector<std::string> names;
   for (const auto& item : run.state.Rest()) names.push_back(item.first);
@@ -90,7 +89,7 @@ TEST(TrainState, NamesSayWhatIsWhat) {
   EXPECT_TRUE(Training({}).state.AveragedWeights().empty());
 }
 
-TEST(TrainState, WhatIsFrozenIsNotTrained) {
+TEST(TrainState, FrozenParametersAreNotTrained) {
   models::ResNet18 net(0, models::kStem224, 3);
   net.FreezeBackbone();
   TrainState state(net, {.optimizer = {.kind = OptimizerOptions::Kind::kAdam}});

@@ -19,8 +19,8 @@ namespace {
 using ::testing::HasSubstr;
 using testing::RunRanks;
 
-/// 5 samples a step in micro-batches of 2, 2 and 1; sample i is the number i + 1 with label 0. One
-/// micro-batch may be poisoned.
+/// Gives 5 samples a step in micro-batches of 2, 2 and 1; sample i is i + 1 with label 0. One can be
+/// poisoned.
 class Numbers : public MicroBatchSource {
  public:
   explicit Numbers(int64_t poisoned = -1) : poisoned_(poisoned) {}
@@ -36,7 +36,7 @@ class Numbers : public MicroBatchSource {
     if (micro_batch == poisoned_) images.fill_(std::numeric_limits<float>::quiet_NaN());
     return {images, at::zeros({n}, at::kLong), Samples(2 * micro_batch, n)};
   }
-  /// `n` samples from `first` on.
+  /// Returns the sum of `n` samples from `first` on.
   static datasets::SampleSum Samples(int64_t first, int64_t n) {
     datasets::SampleSum samples;
     for (int64_t id = first; id < first + n; ++id) samples.Add(id);
@@ -47,7 +47,7 @@ class Numbers : public MicroBatchSource {
   int64_t poisoned_;
 };
 
-/// logits = weight * x (two columns); loss = mean of column 0: its gradient is the mean of x over the step.
+/// logits = weight * x (two columns). The gradient of the loss, the mean of column 0, is the mean of x.
 struct Scale : torch::nn::Module {
   Scale() : weight(register_parameter("weight", at::ones({1, 2}))) {}
   at::Tensor forward(const at::Tensor& x) { return x.matmul(weight); }
@@ -83,7 +83,7 @@ TEST(Step, UpdatesByTheMeanOverAllSamplesAtAnyWorldSize) {
   }
 }
 
-/// Remembers what was asked for.
+/// Records the requested micro-batches.
 class AskedNumbers : public Numbers {
  public:
   Batch Make(int64_t step, int64_t micro_batch) override {
@@ -97,9 +97,9 @@ class AskedNumbers : public Numbers {
   std::set<int64_t> asked_;
 };
 
-/// Of data that come while it trains the others may not be there. Groups of one have rounds without samples
-/// for those who have fewer than others, or none.
-TEST(Step, InSynchronisedRoundsAWorkerTakesTheSamplesOfItsOwnMicroBatchesAlone) {
+/// If data arrive during training, the images of other micro-batches may be missing. With groups of one,
+/// workers that have fewer micro-batches than others, or none, have rounds without samples.
+TEST(Step, WorkerUsesOnlyItsOwnMicroBatchesInSynchronisedRounds) {
   for (const int world : {1, 2, 3, 6}) {
     for (const int64_t group_of : {1, 2, 4}) {
       SCOPED_TRACE(absl::StrCat(world, " workers, groups of ", group_of));
@@ -125,7 +125,7 @@ TEST(Step, InSynchronisedRoundsAWorkerTakesTheSamplesOfItsOwnMicroBatchesAlone) 
   }
 }
 
-TEST(Step, ALossThatIsNotFiniteStopsEverybodyAndUpdatesNothing) {
+TEST(Step, NonFiniteLossStopsAllWorkersAndUpdatesNothing) {
   RunRanks(2, [&](int rank, const collectives::ProcessGroup& group) {
     const auto net = std::make_shared<Scale>();
     ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
@@ -142,8 +142,8 @@ TEST(Step, ALossThatIsNotFiniteStopsEverybodyAndUpdatesNothing) {
   });
 }
 
-/// sqrt has an infinite slope at 0: the loss is finite, and the weights must not become so.
-TEST(Step, AGradientThatIsNotFiniteStopsEverybodyAndUpdatesNothing) {
+/// sqrt has an infinite slope at 0: the loss is finite, and the weights must stay finite.
+TEST(Step, NonFiniteGradientStopsAllWorkersAndUpdatesNothing) {
   const MeanLoss root = [](const at::Tensor& logits, const at::Tensor&) {
     return (logits - logits.detach()).abs().sqrt().sum();
   };
@@ -164,8 +164,7 @@ TEST(Step, AGradientThatIsNotFiniteStopsEverybodyAndUpdatesNothing) {
   }
 }
 
-/// Loss scaling: an infinity of any worker's micro-batch skips the step everywhere, halves the scale, and the
-/// run goes on.
+/// An infinity of any worker skips the step everywhere and halves the scale, and the run continues.
 TEST(Step, LossScalingSkipsAStepEverywhere) {
   RunRanks(3, [&](int rank, const collectives::ProcessGroup& group) {
     const auto net = std::make_shared<Scale>();
@@ -200,7 +199,7 @@ TEST(Step, LossScalingSkipsAStepEverywhere) {
   });
 }
 
-TEST(Step, LossScalingGivesUpOnANetworkThatHasBrokenDown) {
+TEST(Step, LossScalingGivesUpOnADivergedNetwork) {
   const auto net = std::make_shared<Scale>();
   ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
   Numbers source(/*poisoned=*/0);
@@ -214,7 +213,7 @@ TEST(Step, LossScalingGivesUpOnANetworkThatHasBrokenDown) {
   EXPECT_THAT(std::string(last.message()), HasSubstr("not finite at any loss scale"));
 }
 
-/// Clipping sees the reduced gradient, so it is the same at any world size: mean 3 becomes 1.
+/// Clipping is applied to the reduced gradient, so it is the same at any world size: mean 3 becomes 1.
 TEST(Step, ClipsTheReducedGradient) {
   for (const int world : {1, 3}) {
     RunRanks(world, [&](int rank, const collectives::ProcessGroup& group) {
@@ -230,7 +229,7 @@ TEST(Step, ClipsTheReducedGradient) {
   }
 }
 
-TEST(Step, OneThatMayNotBeCommittedChangesNothing) {
+TEST(Step, StepWithoutPermissionToCommitChangesNothing) {
   RunRanks(2, [&](int rank, const collectives::ProcessGroup& group) {
     const auto net = std::make_shared<Scale>();
     ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
@@ -247,7 +246,7 @@ TEST(Step, OneThatMayNotBeCommittedChangesNothing) {
   });
 }
 
-/// Numbers that note what they are told to be asked for.
+/// Records announcements and requests.
 class Announced : public Numbers {
  public:
   Batch Make(int64_t step, int64_t micro_batch) override {
@@ -260,7 +259,7 @@ class Announced : public Numbers {
   std::string calls;
 };
 
-TEST(Step, EachBatchIsAnnouncedWhileTheOneBeforeComputes) {
+TEST(Step, NextBatchIsAnnouncedBeforeEachBatchComputes) {
   const auto net = std::make_shared<Scale>();
   ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
   Announced source;
@@ -271,8 +270,8 @@ TEST(Step, EachBatchIsAnnouncedWhileTheOneBeforeComputes) {
   EXPECT_EQ(source.calls, " make 8.0 ahead 8.1 make 8.1 ahead 8.2 make 8.2 ahead 9.0");
 }
 
-/// Where an error of a device that nobody has waited for comes up.
-TEST(Step, AnExceptionWhereAStepIsReadIsAStatusWithTheStep) {
+/// A device error that no thread has waited for appears here.
+TEST(Step, ExceptionWhileReadingAStepBecomesAStatusWithTheStep) {
   const auto net = std::make_shared<Scale>();
   ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
   Numbers source;
@@ -281,12 +280,12 @@ TEST(Step, AnExceptionWhereAStepIsReadIsAStatusWithTheStep) {
   FaultPlan faults({{.rank = 0, .step = 3, .at = Fault::At::kRead, .action = Fault::Action::kThrow}}, 0);
   TrainStep runner(task, source, dp, state, {.faults = &faults});
   const absl::Status thrown = runner.Run(3, 0, 1, 0.1).status();
-  EXPECT_THAT(std::string(thrown.message()), HasSubstr("step 3: a fault that was ordered"));
+  EXPECT_THAT(std::string(thrown.message()), HasSubstr("step 3: injected fault"));
   EXPECT_TRUE(net->weight.detach().equal(at::ones({1, 2}))) << "it is not applied";
 }
 
-/// The same with devices: what takes the records to the others throws.
-TEST(Step, AnExceptionWhereRecordsComeTogetherIsAStatusWithTheStep) {
+/// As above, with devices: the exchange of records throws.
+TEST(Step, ExceptionInTheRecordExchangeBecomesAStatusWithTheStep) {
   const auto network = testing::FakeNetwork::Make(2);
   const auto devices = [&](const collectives::GroupMember& member,
                            const std::shared_ptr<collectives::Bootstrap>&) {
@@ -309,7 +308,7 @@ TEST(Step, AnExceptionWhereRecordsComeTogetherIsAStatusWithTheStep) {
   });
 }
 
-TEST(Step, AnExceptionOfTheNetworkIsAStatusWithTheStep) {
+TEST(Step, ExceptionOfTheNetworkBecomesAStatusWithTheStep) {
   const auto net = std::make_shared<Scale>();
   Model model = AsModel(net);
   model.forward = [](const at::Tensor& x) { return x.matmul(at::ones({7, 7})); };

@@ -25,10 +25,10 @@
 namespace mtrun::trainers {
 namespace {
 
-/// What happened, in its order.
+/// Events in order.
 using Events = std::vector<std::string>;
 
-/// Updates of the weights as this thread makes them: the fused optimizers'.
+/// Records updates of the weights by the fused optimizers on this thread.
 class UpdatesAsEvents {
  public:
   explicit UpdatesAsEvents(Events& events)
@@ -79,7 +79,7 @@ class WarmUpTest : public ::testing::Test {
   }
   ~WarmUpTest() override { std::filesystem::remove_all(folder_); }
 
-  /// `learning`: how it is trained. What happened meanwhile.
+  /// Warms up with the training options `learning`, expects nothing to change, and returns the events.
   Events ExpectToChangeNothing(Task& task, const TrainState::Options& learning = {}, bool graph = false) {
     TrainState state(task.module(), learning);
     Events events;
@@ -106,13 +106,13 @@ class WarmUpTest : public ::testing::Test {
   std::unique_ptr<DatasetSource> source_;
 };
 
-TEST_F(WarmUpTest, LeavesWeightsAndStatisticsAsTheyAre) {
+TEST_F(WarmUpTest, LeavesWeightsAndStatisticsUnchanged) {
   const auto task = Classify(AsModel(std::make_shared<models::ResNet18>(1, models::kStem32)), 10);
   EXPECT_EQ(ExpectToChangeNothing(*task), Events{"update"});
 }
 
-/// Momentum, moments, average and loss scale are the run's own too.
-TEST_F(WarmUpTest, LeavesWhatTrainsTheNetworkAsItIs) {
+/// Momentum, moments, average and loss scale also belong to the run.
+TEST_F(WarmUpTest, LeavesTheTrainingStateUnchanged) {
   const auto task = Classify(AsModel(std::make_shared<models::ResNet18>(1, models::kStem32)), 10);
   ExpectToChangeNothing(*task, {.optimizer = {.momentum = 0.9}, .clip_norm = 1});
   ExpectToChangeNothing(*task, {.optimizer = {.kind = OptimizerOptions::Kind::kAdamW, .weight_decay = 0.1},
@@ -120,15 +120,15 @@ TEST_F(WarmUpTest, LeavesWhatTrainsTheNetworkAsItIs) {
                                 .loss_scaling = GradScaler::Options{.growth_interval = 1}});
 }
 
-/// As a run would in its first steps: the passes, the sums that nobody adds to, the update.
+/// As in the first steps of a run: the passes, the sums of a single worker, the update.
 TEST_F(WarmUpTest, CapturesPassesAndUpdateAndReplaysThem) {
   const auto task = Classify(AsModel(std::make_shared<models::ResNet18>(1, models::kStem32)), 10);
   EXPECT_EQ(ExpectToChangeNothing(*task, {.clip_norm = 1, .ema_decay = 0.9}, /*graph=*/true),
             (Events{"update", "update", "update", "capture", "replay", "capture", "replay", "update"}));
 }
 
-/// Until the loss scale suits the first batch, updates are skipped.
-TEST_F(WarmUpTest, StepsThatAreSkippedPutNoCaptureOff) {
+/// Updates are skipped until the loss scale suits the first batch.
+TEST_F(WarmUpTest, SkippedStepsDoNotDelayTheCapture) {
   int passes = 0;
   Model model = AsModel(std::make_shared<models::ResNet18>(1, models::kStem32));
   model.forward = [&passes, forward = model.forward](const at::Tensor& images) {
@@ -144,8 +144,8 @@ TEST_F(WarmUpTest, StepsThatAreSkippedPutNoCaptureOff) {
   EXPECT_EQ(ExpectToChangeNothing(*task, learning), Events{"update"}) << "of the second step";
 }
 
-/// The run's own steps will say so.
-TEST_F(WarmUpTest, NumbersThatAreNeverFiniteAreNotTriedForEver) {
+/// The run's own steps will report the error.
+TEST_F(WarmUpTest, GivesUpIfNumbersAreNeverFinite) {
   int passes = 0;
   Model model = AsModel(std::make_shared<models::ResNet18>(1, models::kStem32));
   model.forward = [&passes, forward = model.forward](const at::Tensor& images) {
@@ -159,7 +159,7 @@ TEST_F(WarmUpTest, NumbersThatAreNeverFiniteAreNotTriedForEver) {
   EXPECT_EQ(passes, 1 + 64);
 }
 
-TEST_F(WarmUpTest, ANetworkThatDropsHasAStreamToDrawFrom) {
+TEST_F(WarmUpTest, NetworkWithDropoutHasAStream) {
   const auto net = std::make_shared<models::VisionTransformer>(1);
   Model model = AsModel(net);
   model.set_stream = [net](at::Tensor stream) { net->SetStream(std::move(stream)); };
@@ -167,7 +167,7 @@ TEST_F(WarmUpTest, ANetworkThatDropsHasAStreamToDrawFrom) {
   ExpectToChangeNothing(*task);
 }
 
-TEST_F(WarmUpTest, ATaskThatDrawsNoiseDrawsItBefore) {
+TEST_F(WarmUpTest, TaskThatDrawsNoiseDrawsItBefore) {
   models::UnetOptions options;
   options.channels = 4;
   options.blocks = 1;
@@ -182,13 +182,13 @@ TEST_F(WarmUpTest, ATaskThatDrawsNoiseDrawsItBefore) {
   ExpectToChangeNothing(task);
 }
 
-TEST_F(WarmUpTest, SaysWhatWentWrong) {
+TEST_F(WarmUpTest, ReportsErrors) {
   Model model = AsModel(std::make_shared<models::ResNet18>(1, models::kStem32));
   model.forward = [](const at::Tensor& images) { return images.view({1, 1}); };
   const auto task = Classify(model, 10);
   TrainState state(task->module(), {});
   EXPECT_THAT(std::string(WarmUp(*task, *source_, state, {.seed = 1}).message()),
-              ::testing::HasSubstr("a first step to warm up: "));
+              ::testing::HasSubstr("first step to warm up: "));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// cnnA with a device of memory beside the CPU group of each generation (shared_device.h): what the launcher,
-// the real loop and the real membership make of a device's faults. With MTRUN_SAY_ORDER it says when it
-// updates weights for the first time, and when its first device connects, which it does once it is let in.
+// Runs cnnA with a simulated device and the CPU group in each generation (shared_device.h), to test how the
+// launcher, the real loop and the real membership handle device faults. With MTRUN_SAY_ORDER it reports its
+// first update of weights and the first connection of a device, which happens after it is admitted.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>

@@ -8,9 +8,9 @@
 #include "base/posix.h"
 #include "base/sha256.h"
 #include "base/splitmix.h"
-#include "datasets/encoded_shard.h"
 #include "datasets/images/jpeg.h"
-#include "datasets/index.h"
+#include "datasets/packed/encoded_shard.h"
+#include "datasets/packed/index.h"
 #include "tests/trainers/support/packed_set.h"
 
 namespace mtrun::trainers::testing {
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kClasses = 10;
 
-/// Beside it in every direction another value.
+/// Returns `value` with noise, which differs from its neighbours in every direction.
 uint8_t WithNoise(uint8_t value, int64_t number, int y, int x, int c) {
   const auto place = static_cast<uint64_t>(((number * 1024 + y) * 1024 + x) * 3 + c);
   return static_cast<uint8_t>(value / 2 + SplitMix64(place) % 120);
@@ -40,7 +40,7 @@ datasets::RgbImage Draw(int64_t number, int scale) {
   return image;
 }
 
-/// Images first .. first + count - 1.
+/// Writes images first .. first + count - 1.
 datasets::ShardEntry WriteShard(const std::string& path, int64_t first, int64_t count, int scale,
                                 std::vector<int64_t>& class_counts) {
   std::vector<datasets::Record> records;

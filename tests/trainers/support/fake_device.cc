@@ -8,7 +8,7 @@
 namespace mtrun::trainers::testing {
 namespace {
 
-/// What stale buffers hold: nothing that a sum of the tests comes to.
+/// The content of stale buffers, which no sum of the tests equals.
 constexpr double kGarbage = 1e6;
 
 }  // namespace

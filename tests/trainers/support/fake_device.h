@@ -1,8 +1,7 @@
-// A device group of memory, with what makes a real one dangerous: sums end by themselves in a stream of the
-// device's own, a member that dies is waited for, and one that aborts still posts, so that its neighbours'
-// sums end with garbage and nobody says so (ncclCommAbort, NCCL 2.28). Whose sums wait for others, or for a
-// device that hangs, is told in the order of its work (fake_stream.h). It takes floating-point tensors; the
-// CPU group does the others.
+// A simulated device group with the dangers of a real one. Sums end asynchronously in a stream of the
+// device's own, and peers wait for a member that dies. A member that aborts still posts, so its neighbours'
+// sums end with garbage and without an error (ncclCommAbort, NCCL 2.28). The order of a device's work shows
+// whether it waits for others or hangs (fake_stream.h). The CPU group takes all but floating-point tensors.
 #pragma once
 
 #include <functional>
@@ -19,27 +18,26 @@
 
 namespace mtrun::trainers::testing {
 
-/// What the devices of one generation are connected by; they keep it. Thread-safe.
+/// The network between the devices of one generation, which keep it alive. Thread-safe.
 class FakeNetwork : public std::enable_shared_from_this<FakeNetwork> {
  public:
   static std::shared_ptr<FakeNetwork> Make(int world) {
     return std::shared_ptr<FakeNetwork>(new FakeNetwork(world));
   }
 
-  /// A member's device, once.
+  /// Returns a member's device; may be called once per rank.
   std::shared_ptr<collectives::DeviceGroup> DeviceOf(int rank);
-  /// Each sum of `rank` begins so much later from now on.
+  /// Delays each sum of `rank` by `delay` from now on.
   void Delay(int rank, Duration delay);
-  /// Its device reports an error, and goes on otherwise.
+  /// Makes the device report an error; it works on otherwise.
   void Break(int rank);
-  /// Its process is dead: it posts no more, and does not abort. Its own thread, which a test cannot end
-  /// there, gets garbage.
+  /// Simulates a dead process: it posts no more and does not abort; its thread, still running, gets garbage.
   void Vanish(int rank);
   bool vanished(int rank) const;
-  /// Before its sum number `sum` from 0 it has own work that never ends; `reached` is called there. Before
-  /// DeviceOf.
+  /// Makes the device of `rank` hang in its own work before its sum number `sum` (from 0); `reached` is
+  /// called there. To be called before DeviceOf.
   void HangAt(int rank, int64_t sum, std::function<void()> reached);
-  /// How often a sum has come to something else for a rank that had not aborted.
+  /// Returns how many sums were wrong for a rank that had not aborted.
   int garbage() const;
 
  private:
@@ -51,10 +49,10 @@ class FakeNetwork : public std::enable_shared_from_this<FakeNetwork> {
     std::function<void()> hang_reached;
     Duration delay = {};
   };
-  /// Of each sum or broadcast what the ranks have posted so far.
+  /// The tensors that the ranks have posted so far for one sum or broadcast.
   using Posted = std::vector<std::optional<at::Tensor>>;
 
-  /// `rank` takes part; what was aborted comes to something else. Ends early if `gone`.
+  /// Performs the part of `rank`; the result is wrong if a rank has aborted. Ends early if `gone`.
   void Perform(int rank, FakeStream::Operation& operation, const bool& gone);
   bool HasPosted(size_t operation, size_t rank) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasEnded(size_t rank) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

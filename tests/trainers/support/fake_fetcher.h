@@ -1,4 +1,4 @@
-// The fetcher of a cache, which brings what a test lets through.
+// The fetcher of a cache, which delivers the files that a test lets through.
 #pragma once
 
 #include <poll.h>
@@ -22,7 +22,7 @@
 
 namespace mtrun::trainers::testing {
 
-/// Its methods are for any thread.
+/// A fake fetcher. Thread-safe.
 class FakeFetcher {
  public:
   FakeFetcher(std::string cache, std::string set) : cache_(std::move(cache)), set_(std::move(set)) {
@@ -39,12 +39,12 @@ class FakeFetcher {
     const MutexLock lock(mutex_);
     let_.insert(let_.end(), files.begin(), files.end());
   }
-  /// From now on the cache holds so many bytes: what is wanted comes where there is room for it.
+  /// Limits the cache to `bytes` from now on: a requested file arrives if there is space for it.
   void Bound(int64_t bytes) {
     const MutexLock lock(mutex_);
     bound_ = bytes;
   }
-  /// Whoever wants this file is told that it cannot be had.
+  /// Answers requests for this file with an error.
   void Refuse(const std::string& file) {
     const MutexLock lock(mutex_);
     refused_ = file;
@@ -109,8 +109,8 @@ class FakeFetcher {
   }
 
   const std::string cache_, set_;
-  int64_t client_ = 0;                       // of the thread alone, as the next one
-  std::optional<datasets::CachedSet> copy_;  // the set as far as it is in the cache
+  int64_t client_ = 0;                       // used only by the thread, like the next member
+  std::optional<datasets::CachedSet> copy_;  // the part of the set that is in the cache
   mutable Mutex mutex_;
   std::vector<std::string> let_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::vector<std::string>> wants_ ABSL_GUARDED_BY(mutex_);

@@ -1,7 +1,7 @@
-// How a device works off what it is told, as tests play it: in the order of its own work, which the training
-// thread writes down, and in that of its sums and broadcasts, on a stream of theirs. One of these begins when
-// the device's own order has come to where it was started, and that order waits for it only where it was told
-// to. As the tensors are the CPU's, who waits for one here stands where a GPU's thread would go ahead.
+// Simulates how a device executes its commands. Its own work, recorded by the training thread, has one order;
+// its sums and broadcasts, on a separate stream, have another. Such an operation starts when the own work has
+// reached the point of its start, and the own work waits for it only if told to. Because the tensors are the
+// CPU's, a waiting thread blocks here, where a GPU's thread would go ahead.
 #pragma once
 
 #include <cstdint>
@@ -18,38 +18,37 @@
 
 namespace mtrun::trainers::testing {
 
-/// Thread-safe.
+/// A simulated device stream. Thread-safe.
 class FakeStream {
  public:
   struct Operation {
     at::Tensor tensor;
-    std::optional<int> root;         // of a broadcast; nothing: a sum
-    int64_t number = 0, of_its = 0;  // from 0: of all of the stream, and of its sums or of its broadcasts
+    std::optional<int> root;         // root of a broadcast; empty: a sum
+    int64_t number = 0, of_its = 0;  // counted from 0: in the stream, and among its sums or its broadcasts
     bool done = false;               // guarded by the stream's mutex
   };
 
-  /// `perform` does one after the other, on a thread of the stream's own.
+  /// Calls `perform` for one operation after another, on the stream's own thread.
   explicit FakeStream(std::function<void(Operation&)> perform);
-  /// Close.
+  /// Calls Close.
   ~FakeStream();
   FakeStream(const FakeStream&) = delete;
 
-  /// Nothing says that it was aborted, as for a device.
+  /// Starts an operation. As for a device, its work does not report an abort.
   c10::intrusive_ptr<c10d::Work> Start(const at::Tensor& tensor, std::optional<int> root = std::nullopt);
   void BeginWait();
   void EndWait();
   uint64_t CurrentWait() const;
 
-  /// What the device has to do before its sum number `sum` never ends, until Release; `reached` is called
-  /// there.
+  /// Makes the device's own work before its sum number `sum` hang until Release; `reached` is called there.
   void HangAt(int64_t sum, std::function<void()> reached = nullptr);
   void Release();
-  /// What is not done yet never will be, and nobody waits for it any more. `perform` must return.
+  /// Drops all unfinished operations and ends all waits for them. `perform` must return.
   void Close();
 
  private:
   class Work;
-  /// Of the device's own order.
+  /// An entry of the device's own order.
   struct Entry {
     enum class Kind { kStart, kAwait, kBeginWait, kEndWait };
     Kind kind;
@@ -65,10 +64,10 @@ class FakeStream {
   const std::function<void(Operation&)> perform_;
   mutable Mutex mu_;
   Condition changed_;
-  std::deque<Entry> own_ ABSL_GUARDED_BY(mu_);                           // that the device has not come past
-  std::deque<std::shared_ptr<Operation>> started_ ABSL_GUARDED_BY(mu_);  // that nobody performs yet
+  std::deque<Entry> own_ ABSL_GUARDED_BY(mu_);                           // not yet passed by the device
+  std::deque<std::shared_ptr<Operation>> started_ ABSL_GUARDED_BY(mu_);  // not yet performed
   int64_t sums_ ABSL_GUARDED_BY(mu_) = 0, broadcasts_ ABSL_GUARDED_BY(mu_) = 0;
-  uint64_t waits_ ABSL_GUARDED_BY(mu_) = 0, wait_ ABSL_GUARDED_BY(mu_) = 0;  // begun so far; the current one
+  uint64_t waits_ ABSL_GUARDED_BY(mu_) = 0, wait_ ABSL_GUARDED_BY(mu_) = 0;  // started so far; current one
   std::optional<int64_t> hang_at_ ABSL_GUARDED_BY(mu_);
   std::function<void()> hang_reached_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;

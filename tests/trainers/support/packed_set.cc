@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/splitmix.h"
-#include "datasets/packed_writer.h"
+#include "datasets/packed/packed_writer.h"
 
 namespace mtrun::trainers::testing {
 namespace {

@@ -1,4 +1,4 @@
-// Small packed data sets made by the test.
+// Small packed data sets created by the test.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "datasets/packed.h"
+#include "datasets/packed/packed.h"
 
 namespace mtrun::trainers::testing {
 
-/// Value of a channel of a pixel of an image of class `label`.
+/// Returns the value of a channel of a pixel of an image of class `label`.
 using Pixel = std::function<uint8_t(int64_t image, int64_t label, int y, int x, int channel)>;
 
 struct SetShape {
@@ -18,19 +18,18 @@ struct SetShape {
   int64_t train = 100, test = 40;
 };
 
-/// Writes `<folder>/<name>` with splits train and test, labels i mod classes; returns its path. Fails the
-/// test on an error.
+/// Writes `<folder>/<name>` with labels i mod classes and returns its path. Fails the test on an error.
 std::string WritePackedSet(const std::string& folder, const std::string& name, const SetShape& shape,
                            const Pixel& pixel);
 
-/// The same with labels of the caller's.
+/// Likewise, with the caller's labels.
 std::string WritePackedImages(const std::string& folder, const std::string& name, const SetShape& shape,
                               const std::function<int64_t(int64_t image)>& label, const Pixel& pixel);
 
-/// Every byte differs from its neighbours and from the other images' at its place.
+/// Returns bytes that differ from their neighbours and from the other images' bytes at the same position.
 uint8_t VariedPixel(int64_t image, int64_t label, int y, int x, int channel);
 
-/// Images that a network can learn within a few steps: each class has its own bright square, over noise.
+/// Returns images that are learnable within a few steps: each class has a bright square, over noise.
 uint8_t LearnablePixel(int64_t image, int64_t label, int y, int x, int channel);
 
 }  // namespace mtrun::trainers::testing

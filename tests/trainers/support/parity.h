@@ -1,5 +1,4 @@
-// The numbers of tests/testdata/parity (its README defines weights, inputs and tolerances): files, weights,
-// batches.
+// Reads tests/testdata/parity, whose README defines weights, inputs and tolerances.
 #pragma once
 
 #include <string>
@@ -13,17 +12,17 @@
 
 namespace mtrun::trainers::testing {
 
-/// MTRUN_PARITY_DIR, or the copy in the project (MT_SOURCE_DIR).
+/// Returns MTRUN_PARITY_DIR, or the copy in the project (MT_SOURCE_DIR).
 std::string ParityFolder();
-/// A whole JSON of the folder; fails the test when it cannot be read.
+/// Returns a JSON file of the folder; fails the test if it cannot be read.
 nlohmann::json ParityJson(const std::string& name);
 /// Sets every entry of the module's state dict from the hash generator (README, "Weights").
 void FillByHash(const torch::nn::Module& module, uint64_t seed);
 
-/// The 64 test images: [64, 3, 32, 32] normalised, and labels.
+/// Returns the 64 test images, [64, 3, 32, 32] normalised, and their labels.
 Batch ParityImages(at::ScalarType dtype);
 
-/// Step k with batch B uses rows (k*B + i) mod 64, in micro-batches of `micro` rows.
+/// A source whose step k with batch B uses rows (k*B + i) mod 64, in micro-batches of `micro` rows.
 class ParitySource : public MicroBatchSource {
  public:
   ParitySource(Batch images, int64_t batch, int64_t micro)

@@ -13,7 +13,7 @@
 namespace mtrun::trainers::testing {
 namespace {
 
-/// Mean, variance and covariance of pairs of numbers as they come.
+/// Computes mean, variance and covariance of a stream of pairs.
 class Moments {
  public:
   void Add(double x, double y) { n_ += 1, x_ += x, y_ += y, xx_ += x * x, yy_ += y * y, xy_ += x * y; }

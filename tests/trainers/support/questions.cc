@@ -9,9 +9,9 @@ namespace mtrun::trainers::testing {
 namespace {
 
 thread_local int64_t asked_so_far = 0;
-thread_local int within = 0;  // kernels that only a processor's implementation asks in
+thread_local int within = 0;  // nesting of kernels whose CPU implementation alone queries values
 
-/// A tensor's value, or what has a size that only the device knows.
+/// Returns whether `operation` reads a tensor's value, or has a result whose size only the device knows.
 bool Asks(const std::string& operation) {
   static const std::set<std::string> all = {
       "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero",
@@ -19,7 +19,7 @@ bool Asks(const std::string& operation) {
   return all.count(operation) != 0;
 }
 
-/// The processor's fused optimizers read the learning rate, which the device's are given as a tensor.
+/// The CPU's fused optimizers read the learning rate, which a device's optimizers get as a tensor.
 struct Within : at::ObserverContext {
   Within() { ++within; }
   ~Within() override { --within; }
@@ -31,7 +31,7 @@ std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
   return absl::StartsWith(name, "aten::_fused_") ? std::make_unique<Within>() : nullptr;
 }
 
-/// The context goes with the call.
+/// The context is destroyed with the call.
 void End(const at::RecordFunction&, at::ObserverContext*) {}
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What would wait for a device, counted on a processor: operations whose result the host asks for.
+// Counts, on a CPU, the operations that would wait for a device because the host needs their result.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace mtrun::trainers::testing {
 
-/// Of this thread, and of autograd's work for it, while it lives.
+/// Counts for this thread and for autograd's work on its behalf, during its lifetime.
 class Questions {
  public:
   Questions();

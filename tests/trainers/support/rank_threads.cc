@@ -14,7 +14,7 @@
 namespace mtrun::trainers::testing {
 namespace {
 
-/// A key-value space in memory.
+/// An in-memory key-value store.
 class MapBootstrap : public collectives::Bootstrap {
  public:
   absl::Status Set(std::string_view key, std::string_view value) override {
@@ -51,7 +51,7 @@ class MapBootstrap : public collectives::Bootstrap {
   bool aborted_ = false;
 };
 
-/// A thread for each rank of a new generation.
+/// Runs a thread for each rank of a new generation.
 void RunMembers(int world, const std::function<void(const collectives::GroupMember&,
                                                     const std::shared_ptr<collectives::Bootstrap>&)>& body) {
   const auto bootstrap = MakeThreadBootstrap();
@@ -69,7 +69,7 @@ void RunMembers(int world, const std::function<void(const collectives::GroupMemb
   for (auto& thread : threads) thread.join();
 }
 
-/// Within half a minute.
+/// Waits up to half a minute until `condition` holds; returns whether it does.
 bool AwaitTrue(const std::function<bool()>& condition) {
   const TimePoint latest = MonotonicNow() + std::chrono::seconds(30);
   while (!condition()) {

@@ -1,4 +1,4 @@
-// Several ranks as threads of the test's process, over the real CPU group.
+// Runs several ranks as threads of the test's process, over the real CPU group.
 #pragma once
 
 #include <functional>
@@ -10,27 +10,26 @@
 
 namespace mtrun::trainers::testing {
 
-/// Where threads of this process meet: a key-value space in memory. Thread-safe.
+/// Returns a bootstrap for threads of this process, an in-memory key-value store. Thread-safe.
 std::shared_ptr<collectives::Bootstrap> MakeThreadBootstrap();
 
-/// Runs `body(rank, group)` for ranks 0..world-1 at the same time; `group` is null in a world of one. Fails
-/// the test when the group cannot be connected. Returns when all have returned.
+/// Runs `body(rank, group)` for ranks 0..world-1 concurrently and returns when all have returned; `group` is
+/// null in a world of one. Fails the test if the group cannot be connected.
 void RunRanks(int world, const std::function<void(int, const collectives::ProcessGroup&)>& body);
 
-/// The same with devices beside the CPU group. A rank whose peers fail while it connects gets what came of
-/// it.
+/// Likewise, with devices as well. If peers fail while a rank connects, its `body` gets the status.
 void RunRanksWithDevices(
     int world, const collectives::DeviceMaker& devices,
     const std::function<void(int, const absl::StatusOr<collectives::ProcessGroup>&)>& body);
 
-/// The same where devices[rank] is null for ranks that have none.
+/// Likewise; devices[rank] is null for ranks that have none.
 void RunMixedRanks(const std::vector<collectives::DeviceMaker>& devices,
                    const std::function<void(int, const absl::StatusOr<collectives::ProcessGroup>&)>& body);
 
-/// Until this member says that it waits for others, and has said so for some looks at its device. False: it
-/// does not within half a minute.
+/// Waits until this member has reported for several checks of its device that it waits for others. Returns
+/// false if it does not within half a minute.
 bool AwaitWaiting(const collectives::ProcessGroup& group);
-/// Until this member does not say so, at the latest from the next look on.
+/// Waits until this member no longer reports that it waits, at the latest after the next check.
 bool AwaitNoWaiting(const collectives::ProcessGroup& group);
 
 }  // namespace mtrun::trainers::testing

@@ -23,7 +23,7 @@ namespace {
 
 using collectives::GroupMember;
 
-/// What stale buffers hold: nothing that a sum of the tests comes to.
+/// The content of stale buffers, which no sum of the tests equals.
 constexpr double kSharedGarbage = 1e6;
 
 struct DeviceFault {
@@ -55,7 +55,7 @@ absl::StatusOr<DeviceFault> ParseDeviceFault(absl::string_view text) {
   return fault;
 }
 
-/// Of another group, as abort() leaves them: whole only where nobody is aborted.
+/// A device over a CPU group of its own. Its results are valid only if no member has aborted.
 class SharedDevice : public collectives::DeviceGroup {
  public:
   SharedDevice(GroupMember member, std::shared_ptr<collectives::Bootstrap> bootstrap,

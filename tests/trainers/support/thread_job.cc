@@ -43,7 +43,7 @@ ThreadJob::Generation ThreadJob::Meet(int member) {
   while (true) {
     if (current_.number != before) return current_;
     if (waiting_ == members_) {
-      // The last one to come, or the first to see that nobody else does, begins it for all.
+      // The last member to arrive, or the first to notice that no other will, starts it for all.
       current_ = {.number = before + 1, .ranks = {}, .bootstrap = MakeThreadBootstrap(), .network = {}};
       for (const int each : members_) current_.ranks.emplace(each, static_cast<int>(current_.ranks.size()));
       if (devices_) current_.network = FakeNetwork::Make(static_cast<int>(members_.size()));
@@ -100,7 +100,7 @@ absl::Status ThreadMembership::Regroup(const absl::Status& why) {
 
 void ThreadMembership::LoseService(std::function<void()> look) {
   look_ = std::move(look);
-  lease_.Set(generation_, BootNow());  // last: who saves checkpoints asks on a thread of its own
+  lease_.Set(generation_, BootNow());  // last: the checkpoint writer checks it on its own thread
 }
 
 void ThreadMembership::LoseServiceElsewhere(std::function<void()> asked) {

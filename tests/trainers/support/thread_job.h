@@ -1,5 +1,5 @@
 // A job whose workers are threads of the test's process: memberships over the real CPU group, without
-// launcher, agents or processes. A generation begins when all members that there are wait for it.
+// launcher, agents or processes. A generation starts when all current members wait for it.
 #pragma once
 
 #include <atomic>
@@ -23,21 +23,21 @@ namespace mtrun::trainers::testing {
 
 class ThreadMembership;
 
-/// Thread-safe.
+/// A job of threads. Thread-safe.
 class ThreadJob {
  public:
-  /// Who there is from the beginning; others come with Join.
+  /// Starts with `members`; others arrive with Join.
   explicit ThreadJob(const std::set<int>& members) : members_(members) {}
 
-  /// Beside each generation's CPU group stand devices (fake_device.h). Before the first one.
+  /// Adds devices to each generation (fake_device.h). Call it before the first generation.
   void UseDevices() { devices_ = true; }
-  /// Each member is a node. Before the first generation.
+  /// Makes each member a node. Call it before the first generation.
   void UseNodes() { nodes_ = true; }
-  /// Its members were started by hand: nobody regroups. Before the first generation.
+  /// Makes the members manually started, which do not regroup. Call it before the first generation.
   void UseNoLauncher() { elastic_ = false; }
-  /// A newcomer: the running generation is asked to end after a step.
+  /// Adds a member; the running generation is asked to end after a step.
   void Join(int member);
-  /// The member ends, as told or not; the generation that it was in is over.
+  /// Removes a member that has ended, in order or not; its generation is over.
   void Gone(int member);
   uint64_t generation() const;
 
@@ -47,9 +47,9 @@ class ThreadJob {
     uint64_t number = 0;
     std::map<int, int> ranks;  // by member
     std::shared_ptr<collectives::Bootstrap> bootstrap;
-    std::shared_ptr<FakeNetwork> network;  // of its devices
+    std::shared_ptr<FakeNetwork> network;  // connects its devices
   };
-  /// Waits until all members wait; nothing when nobody is left to wait for.
+  /// Waits until all members wait; returns the new generation, or nothing if no member is left.
   Generation Meet(int member);
   bool wants_regroup(uint64_t generation) const;
 
@@ -61,10 +61,10 @@ class ThreadJob {
   bool devices_ = false, nodes_ = false, elastic_ = true;
 };
 
-/// One member's view; for the thread that is the member.
+/// One member's view of the job, for use by that member's thread.
 class ThreadMembership final : public Membership {
  public:
-  /// What the test does to the member after so many finished steps. Runs on the member's thread.
+  /// Called by the member's thread after `finished_steps` steps.
   using Hook = std::function<void(ThreadMembership& self, int64_t finished_steps)>;
 
   ThreadMembership(ThreadJob& job, int member, Hook hook = nullptr)
@@ -72,34 +72,34 @@ class ThreadMembership final : public Membership {
 
   /// Connects to the first generation.
   absl::Status Enter();
-  /// Its collectives fail from now on, and with them those of the others.
+  /// Makes the collectives of this member, and therefore of the others, fail from now on.
   void BreakGroup() const;
-  /// Its device reports an error.
+  /// Makes the member's device report an error.
   void BreakDevice() const { network_->Break(assignment_.rank); }
-  /// Its sums of the device end only so much later.
+  /// Delays the sums of the member's device by `delay`.
   void DelayDevice(Duration delay) const { network_->Delay(assignment_.rank, delay); }
-  /// It hears that its generation is over, while its group still works.
+  /// Informs the member that its generation is over, while its group still works.
   void EndGeneration() { over_ = true; }
-  /// The others have finished the job's work while it was not among them.
+  /// Informs the member that the others have finished the job's work without it.
   void EndWithSuccess() { over_ = work_is_done_ = true; }
-  /// The agent says that the job continues on other nodes.
+  /// Informs the member that the job continues on other nodes.
   void LoseJobToOthers() { others_continue_ = true; }
-  /// A generation with it has formed.
+  /// Informs the member that a generation with it has formed.
   void FormNext() { next_is_here_ = true; }
-  /// It wants to finish its step and go.
+  /// Asks the member to finish its step and leave.
   void Drain() {
     if (!told_to_go_at_) told_to_go_at_ = MonotonicNow();
   }
-  /// Its lease is over until FindService; `look` is called each time that the member finds it so.
+  /// Expires the member's lease until FindService; `look` is called each time the member finds it expired.
   void LoseService(std::function<void()> look);
   void FindService() { lease_.Set(generation_, std::nullopt); }
-  /// Outside of its generation the service has answered all the while.
+  /// Makes the service answer outside the member's generation.
   void FindServiceOutside() { answers_outside_ = true; }
-  /// To other threads than the member's its lease is over from now on; each question of theirs calls `asked`.
+  /// Expires the lease for threads other than the member's from now on; each check by them calls `asked`.
   void LoseServiceElsewhere(std::function<void()> asked);
-  /// `look` is called as it says that it leaves.
+  /// Sets a callback for the moment when the member reports that it leaves.
   void OnLeaving(std::function<void()> look) { on_leaving_ = std::move(look); }
-  /// `answer` is what its next ReportDone comes to.
+  /// Sets the result of the next ReportDone.
   void AnswerDone(std::function<absl::Status()> answer) { answer_done_ = std::move(answer); }
 
   const Assignment& assignment() const override { return assignment_; }
@@ -123,7 +123,7 @@ class ThreadMembership final : public Membership {
   void ReportTimes(const channel::StepTimes& /*times*/) override {}
   void ReportLeaving(std::string_view why) override;
   absl::Status ReportDone(int64_t step) override;
-  /// Steps that ReportDone was told; nothing before.
+  /// Returns the steps passed to ReportDone; empty before.
   std::optional<int64_t> done() const { return done_; }
 
  private:

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "datasets/packed.h"
+#include "datasets/packed/packed.h"
 #include "tests/support/port.h"
 
 namespace mtrun::trainers::testing {
@@ -25,7 +25,7 @@ std::vector<nlohmann::json> Lines(const std::string& run_folder) {
   return lines;
 }
 
-/// The bytes behind the header of an IDX file; "" when it cannot be read.
+/// Returns the bytes after the header of an IDX file, or "" if it cannot be read.
 std::string IdxBytes(const std::string& name, size_t header, size_t bytes) {
   const std::string path = "/usr/share/datasets/fashion-mnist/" + name;
   gzFile file = gzopen(path.c_str(), "rb");

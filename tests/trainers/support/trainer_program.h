@@ -1,4 +1,4 @@
-// Training programs under test, as a user starts them: alone, or as several workers by hand.
+// Runs training programs under test as a user starts them: alone, or as several manually started workers.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace mtrun::trainers::testing {
 
 using Args = std::vector<std::string>;
 
-/// Nothing of a launcher that may have started the test itself, and one thread a worker.
+/// Returns an environment without variables of a launcher of the test itself, and with one thread a worker.
 support::Overlay NoLauncher();
 
 /// One line of metrics.jsonl.
@@ -21,17 +21,16 @@ struct StepLine {
   double loss = 0;
   int64_t samples = 0;
 };
-/// Those of all steps, in their order.
+/// Returns the lines of all steps, in order.
 std::vector<StepLine> Steps(const std::string& run_folder);
 nlohmann::json Report(const std::string& run_folder);
-/// `evaluations` in metrics.jsonl, as the program wrote them.
+/// Returns the evaluations in metrics.jsonl, as the program wrote them.
 std::vector<nlohmann::json> Evaluations(const std::string& run_folder);
 
-/// A program of the build by its name.
+/// Starts a program of the build by its name.
 std::unique_ptr<support::Program> Start(const std::string& program, Args args,
                                         const support::Overlay& overlay = NoLauncher());
-/// RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT of each of `world` workers; the caller's own argument list
-/// each.
+/// Starts `world` workers, each with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT and a copy of `args`.
 std::vector<std::unique_ptr<support::Program>> StartWorld(const std::string& program, int world,
                                                           const Args& args,
                                                           const support::Overlay& more = {});
@@ -39,14 +38,14 @@ std::vector<std::unique_ptr<support::Program>> StartWorld(const std::string& pro
 std::string Run(const std::string& program, int world, const Args& args,
                 support::Seconds patience = support::kPatience);
 
-/// Debian's Fashion-MNIST, the first `train` and `test` images, as a packed set `<folder>/fashion`; "" where
-/// the package is not installed.
+/// Writes the first `train` and `test` images of Debian's Fashion-MNIST as a packed set `<folder>/fashion`.
+/// Returns "" if the package is not installed.
 std::string FashionSet(const std::string& folder, int64_t train, int64_t test);
 
-/// The 2,500 real images of tests/testdata/cifar10 as a packed set `<folder>/cifar10`: 2,000 train, 500 test.
+/// Writes tests/testdata/cifar10 (2,000 train and 500 test images) as a packed set `<folder>/cifar10`.
 std::string CifarSet(const std::string& folder);
-/// The first `train` training images of CifarSet `cifar`, the same number of each class, and all its test
-/// images, as `<folder>/cifar10-<train>`.
+/// Writes the first `train` training images of CifarSet `cifar`, the same number of each class, and all its
+/// test images, as `<folder>/cifar10-<train>`.
 std::string CifarPart(const std::string& cifar, const std::string& folder, int64_t train);
 
 }  // namespace mtrun::trainers::testing

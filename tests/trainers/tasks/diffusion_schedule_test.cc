@@ -35,8 +35,8 @@ TEST(diffusion_schedule, EachRowGetsItsOwnTime) {
   }
 }
 
-/// A network that knows the answer: sampling gives back the image, for both kinds of target.
-TEST(diffusion_schedule, SamplingWithTheTruthGivesTheImage) {
+/// If the network knows the answer, sampling restores the image, for both kinds of target.
+TEST(diffusion_schedule, SamplingWithThePerfectNetworkRestoresTheImage) {
   const DiffusionSchedule schedule(DiffusionKind::kCosine);
   const at::Tensor x0 = at::linspace(-1, 1, 12).view({1, 3, 2, 2});
   for (const DiffusionTarget target : {DiffusionTarget::kEpsilon, DiffusionTarget::kVelocity}) {

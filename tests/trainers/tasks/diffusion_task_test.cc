@@ -11,7 +11,7 @@ struct OneWeight : torch::nn::Module {
   OneWeight() { register_parameter("weight", at::zeros({1})); }
 };
 
-/// Whose network says nothing: the loss is the mean square of the noise.
+/// Returns a task whose network outputs zeros, so the loss is the mean square of the noise.
 DiffusionTask SilentTask() {
   const auto silent = [](const at::Tensor& x, const at::Tensor&, const at::Tensor&) {
     return at::zeros_like(x);
@@ -25,7 +25,7 @@ double Evaluated(DiffusionTask& task, int64_t first, int64_t n) {
   return sums.loss.item<double>();
 }
 
-TEST(DiffusionTask, ATestImageHasItsNoiseWhateverIsEvaluatedBesideIt) {
+TEST(DiffusionTask, NoiseOfATestImageDoesNotDependOnItsBatch) {
   DiffusionTask task = SilentTask();
   double alone = 0;
   for (int64_t k = 1020; k < 1030; ++k) alone += Evaluated(task, k, 1);

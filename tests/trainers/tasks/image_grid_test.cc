@@ -9,10 +9,10 @@
 namespace mtrun::trainers {
 namespace {
 
-TEST(image_grid, ImagesStandInRowsWithLinesBetween) {
+TEST(image_grid, ImagesFormRowsSeparatedByLines) {
   at::Tensor images = at::full({3, 3, 2, 4}, -1.0f);
   images[1].fill_(1);
-  images[2].select(0, 1).fill_(5);  // green, beyond white
+  images[2].select(0, 1).fill_(5);  // green, above the white level
   const at::Tensor grid = ImageGrid(images, 2, 1);
   EXPECT_EQ(grid.sizes(), at::IntArrayRef({7, 11, 3}));
   EXPECT_EQ(grid.to(at::kLong).sum().item<int64_t>(), 255 * (2 * 4 * 3 + 2 * 4));

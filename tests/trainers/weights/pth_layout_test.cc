@@ -1,5 +1,6 @@
-// Damaged .pth files: exhaustive on small ones. The dev preset runs this under AddressSanitizer; every input
-// lies in a block of exactly its size, so that a read beyond it is seen. Values are pth_reader_test's.
+// Tests damaged .pth files, exhaustively for small ones. The dev preset runs this under AddressSanitizer;
+// each input is in a block of its exact size, so that a read beyond it is detected. pth_reader_test tests
+// values.
 #include "trainers/weights/pth_layout.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 namespace mtrun::trainers {
 namespace {
 
-/// A copy without anything behind its end.
+/// A copy in a block of exactly its size.
 class Block {
  public:
   explicit Block(absl::string_view bytes) : size_(bytes.size()), data_(new char[bytes.size()]) {
@@ -37,7 +38,7 @@ std::string Bytes(const std::string& name) {
   return file.value_or("");
 }
 
-/// What kind of error a file may be answered with; never one that stands for a fault of ours.
+/// Returns whether `status` is an error that a bad file may cause, and not one that indicates a bug.
 bool IsClear(const absl::Status& status) {
   const absl::StatusCode code = status.code();
   const bool kind = code == absl::StatusCode::kDataLoss || code == absl::StatusCode::kInvalidArgument ||
@@ -53,7 +54,7 @@ bool Same(const std::vector<StoredTensor>& a, const std::vector<StoredTensor>& b
   });
 }
 
-/// Touches every element that the layout promises: under AddressSanitizer a wrong promise is seen.
+/// Reads every element that the layout promises, so that AddressSanitizer detects a wrong promise.
 uint64_t SumOfAll(const std::vector<StoredTensor>& tensors) {
   uint64_t sum = 0;
   for (const StoredTensor& tensor : tensors) {
@@ -64,7 +65,7 @@ uint64_t SumOfAll(const std::vector<StoredTensor>& tensors) {
   return sum;
 }
 
-constexpr const char* kFiles[] = {"zip.pth", "legacy.pth", "protocol4.pth", "checkpoint.pth"};
+constexpr const char* kFiles[] = {"zip.pth", "legacy.pth", "protocol4.pth", "checkpoint.pth", "python2.pth"};
 
 TEST(pth_layout, EveryTruncationIsAClearError) {
   for (const char* name : kFiles) {
@@ -78,14 +79,14 @@ TEST(pth_layout, EveryTruncationIsAClearError) {
   }
 }
 
-/// Each byte of each file, by its lowest bit, its highest and all. The zip format has checksums: what is
-/// still read is what was saved. The older format has none: what is read lies within the file.
+/// Flips the lowest, the highest and all bits of each byte. The zip format has checksums, so any result must
+/// equal the saved values. The older format has none, so reads must only stay within the file.
 TEST(pth_layout, EveryDamagedByteIsAClearErrorOrHarmless) {
   for (const char* name : kFiles) {
     const std::string file = Bytes(name);
     const auto intact = ParsePthLayout(file);
     ASSERT_TRUE(intact.ok()) << name << ": " << intact.status();
-    const bool checked = std::string(name) != "legacy.pth";
+    const bool checked = std::string(name) != "legacy.pth" && std::string(name) != "python2.pth";
     int errors = 0;
     Block block(file);
     for (size_t at = 0; at < file.size(); ++at) {
@@ -107,7 +108,7 @@ TEST(pth_layout, EveryDamagedByteIsAClearErrorOrHarmless) {
   }
 }
 
-/// Two bytes at once, in the older format, whose lengths and counts have no checksum to save them.
+/// Damages two adjacent bytes of the older format, whose lengths and counts have no checksum.
 TEST(pth_layout, LengthsOfTheOlderFormatAreNotTrusted) {
   const std::string file = Bytes("legacy.pth");
   for (size_t at = 0; at + 1 < file.size(); ++at) {
@@ -124,7 +125,31 @@ TEST(pth_layout, LengthsOfTheOlderFormatAreNotTrusted) {
   }
 }
 
-TEST(pth_layout, SaysWhereTensorsLie) {
+/// The oldest format ends with zeros that belong to no entry.
+TEST(pth_layout, TarFormatIsReadWithinTheFile) {
+  const std::string file = Bytes("tar.pth");
+  const auto intact = ParsePthLayout(file);
+  ASSERT_TRUE(intact.ok()) << intact.status();
+  EXPECT_EQ(intact->front().name, "0.weight");
+  EXPECT_EQ(intact->front().sizes, (std::vector<int64_t>{2, 3, 3, 3}));
+  int errors = 0;
+  for (size_t at = 0; at < file.size(); ++at) {
+    const Block cut(absl::string_view(file).substr(0, at));
+    Block damaged(file);
+    damaged[at] = static_cast<char>(file[at] ^ 0xFF);
+    for (const auto& parsed : {ParsePthLayout(cut.view()), ParsePthLayout(damaged.view())}) {
+      errors += !parsed.ok();
+      if (parsed.ok()) {
+        SumOfAll(*parsed);
+      } else {
+        ASSERT_TRUE(IsClear(parsed.status())) << "byte " << at << ": " << parsed.status();
+      }
+    }
+  }
+  EXPECT_GT(errors, static_cast<int>(file.size() / 4));
+}
+
+TEST(pth_layout, ReportsThePositionsOfTensors) {
   const std::string file = Bytes("module.pth");
   const auto parsed = ParsePthLayout(file);
   ASSERT_TRUE(parsed.ok()) << parsed.status();
@@ -138,18 +163,18 @@ TEST(pth_layout, SaysWhereTensorsLie) {
   EXPECT_TRUE(LooksLikePth(file.substr(0, 14)));
 }
 
-// ---- files that were made to do harm
+// ---- malicious files
 
 template <typename T>
 void AddNumber(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-/// A zip file of plain entries.
+/// Returns a zip file of stored entries.
 std::string ZipOf(const std::vector<std::pair<std::string, std::string>>& entries) {
   std::string out, directory;
   for (const auto& [name, data] : entries) {
-    std::string about(8, 0);  // flags, method, time and date, in front of the checksum
+    std::string about(8, 0);  // flags, method, time and date, before the checksum
     AddNumber<uint32_t>(
         about, static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size())));
     AddNumber<uint32_t>(about, static_cast<uint32_t>(data.size()));
@@ -174,11 +199,11 @@ std::string PickledText(const std::string& text) {
   return out + text;
 }
 
-/// A state dict of tensors of one element, named so, in one storage of `numel` float32.
+/// Returns a pickled state dict of one-element tensors `names`, in one storage of `numel` float32.
 std::string PickleOf(const std::vector<std::string>& names, int32_t numel) {
   std::string size = "J";
   AddNumber<int32_t>(size, numel);
-  // Made once, then taken from the memo.
+  // Pickled once, then taken from the memo.
   const std::string call = "ctorch._utils\n_rebuild_tensor_v2\nq\1";
   const std::string storage = absl::StrCat("(", PickledText("storage"), "ctorch\nFloatStorage\n",
                                            PickledText("0"), PickledText("cpu"), size, "tQq\2");
@@ -191,8 +216,8 @@ std::string PickleOf(const std::vector<std::string>& names, int32_t numel) {
   return out + "u.";
 }
 
-/// 3 + 8 MB that would cost hours if each tensor's storage were verified again.
-TEST(pth_layout, AStorageIsVerifiedOnceForAllThatLieInIt) {
+/// This file of 3 + 8 MB would take hours if each tensor's storage were verified again.
+TEST(pth_layout, StorageIsVerifiedOnceForAllItsTensors) {
   constexpr int kNumel = 2 << 20;
   std::vector<std::string> names;
   for (int i = 0; i < 100000; ++i) names.push_back(absl::StrCat(i));
@@ -203,8 +228,8 @@ TEST(pth_layout, AStorageIsVerifiedOnceForAllThatLieInIt) {
   EXPECT_EQ(parsed->size(), names.size());
 }
 
-/// Of a side of 1 the stride says nothing, and PyTorch takes any; the dev preset sees where it is added up.
-TEST(pth_layout, TheStrideOfASideOfOneMayBeAnything) {
+/// The stride of a dimension of size 1 is meaningless; the dev preset detects an overflow if it is used.
+TEST(pth_layout, StrideOfADimensionOfOneIsIgnored) {
   const std::string bytes = "abcdefgh";
   const StoredTensor column{
       .sizes = {2, 1}, .strides = {1, INT64_MAX}, .offset = 0, .numel = 2, .storage = bytes};
@@ -213,7 +238,62 @@ TEST(pth_layout, TheStrideOfASideOfOneMayBeAnything) {
   EXPECT_EQ(out, bytes);
 }
 
-TEST(pth_layout, ANameThatComesTwiceIsRefused) {
+/// Returns a state dict of one tensor "w" of two float32, with these arguments after its strides.
+std::string OneTensor(const std::string& after, const std::string& function = "_rebuild_tensor_v2") {
+  const std::string storage =
+      absl::StrCat("(", PickledText("storage"), "ctorch\nFloatStorage\n", PickledText("0"),
+                   PickledText("cpu"), absl::string_view("K\2tQ", 4));
+  const std::string pickle = absl::StrCat("\x80\2}", PickledText("w"), "ctorch._utils\n", function, "\n(",
+                                          storage, absl::string_view("K\0K\2\x85K\1\x85", 8), after, "tRs.");
+  return ZipOf({{"x/data.pkl", pickle}, {"x/data/0", "abcdefgh"}});
+}
+
+TEST(pth_layout, NegativeBitIsReported) {
+  const auto plain = ParsePthLayout(OneTensor("\x89N"));
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_FALSE(plain->front().negative);
+  const auto negative = ParsePthLayout(OneTensor(absl::StrCat("\x89N}", PickledText("neg"), "\x88s")));
+  ASSERT_TRUE(negative.ok()) << negative.status();
+  EXPECT_TRUE(negative->front().negative);
+  EXPECT_FALSE(
+      ParsePthLayout(OneTensor(absl::StrCat("\x89N}", PickledText("neg"), "\x89s")))->front().negative);
+  EXPECT_THAT(
+      std::string(
+          ParsePthLayout(OneTensor(absl::StrCat("\x89N}", PickledText("odd"), "\x88s"))).status().message()),
+      ::testing::HasSubstr("w: a tensor with the flag odd"));
+  EXPECT_TRUE(ParsePthLayout(OneTensor("", "_rebuild_tensor")).ok()) << "of before PyTorch 0.4";
+}
+
+TEST(pth_layout, TensorThatNeedsCodeIsNamed) {
+  const absl::Status refused = ParsePthLayout(OneTensor("", "run_this")).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(refused.message()),
+              ::testing::HasSubstr("w (torch._utils.run_this, which is code"));
+  EXPECT_THAT(std::string(ParsePthLayout(OneTensor("", "_rebuild_other")).status().message()),
+              ::testing::HasSubstr("w: it needs torch._utils._rebuild_other, which is code, not data"));
+}
+
+/// Repeated elements cost memory that the file does not have.
+TEST(pth_layout, ExpandedTensorsAreReadUpToALimit) {
+  const auto expanded = [](int32_t side) {
+    std::string size = "J";
+    AddNumber<int32_t>(size, side);
+    const std::string shape = absl::StrCat(size, size, "\x86", absl::string_view("K\0K\0\x86", 5));
+    std::string file = PickleOf({"a"}, 1);
+    const std::string one("K\1\x85K\1\x85", 6);
+    file.replace(file.find(one), one.size(), shape);
+    return ZipOf({{"x/data.pkl", file}, {"x/data/0", "abcd"}});
+  };
+  const std::string small = expanded(100), large = expanded(1 << 20), huge = expanded(INT32_MAX);
+  const auto read = ParsePthLayout(small);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->front().numel, 10000);
+  for (const std::string& file : {large, huge}) {
+    EXPECT_EQ(ParsePthLayout(file).status().code(), absl::StatusCode::kDataLoss);
+  }
+}
+
+TEST(pth_layout, DuplicateNameIsRefused) {
   const std::string file = ZipOf({{"x/data.pkl", PickleOf({"a", "b", "a"}, 1)}, {"x/data/0", "abcd"}});
   EXPECT_THAT(std::string(ParsePthLayout(file).status().message()),
               ::testing::HasSubstr("two tensors named a"));

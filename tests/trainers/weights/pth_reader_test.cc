@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <iostream>
 #include <random>
 
@@ -11,6 +10,7 @@
 #include <zlib.h>
 
 #include "base/posix.h"
+#include "trainers/weights/init_from.h"
 #include "trainers/weights/zip_archive.h"
 
 namespace mtrun::trainers {
@@ -29,7 +29,7 @@ std::string PthBytes(const std::string& name) {
   return file.value_or("");
 }
 
-/// What Python saved twice: with torch.save and as safetensors.
+/// Compares two files that Python saved: one with torch.save, one as safetensors.
 void ExpectSameTensors(const std::string& name) {
   SCOPED_TRACE(name);
   const auto got = LoadPth(Path(name + ".pth"));
@@ -48,11 +48,19 @@ void ExpectSameTensors(const std::string& name) {
   }
 }
 
-TEST(pth_reader, ReadsWhatPythonSaves) {
+TEST(pth_reader, ReadsFilesSavedByPython) {
   for (const char* name : {"zip", "legacy", "protocol4", "module", "parameters"}) ExpectSameTensors(name);
 }
 
-TEST(pth_reader, FindsTheWeightsInACheckpointAndDropsTheDdpPrefix) { ExpectSameTensors("checkpoint"); }
+TEST(pth_reader, FindsTheWeightsInACheckpointAndDropsTheDdpPrefix) {
+  const auto wrapped = LoadPth(Path("checkpoint.pth"));
+  ASSERT_TRUE(wrapped.ok()) << wrapped.status();
+  EXPECT_EQ(wrapped->front().first, "module.0.weight");
+  const auto plain = LoadWeights(Path("checkpoint.pth"), {"0.weight"});
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_EQ(plain->front().first, "0.weight");
+  EXPECT_TRUE(plain->front().second.equal(wrapped->front().second));
+}
 
 TEST(pth_reader, KeepsTheOrderOfTheFile) {
   const auto got = LoadPth(Path("module.pth"));
@@ -63,11 +71,12 @@ TEST(pth_reader, KeepsTheOrderOfTheFile) {
                                             "1.running_var", "1.num_batches_tracked"));
 }
 
-TEST(pth_reader, LoadWeightsKnowsBothKinds) {
-  const auto pth = LoadWeights(Path("module.pth")), safetensors = LoadWeights(Path("module.safetensors"));
+TEST(pth_reader, LoadWeightsReadsBothFormats) {
+  const auto pth = LoadWeights(Path("module.pth"), {}),
+             safetensors = LoadWeights(Path("module.safetensors"), {});
   ASSERT_TRUE(pth.ok() && safetensors.ok()) << pth.status() << safetensors.status();
   EXPECT_EQ(pth->size(), safetensors->size());
-  EXPECT_FALSE(LoadWeights(Path("not_there.pth")).ok());
+  EXPECT_FALSE(LoadWeights(Path("not_there.pth"), {}).ok());
 }
 
 TEST(pth_reader, RefusesCode) {
@@ -80,13 +89,10 @@ TEST(pth_reader, RefusesCode) {
   EXPECT_THAT(std::string(module.status().message()), HasSubstr("state_dict"));
 }
 
-TEST(pth_reader, SaysWhatItFoundInstead) {
+TEST(pth_reader, ReportsWhatItFoundInstead) {
   const auto other = LoadPth(Path("bad_no_state_dict.pth"));
   EXPECT_EQ(other.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(other.status().message()), HasSubstr("epoch, weights"));
-  const auto expanded = LoadPth(Path("bad_expanded.pth"));
-  EXPECT_THAT(std::string(expanded.status().message()),
-              HasSubstr("weight: broken weights: a tensor goes beyond its storage"));
   EXPECT_THAT(std::string(ParsePth("hello").status().message()), HasSubstr("torch.save"));
 }
 
@@ -99,7 +105,7 @@ TEST(pth_reader, EveryTruncationIsAnError) {
   }
 }
 
-TEST(pth_reader, DamagedBytesAreNoticedByTheChecksum) {
+TEST(pth_reader, DamagedBytesFailTheChecksum) {
   std::string file = PthBytes("zip.pth");
   const auto archive = ZipArchive::Open(file);
   ASSERT_TRUE(archive.ok());
@@ -107,7 +113,7 @@ TEST(pth_reader, DamagedBytesAreNoticedByTheChecksum) {
   ASSERT_TRUE(data.ok()) << data.status();
   file[static_cast<size_t>(data->data() - file.data())] ^= 1;
   EXPECT_THAT(std::string(ParsePth(file).status().message()),
-              HasSubstr("zip/data/0 does not have its checksum"));
+              HasSubstr("zip/data/0 does not match its checksum"));
 }
 
 uint64_t Seed() {
@@ -147,8 +153,8 @@ void RepairChecksum(std::string& file, const std::string& name, absl::string_vie
   }
 }
 
-/// Neither crash nor endless memory, whatever is in the file; run under AddressSanitizer by the dev preset.
-TEST(pth_reader, AnyBytesAtAll) {
+/// Files must cause neither crashes nor unlimited memory use; the dev preset adds AddressSanitizer.
+TEST(pth_reader, SurvivesRandomBytes) {
   std::mt19937_64 random(Seed());
   const std::string zip = PthBytes("zip.pth"), legacy = PthBytes("legacy.pth"),
                     protocol4 = PthBytes("protocol4.pth");
@@ -162,7 +168,7 @@ TEST(pth_reader, AnyBytesAtAll) {
   EXPECT_GT(errors, 1000);
 }
 
-TEST(pth_reader, AnyPickleAtAll) {
+TEST(pth_reader, SurvivesRandomPickles) {
   std::mt19937_64 random(Seed());
   for (const char* name : {"zip", "protocol4"}) {
     const std::string original = PthBytes(std::string(name) + ".pth"),

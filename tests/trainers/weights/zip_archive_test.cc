@@ -22,7 +22,7 @@ struct Options {
   bool zip64 = false;
 };
 
-/// A zip file with one entry (or the same one several times), byte by byte.
+/// Returns a zip file with one entry (or the same one several times), byte by byte.
 std::string MakeZip(const std::string& name, const std::string& data, const Options& options = {}) {
   const uint32_t crc = crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size());
   std::string out;
@@ -38,7 +38,7 @@ std::string MakeZip(const std::string& name, const std::string& data, const Opti
   Append<uint32_t>(out, 0x04034b50);
   Append<uint16_t>(out, 20);
   fixed(out, static_cast<uint32_t>(data.size()));
-  Append<uint16_t>(out, 3);  // padding, as torch aligns its data
+  Append<uint16_t>(out, 3);  // padding, because torch aligns its data
   out += name + "pad" + data;
   const uint64_t directory = out.size();
   for (int i = 0; i < options.copies; ++i) {
@@ -94,7 +94,7 @@ TEST(zip_archive, ReadsStoredEntries) {
   }
 }
 
-TEST(zip_archive, RefusesWhatItCannotRead) {
+TEST(zip_archive, RefusesUnsupportedEntries) {
   Options deflated, encrypted, twice;
   deflated.method = 8;
   encrypted.flags = 1;
@@ -114,14 +114,14 @@ TEST(zip_archive, VerifiesAnEntryOnce) {
   EXPECT_EQ(archive->verifications(), 1);
 }
 
-/// Many names for one large part of a file: each would be verified.
+/// Many names for one large part of a file would each cause a verification.
 TEST(zip_archive, EntriesThatOverlapAreRefused) {
   std::string file = MakeZip("x", std::string(1000, 'd'), {.copies = 2});
   file[file.rfind("PK\1\2") + 46] = 'y';  // the name in the directory
   EXPECT_THAT(std::string(ZipArchive::Open(file).status().message()), HasSubstr("its entries overlap"));
 }
 
-TEST(zip_archive, NoticesDamage) {
+TEST(zip_archive, DetectsDamage) {
   const std::string good = MakeZip("x", "data");
   std::string bad = good;
   bad[bad.find("data")] = 'D';
@@ -131,7 +131,7 @@ TEST(zip_archive, NoticesDamage) {
   }
 }
 
-TEST(zip_archive, AnEntryOutsideOfTheFileIsAnError) {
+TEST(zip_archive, EntryOutsideTheFileIsAnError) {
   std::string file = MakeZip("x", "data");
   const size_t entry = file.find("PK\1\2");
   for (const uint32_t offset : {0xFFFFFFF0u, 12u, static_cast<uint32_t>(file.size())}) {

@@ -3,7 +3,16 @@ MULTS = [int(number) for number in CONFIG["mults"].split(",")]
 ATTENTION = [int(number) for number in CONFIG["attention"].split(",")]
 CLASSES = len(CONFIG["classes"]) if CONFIG["conditional"] == "true" else 0
 INPUTS = ("images", "times", "labels") if CLASSES else ("images", "times")
+TIMES = 1000
 GROUPS, TIME = min(32, CHANNELS), 4 * CHANNELS
+
+
+def betas():
+    """Returns the variances of the noise that training added, float64 [1000]: of --noise_schedule, without a limit."""
+    if CONFIG["noise_schedule"] == "linear":
+        return torch.linspace(1e-4, 0.02, TIMES, dtype=torch.float64)
+    kept = [math.cos((time / TIMES + 0.008) / 1.008 * math.pi / 2) ** 2 for time in range(TIMES)]
+    return torch.tensor([1 - now / before for now, before in zip(kept, [1.0] + kept)], dtype=torch.float64)
 
 
 def group_norm(channels):
@@ -40,8 +49,8 @@ class Attention(nn.Module):
 
 
 class Model(nn.Module):
-    """(noisy images [n, 3, S, S], int64 times [n] in [0, 1000), with classes int64 labels [n], where
-    len(classes) stands for none) -> [n, 3, S, S]: the noise, or the velocity, as CONFIG["prediction"] says."""
+    """Maps noisy images [n, 3, S, S], int64 times [n] in [0, 1000) and, if there are classes, int64 labels [n]
+    (len(classes): none) to [n, 3, S, S]: the noise or the velocity, depending on CONFIG["prediction"]."""
 
     def __init__(self):
         super().__init__()

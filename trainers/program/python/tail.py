@@ -1,7 +1,7 @@
 
 
 def load(folder=HERE):
-    """The network with its weights, in evaluation mode."""
+    """Returns the network with its weights, in evaluation mode."""
     from safetensors.torch import load_file
 
     weights = load_file(Path(folder) / "model.safetensors")
@@ -11,18 +11,18 @@ def load(folder=HERE):
 
 
 def example(n=1):
-    """Inputs for n images, all zeros, as exporters want to see some."""
+    """Returns inputs for n images, all zeros, as example inputs for exporters."""
     images = torch.zeros(n, 3, CONFIG["input_size"], CONFIG["input_size"])
     return images, *(torch.zeros(n, dtype=torch.int64) for _ in INPUTS[1:])
 
 
-# For torch.onnx.export: the names of inputs and outputs, and that n is any number.
+# For torch.onnx.export: names of inputs and outputs, and n as a dynamic size.
 ONNX = {"input_names": list(INPUTS), "output_names": ["outputs"],
         "dynamic_axes": {name: {0: "n"} for name in (*INPUTS, "outputs")}}
 
 
 def shown(width, height):
-    """The part of an image that is shown, as of test images: left, top, right, bottom."""
+    """Returns the shown part of an image, as for test images: left, top, right, bottom."""
     shape_height, shape_width = CONFIG["shape"]
     box_width, box_height = width, height
     if CONFIG["part"] != 1:
@@ -36,8 +36,8 @@ def shown(width, height):
 
 
 def preprocess(image):
-    """A PIL image of any size -> [1, 3, S, S], as in training: the middle of the image, resized where it has
-    another size than the training images, centred on black where the network takes larger ones."""
+    """Converts a PIL image of any size to [1, 3, S, S], as in training: the middle of the image, resized if its
+    size is not that of the training images, and centred on black if the network takes larger ones."""
     from PIL import Image, ImageOps
 
     image = ImageOps.exif_transpose(image).convert("RGB")

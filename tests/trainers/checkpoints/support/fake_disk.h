@@ -1,5 +1,5 @@
-// A file system in memory that knows what is on the disk and what only the kernel holds, for tests that stop
-// the machine, or let an operation fail, at every single operation.
+// An in-memory file system that distinguishes what is on the disk from what only the kernel holds. Tests use
+// it to stop the machine, or to fail, at every single operation.
 #pragma once
 
 #include <map>
@@ -12,27 +12,27 @@
 
 namespace mtrun::checkpoints {
 
-/// Copying it is cloning the disk.
+/// A fake disk; copying it clones the disk.
 class FakeDisk : public Files {
  public:
   enum class Fault {
     kNone,
-    kStop,        // the machine stops before the operation: it and everything later fails
-    kError,       // this operation alone fails, as with EIO or ENOSPC
-    kShortWrite,  // a write takes one byte only (counts writes as operations, others are not affected)
+    kStop,        // the machine stops before the operation: it and all later ones fail
+    kError,       // only this operation fails, as with EIO or ENOSPC
+    kShortWrite,  // a write takes one byte only (only writes count as operations; others are not affected)
   };
-  /// What a stopped machine finds on its disk, from the strictest reading of POSIX to the kindest.
+  /// What a stopped machine finds on its disk, from the strictest reading of POSIX to the most lenient.
   enum class Survives { kSyncedOnly, kNamesButNoUnsyncedBytes, kNamesAndHalfOfTheBytes, kEverything };
 
   FakeDisk();
   FakeDisk(const FakeDisk& other);
 
-  /// The fault hits the operation with this number (from 0, counted from now).
+  /// Injects `fault` into the operation with this number, counted from 0 from now on.
   void Plan(Fault fault, int operation);
   int operations() const { return operations_; }
   bool fired() const { return fired_; }
   FakeDisk AfterStop(Survives survives) const;
-  /// For damage: the bytes of a file, in place.
+  /// Returns the bytes of a file, to damage them in place.
   std::string* Bytes(const std::string& path);
 
   absl::Status MakeFolder(const std::string& path) override;
@@ -47,8 +47,8 @@ class FakeDisk : public Files {
   absl::StatusOr<int64_t> FreeBytes(const std::string& folder) override;
 
   int64_t free_bytes = int64_t{1} << 40;
-  bool exchanges = true;                        // names, as local file systems do and NFS does not
-  std::map<std::string, absl::Status> refused;  // reading a path fails so
+  bool exchanges = true;  // can exchange names, as local file systems can and NFS cannot
+  std::map<std::string, absl::Status> refused;  // errors of reading a path
 
  private:
   struct Node {
@@ -61,7 +61,7 @@ class FakeDisk : public Files {
   static std::shared_ptr<Node> Survivor(const Node& node, Survives survives);
   std::shared_ptr<Node> Find(const std::string& path) const;
   std::shared_ptr<Node> ParentOf(const std::string& path) const;
-  /// Counts an operation and says how it ends.
+  /// Counts an operation and returns its result.
   absl::Status Begin(const char* what);
 
   std::shared_ptr<Node> root_;

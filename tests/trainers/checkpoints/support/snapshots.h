@@ -1,4 +1,4 @@
-// Small snapshots whose bytes tell the step or the generation, and the states of runs.
+// Small snapshots whose bytes encode the step or the generation, and states of runs.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace mtrun::checkpoints {
 
-/// Two tensors whose bytes tell the step.
+/// Returns two tensors whose bytes encode the step.
 inline Snapshot SnapshotOf(int64_t step) {
   auto bytes = std::make_shared<std::vector<uint8_t>>(48, static_cast<uint8_t>(step));
   const absl::Span<const uint8_t> all(*bytes);
@@ -29,7 +29,7 @@ inline Snapshot SnapshotOf(int64_t step) {
   return snapshot;
 }
 
-/// The bytes tell the generation.
+/// Returns a snapshot whose bytes encode the generation.
 inline Snapshot SnapshotOfGeneration(uint64_t generation, int64_t step) {
   Snapshot snapshot = SnapshotOf(static_cast<int64_t>(generation));
   snapshot.step = step;

@@ -17,9 +17,9 @@ namespace {
 
 using nlohmann::json;
 
-/// A gradient so much smaller than the largest is rounding: that of a bias in front of a normalisation, 1e-8
-/// in the U-Net with one channel a group. Adam makes steps of full size out of it, so neither it nor what it
-/// leads to can be compared.
+/// Gradients below this share of the largest one are rounding errors: that of a bias in front of a
+/// normalisation is 1e-8 in the U-Net with one channel a group. Adam turns them into full-size steps, so
+/// neither they nor their effects can be compared.
 constexpr double kNoise = 1e-6;
 
 std::vector<std::pair<std::string, at::Tensor>> PythonStateDict(const torch::nn::Module& module) {
@@ -117,8 +117,7 @@ void ExpectClose(const at::Tensor& got, const json& want, double tolerance) {
 
 namespace {
 
-/// How far a float32 loss may be from `want`, a number of the file: grows with the step as float32's own
-/// error.
+/// The permitted distance of a float32 loss from the file's; it grows with the step like float32's error.
 class Float32Tolerance {
  public:
   explicit Float32Tolerance(const json& file)
@@ -159,7 +158,7 @@ std::string WhyNotBfloat16(const std::vector<double>& got, const json& file) {
   std::string numbers;
   for (size_t k = 0; k < want.size(); ++k) {
     farthest = std::max(farthest, std::abs(got[k] - want[k]));
-    // Later, where float32 itself may be off by so much, the distance to it says nothing.
+    // Once float32's own error may be this large, the distance to it means nothing.
     const bool tells = tolerance.Next(plain[k]) < away;
     if (tells) moved = std::max(moved, std::abs(got[k] - plain[k]));
     absl::StrAppendFormat(
@@ -169,7 +168,7 @@ std::string WhyNotBfloat16(const std::vector<double>& got, const json& file) {
         k, plain[k], want[k], got[k], std::abs(got[k] - want[k]) / effect,
         std::abs(got[k] - plain[k]) / effect, tells ? "" : " (not compared)");
   }
-  // Not `farthest > near`: a loss that is NaN is none of bfloat16.
+  // Not `farthest > near`, because a NaN loss must fail.
   if (!(farthest <= near)) return absl::StrFormat("not within %.6f of bfloat16's losses:%s", near, numbers);
   if (!(moved >= away)) return absl::StrFormat("never %.6f away from float32's losses:%s", away, numbers);
   return "";
@@ -198,7 +197,7 @@ void ExpectNorms(const Curve& got, const json& run, double gradient_tolerance, d
   }
   EXPECT_EQ(got.after.size(), run["after"].size());
   for (const auto& [name, after] : run["after"].items()) {
-    // The script counts micro-batches, we count steps.
+    // The script counts micro-batches; this code counts steps.
     if (name.ends_with("num_batches_tracked") || noisy.count(name) != 0) continue;
     ASSERT_TRUE(got.after.count(name)) << name;
     EXPECT_NEAR(got.after.at(name)[1], after[1].get<double>(), state_tolerance * after[1].get<double>())

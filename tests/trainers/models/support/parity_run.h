@@ -1,5 +1,5 @@
-// Trains a network as tests/testdata/parity was made, through the trainers' own step and with any number of
-// workers, and compares with its numbers by the README's tolerances.
+// Trains a network in the way that produced tests/testdata/parity, with the trainers' own step and any number
+// of workers, and compares the results with its numbers by the tolerances of the README.
 #pragma once
 
 #include <functional>
@@ -30,34 +30,34 @@ struct Curve {
   std::vector<double> losses;
   std::map<std::string, double> first_gradients;     // L2 norms of step 0
   std::map<std::string, std::vector<double>> after;  // sum and L2 norm of each entry of the state dict
-  std::map<std::string, std::vector<double>> rest;   // likewise of the train state's rest
+  std::map<std::string, std::vector<double>> rest;   // likewise for the rest of the train state
 };
 
-/// The task of one rank, its weights set.
+/// Returns the task of one rank, with its weights set.
 using MakeTask = std::function<std::unique_ptr<trainers::Task>()>;
 
-/// `world` ranks as threads of one core each; row i of step k is image (k * batch + i) mod 64. What each rank
-/// saw, which the test has found to be the same on all, is returned once.
+/// Trains with `world` ranks as single-core threads; row i of step k is image (k * batch + i) mod 64. Checks
+/// that all ranks see the same results, and returns them once.
 Curve Train(const MakeTask& make_task, const ParityRecipe& recipe, at::ScalarType dtype = at::kFloat,
             int world = 1);
 
 std::vector<double> SumAndNorm(const at::Tensor& tensor);
 
-/// Names and shapes in the order of PyTorch's state_dict(), and the number of parameters.
+/// Compares names and shapes, in the order of PyTorch's state_dict(), and the number of parameters.
 void ExpectStateDict(const torch::nn::Module& module, const nlohmann::json& description);
-/// Relative to the largest number wanted.
+/// Compares tensors; `tolerance` is relative to the largest number in `want`.
 void ExpectClose(const at::Tensor& got, const nlohmann::json& want, double tolerance);
-/// float32 losses: `file` has plain and plain_losses_in_float64. Fewer than wanted: the first ones.
+/// Compares float32 losses, of which there may be fewer than in `want`. `file` has plain and
+/// plain_losses_in_float64.
 void ExpectLosses(const std::vector<double>& got, const nlohmann::json& want, const nlohmann::json& file);
 void ExpectRelative(const std::vector<double>& got, const nlohmann::json& want, double tolerance);
-/// Why these are not the losses of a run in bfloat16, with all numbers; "" where they are: each is within
-/// three times the effect of bfloat16 (the most by which `file`'s bfloat16 losses differ from its float32
-/// ones) of `file`'s, and one is at least a quarter of it away from float32. Not closer: bfloat16 rounds so
-/// coarsely that each processor's order of additions gives losses of its own, PyTorch's own ones 0.9 of the
-/// effect apart.
+/// Returns why these cannot be the losses of a bfloat16 run, with all numbers, or "" if they can. Let the
+/// effect of bfloat16 be the largest difference between `file`'s bfloat16 and float32 losses. Each loss must
+/// be within three effects of `file`'s bfloat16 loss, and at least one must be a quarter of an effect away
+/// from float32. The bounds cannot be tighter: bfloat16 rounds so coarsely that each processor's order of
+/// additions gives other losses, in PyTorch itself 0.9 effects apart.
 std::string WhyNotBfloat16(const std::vector<double>& got, const nlohmann::json& file);
-/// Norms of gradients and of the state after the run; parameters whose gradient is nothing but rounding are
-/// left out.
+/// Compares norms of gradients and of the final state, except if a gradient is only rounding.
 void ExpectNorms(const Curve& got, const nlohmann::json& run, double gradient_tolerance,
                  double state_tolerance);
 

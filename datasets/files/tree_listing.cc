@@ -1,0 +1,277 @@
+#include "datasets/files/tree_listing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "datasets/files/file_tree.h"
+
+namespace mtrun::datasets {
+namespace {
+
+constexpr char kExpected[] =
+    "expected train/<class>/<image> with val/<class>/<image> and test/<class>/<image>, or <class>/<image>";
+constexpr char kOneClass[] = "image";
+
+/// Returns an archive's file name as printable text.
+std::string Plain(absl::string_view name) { return AsPlainText({name.data(), name.size()}); }
+
+using PathNames = std::vector<absl::string_view>;
+
+bool HasSplit(const PathNames& names) {
+  return std::any_of(names.begin(), names.end() - 1,
+                     [](absl::string_view name) { return IsSplitFolder(name); });
+}
+
+/// Returns a string literal.
+absl::string_view SplitOf(absl::string_view folder) {
+  if (folder == "test") return "test";
+  return folder.empty() || folder == "train" ? "train" : "val";
+}
+
+/// Returns nullopt if the file is outside of the split folders.
+absl::StatusOr<std::optional<NamedFile>> TakeApart(absl::string_view path, const PathNames& names,
+                                                   bool has_splits, bool unlabelled) {
+  const auto split = has_splits ? std::find_if(names.begin(), names.end(), IsSplitFolder) : names.begin();
+  const auto below = names.end() - split - (has_splits ? 1 : 0);  // <class> and <file>, or less, or more
+  if (below < 1) return std::nullopt;
+  if (names.back().empty()) {  // a folder that was not entered
+    return absl::InvalidArgumentError(absl::StrCat(
+        Plain(path), unlabelled ? " is nested too deeply, or is a link to a folder"
+                                : absl::StrCat(" is nested deeper than split/class/image; ", kExpected)));
+  }
+  const auto before = [&](PathNames::const_iterator name) {  // the path before a name
+    return name == names.begin() ? absl::string_view()
+                                 : path.substr(0, static_cast<size_t>(name->data() - path.data()) - 1);
+  };
+  NamedFile file{.prefix = has_splits ? before(split) : absl::string_view(),
+                 .folder = has_splits ? *split : absl::string_view(),
+                 .class_name = {},
+                 .file = names.back()};
+  if (unlabelled || IsNoImageName(file.file)) return file;
+  if (!has_splits) {  // the class is the last folder, at any depth
+    if (below < 2) return std::nullopt;
+    file.class_name = names[names.size() - 2];
+    file.prefix = before(names.end() - 2);
+    return file;
+  }
+  if (below == 1)
+    return absl::InvalidArgumentError(absl::StrCat(Plain(path), " is not in a class folder; ", kExpected));
+  if (below > 2)
+    return absl::InvalidArgumentError(
+        absl::StrCat(Plain(path), " is nested deeper than split/class/image; ", kExpected));
+  file.class_name = *(split + 1);
+  return file;
+}
+
+absl::Status CheckPrefixes(const std::vector<absl::string_view>& paths, const std::vector<NamedFile>& files) {
+  for (const NamedFile& file : files) {
+    if (file.prefix != files[0].prefix)
+      return absl::InvalidArgumentError(absl::StrCat(Plain(paths[files[0].path]), " and ",
+                                                     Plain(paths[file.path]),
+                                                     " are in two different trees; import only one of them"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSplits(const std::vector<NamedFile>& files) {
+  std::map<absl::string_view, absl::string_view> folders;  // split to the folder that it comes from
+  for (const NamedFile& file : files) {
+    const absl::string_view folder = folders.emplace(SplitOf(file.folder), file.folder).first->second;
+    if (folder != file.folder)
+      return absl::InvalidArgumentError(absl::StrCat("it has ", folder, "/ and ", file.folder,
+                                                     "/, which are both the val split; remove one of them"));
+  }
+  if (folders.count("train") == 0)
+    return absl::InvalidArgumentError(absl::StrCat("no images to train on: ", kExpected));
+  return absl::OkStatus();
+}
+
+/// Returns true if an image is in the test share, by its name only.
+bool InShare(const NamedFile& file, double share) {
+  const absl::string_view name = file.class_name.empty() ? kOneClass : file.class_name;
+  const std::string digest = Sha256Hex(absl::StrCat(name, "/", file.file));
+  const uint64_t number = std::stoull(digest.substr(0, 16), nullptr, 16);
+  return static_cast<double>(number) < std::ldexp(share, 64);
+}
+
+absl::Status TakeTestShare(std::vector<NamedFile>& files, double share) {
+  if (share <= 0) return absl::OkStatus();
+  for (const NamedFile& file : files) {
+    if (SplitOf(file.folder) != "train")
+      return absl::InvalidArgumentError(
+          absl::StrCat("--test_share: the source already has a folder ", file.folder, "/"));
+  }
+  for (NamedFile& file : files) {
+    if (InShare(file, share)) file.folder = "test";
+  }
+  const auto of_test = [](const NamedFile& file) { return file.folder == "test"; };
+  if (!std::all_of(files.begin(), files.end(), of_test)) return absl::OkStatus();
+  return absl::InvalidArgumentError("--test_share leaves no images to train on");
+}
+
+/// Maps class names to labels.
+class Labels {
+ public:
+  Labels(const std::vector<NamedFile>& files, const TreeOptions& options) : names_(options.classes) {
+    if (options.unlabelled) names_ = {kOneClass};
+    if (names_.empty()) {
+      std::set<absl::string_view> trained;
+      for (const NamedFile& file : files) {
+        if (SplitOf(file.folder) == "train") trained.insert(file.class_name);
+      }
+      for (const absl::string_view name : trained) names_.emplace_back(name);
+    }
+    for (size_t i = 0; i < names_.size(); ++i) by_name_[names_[i]] = static_cast<int64_t>(i);
+    if (options.unlabelled) by_name_[""] = 0;
+  }
+  const std::vector<std::string>& names() const { return names_; }
+  /// Returns -1 if train has no such class.
+  int64_t Find(absl::string_view name) const {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? -1 : found->second;
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::map<absl::string_view, int64_t> by_name_;  // views of names_
+};
+
+/// An image during sorting.
+struct Sorted {
+  absl::string_view split;
+  int64_t label;
+  const NamedFile* file;
+};
+
+/// Removes images whose class train lacks.
+absl::StatusOr<std::vector<Sorted>> Label(const std::vector<absl::string_view>& paths,
+                                          const std::vector<NamedFile>& files, const Labels& labels,
+                                          bool skip_bad, LeftOut& left_out) {
+  std::vector<Sorted> sorted;
+  sorted.reserve(files.size());
+  std::set<absl::string_view> untrained;
+  for (const NamedFile& file : files) {
+    const int64_t label = labels.Find(file.class_name);
+    if (label >= 0) {
+      sorted.push_back({SplitOf(file.folder), label, &file});
+      continue;
+    }
+    if (!skip_bad)
+      return absl::InvalidArgumentError(absl::StrCat(Plain(paths[file.path]), ": train/ has no class \"",
+                                                     Plain(file.class_name),
+                                                     "\"; --skip_bad leaves out such images"));
+    ++left_out.untrained;
+    untrained.insert(file.class_name);
+  }
+  for (const absl::string_view name : untrained) left_out.untrained_classes.emplace_back(name);
+  return sorted;
+}
+
+}  // namespace
+
+void LeftOut::AddOutside(absl::string_view path) {
+  const size_t slash = path.rfind('/');
+  const bool in_source = slash == absl::string_view::npos;
+  if (IsNoImageName(in_source ? path : path.substr(slash + 1))) {
+    ++others;
+  } else {
+    AddPassedOver({.outside = 1, .outside_folder = std::string(in_source ? "." : path.substr(0, slash))});
+  }
+}
+
+void LeftOut::AddPassedOver(const LeftOut& more) {
+  others += more.others;
+  outside += more.outside;
+  // A folder that may have been meant as a split is more informative than a file beside the split folders.
+  const auto place = [](const LeftOut& of) { return std::pair(of.outside_folder == ".", of.outside_folder); };
+  if (outside_folder.empty() || (more.outside > 0 && place(more) < place(*this)))
+    outside_folder = more.outside_folder;
+}
+
+bool IsInHiddenFolder(const std::vector<absl::string_view>& names) {
+  return std::any_of(names.begin(), names.end() - 1, [](absl::string_view name) {
+    return absl::StartsWith(name, ".") || name == "__MACOSX";
+  });
+}
+
+bool IsNoImageName(absl::string_view file) {
+  static const auto& kEnds = *new std::vector<std::string>{".txt",  ".csv",  ".tsv", ".json", ".md",  ".xml",
+                                                           ".html", ".yaml", ".yml", ".db",   ".ini", ".log"};
+  return absl::StartsWith(file, ".") || std::any_of(kEnds.begin(), kEnds.end(), [&](const std::string& end) {
+           return absl::EndsWithIgnoreCase(file, end);
+         });
+}
+
+absl::StatusOr<TreeListing> ListNamed(const std::vector<absl::string_view>& paths,
+                                      std::vector<NamedFile> files, const TreeOptions& options) {
+  MT_RETURN_IF_ERROR(CheckSplits(files));
+  MT_RETURN_IF_ERROR(TakeTestShare(files, options.test_share));
+  const Labels labels(files, options);
+  TreeListing listing{.classes = labels.names(), .images = {}, .left_out = {}};
+  MT_ASSIGN_OR_RETURN(std::vector<Sorted> sorted,
+                      Label(paths, files, labels, options.skip_bad, listing.left_out));
+  const auto key = [&](const Sorted& a) {
+    return std::tie(a.split, a.label, a.file->file, paths[a.file->path]);
+  };
+  std::sort(sorted.begin(), sorted.end(), [&](const Sorted& a, const Sorted& b) {
+    return key(a) != key(b) ? key(a) < key(b) : a.file->path < b.file->path;
+  });
+  listing.images.reserve(sorted.size());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    const size_t path = sorted[i].file->path;
+    if (i + 1 < sorted.size() && key(sorted[i]) == key(sorted[i + 1])) {
+      if (!options.skip_bad)
+        return absl::InvalidArgumentError(
+            absl::StrCat(Plain(paths[path]), " occurs twice; --skip_bad uses the last one"));
+      ++listing.left_out.duplicates;
+      continue;
+    }
+    listing.images.push_back({sorted[i].split, sorted[i].label, path});
+  }
+  return listing;
+}
+
+absl::StatusOr<TreeListing> ListTree(const std::vector<absl::string_view>& paths,
+                                     const TreeOptions& options) {
+  const auto names_of = [](absl::string_view path) -> PathNames { return absl::StrSplit(path, '/'); };
+  const bool has_splits = std::any_of(paths.begin(), paths.end(), [&](absl::string_view path) {
+    const PathNames names = names_of(path);
+    return !IsInHiddenFolder(names) && HasSplit(names);
+  });
+  std::vector<NamedFile> files;
+  files.reserve(paths.size());
+  LeftOut passed_over;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const PathNames names = names_of(paths[i]);
+    if (IsInHiddenFolder(names)) continue;
+    MT_ASSIGN_OR_RETURN(auto file, TakeApart(paths[i], names, has_splits, options.unlabelled));
+    if (!file) {
+      passed_over.AddOutside(paths[i]);
+      continue;
+    }
+    file->path = i;
+    if (IsNoImageName(file->file)) {
+      ++passed_over.others;
+    } else {
+      files.push_back(*file);
+    }
+  }
+  if (!options.unlabelled) MT_RETURN_IF_ERROR(CheckPrefixes(paths, files));
+  MT_ASSIGN_OR_RETURN(TreeListing listing, ListNamed(paths, std::move(files), options));
+  listing.left_out.AddPassedOver(passed_over);
+  return listing;
+}
+
+}  // namespace mtrun::datasets

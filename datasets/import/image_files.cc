@@ -1,0 +1,92 @@
+#include "datasets/import/image_files.h"
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+#include "datasets/import/ground_truth.h"
+
+namespace mtrun::datasets {
+namespace {
+
+/// An image of val, split into folder and name.
+struct Unlabelled {
+  size_t path = 0;
+  absl::string_view folder, file;  // "set/val/", "1.jpg"
+};
+
+/// Returns the images below val/ (or valid/, validation/), sorted by name.
+std::vector<Unlabelled> FindVal(const std::vector<absl::string_view>& paths) {
+  std::vector<Unlabelled> found;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const std::vector<absl::string_view> names = absl::StrSplit(paths[i], '/');
+    const auto split = std::find_if(names.begin(), names.end() - 1, IsSplitFolder);
+    if (split == names.end() - 1 || !absl::StartsWith(*split, "val") || IsNoImageName(names.back())) continue;
+    const auto end = static_cast<size_t>(split->data() + split->size() + 1 - paths[i].data());
+    found.push_back({.path = i, .folder = paths[i].substr(0, end), .file = names.back()});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Unlabelled& a, const Unlabelled& b) { return a.file < b.file; });
+  return found;
+}
+
+/// Moves the paths of val's images into folders of their classes. `texts` stores the new paths.
+absl::Status LabelVal(const FileSources& sources, std::vector<absl::string_view>& paths,
+                      std::deque<std::string>& texts) {
+  MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(sources.val_labels));
+  std::optional<ClassList> classes;
+  if (!sources.class_list.empty()) {
+    MT_ASSIGN_OR_RETURN(const std::string list, ReadFile(sources.class_list));
+    auto parsed = ParseClassList(list);
+    if (!parsed.ok()) return Annotate(parsed.status(), sources.class_list);
+    classes = *std::move(parsed);
+  }
+  const std::vector<Unlabelled> images = FindVal(paths);
+  if (images.empty())
+    return absl::InvalidArgumentError(
+        "--val_labels: the source has no val images; give --val_source, or a source with val/");
+  std::vector<absl::string_view> files;
+  for (const Unlabelled& image : images) files.push_back(image.file);
+  const auto found = FindClasses(text, classes, files);
+  if (!found.ok()) return Annotate(found.status(), sources.val_labels);
+  for (size_t i = 0; i < images.size(); ++i) {
+    texts.push_back(absl::StrCat(images[i].folder, (*found)[i], "/", images[i].file));
+    paths[images[i].path] = texts.back();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<absl::string_view> ImageFiles::Paths() const {
+  std::vector<absl::string_view> paths;
+  paths.reserve(tree->files().size());
+  for (const SourceFile& file : tree->files()) paths.push_back(file.path);
+  return paths;
+}
+
+absl::StatusOr<ImageFiles> FindImageFiles(const FileSources& sources) {
+  const bool apart = !sources.val_source.empty() || !sources.test_source.empty();
+  std::vector<TreeSource> trees{{.path = sources.source, .prefix = apart ? "train/" : ""}};
+  if (!sources.val_source.empty()) trees.push_back({.path = sources.val_source, .prefix = "val/"});
+  if (!sources.test_source.empty()) trees.push_back({.path = sources.test_source, .prefix = "test/"});
+  ImageFiles found;
+  MT_ASSIGN_OR_RETURN(found.tree, OpenFileTree(trees, sources.spool_folder, sources.tree.unlabelled));
+  std::vector<absl::string_view> paths = found.Paths();
+  std::deque<std::string> texts;
+  if (!sources.val_labels.empty()) MT_RETURN_IF_ERROR(LabelVal(sources, paths, texts));
+  auto listing = ListTree(paths, sources.tree);
+  if (!listing.ok()) return Annotate(listing.status(), sources.source);
+  found.listing = *std::move(listing);
+  found.listing.left_out.AddPassedOver(found.tree->passed_over());
+  return found;
+}
+
+}  // namespace mtrun::datasets

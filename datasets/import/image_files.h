@@ -1,0 +1,37 @@
+// The image files of a source, in order.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "datasets/files/file_tree.h"
+#include "datasets/files/tree_listing.h"
+
+namespace mtrun::datasets {
+
+struct ImageFiles {
+  std::shared_ptr<const FileTree> tree;
+  TreeListing listing;  // its paths are tree->files()
+
+  const SourceFile& file(size_t image) const { return tree->files()[listing.images[image].path]; }
+  absl::StatusOr<std::string> Read(size_t image) const { return tree->Read(listing.images[image].path); }
+  /// Returns the paths of tree->files().
+  std::vector<absl::string_view> Paths() const;
+};
+
+/// The locations of a source's splits, and of their labels.
+struct FileSources {
+  std::string source;
+  std::string val_source = "", test_source = "";  // "": in `source`, if at all
+  std::string val_labels = "", class_list = "";   // files (ground_truth.h, class_list.h)
+  TreeOptions tree = {};
+  std::string spool_folder = ".";
+};
+
+/// With val_labels, val's images may be in any folder. Errors as for OpenFileTree, ListTree and FindClasses.
+absl::StatusOr<ImageFiles> FindImageFiles(const FileSources& sources);
+
+}  // namespace mtrun::datasets

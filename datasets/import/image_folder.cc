@@ -1,0 +1,170 @@
+#include "datasets/import/image_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "datasets/files/parallel.h"
+
+namespace mtrun::datasets {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Images per task of a thread: taking a task costs as much as decoding a thumbnail.
+constexpr int64_t kImagesAtOnce = 16;
+
+bool HasImageName(const std::string& name) {
+  for (const char* end : {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"}) {
+    if (absl::EndsWithIgnoreCase(name, end)) return true;
+  }
+  return false;
+}
+
+class ImageFolder : public ImageSource {
+ public:
+  ImageFolder(ImageFiles files, const ImageRules& rules) : files_(std::move(files)), rules_(rules) {
+    Number();
+  }
+
+  const ImageFiles* files() const override { return &files_; }
+
+  /// Stops at the first good image; CopyTo reports the bad ones before it.
+  absl::Status FindShape() override {
+    if (rules_.fixed_size()) {
+      size_ = *rules_.fixed_size();
+      return absl::OkStatus();
+    }
+    std::vector<BadFile> bad;
+    for (size_t i = 0; i < files_.listing.images.size(); ++i) {
+      const auto image = Decode(i);
+      if (image.ok()) {
+        size_ = image->size;
+        size_from_ = std::string(files_.file(i).path);
+        return absl::OkStatus();
+      }
+      bad.push_back({std::string(files_.file(i).path), std::string(image.status().message())});
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("none of the ", bad.size(), " files is a readable image; the first: ",
+                     bad.empty() ? "none" : AsPlainText(bad[0].path + ": " + bad[0].why)));
+  }
+
+  PackedShape shape() const override {
+    return {
+        .height = size_.height, .width = size_.width, .classes = files_.listing.classes, .splits = counts_};
+  }
+
+  absl::StatusOr<std::vector<BadFile>> CopyTo(ImageSink& sink, int threads) override {
+    std::map<size_t, std::string> bad;  // sorted, because threads find them in any order
+    Mutex bad_mutex;
+    const auto copy = [&](size_t i) -> absl::Status {
+      const TreeImage& target = files_.listing.images[i];
+      const auto image = Decode(i);
+      if (absl::IsAborted(image.status())) return image.status();  // the listing is invalid
+      if (!image.ok()) {
+        const MutexLock lock(bad_mutex);
+        bad[i] = std::string(image.status().message());
+        return absl::OkStatus();
+      }
+      if (image->size != size_) return MixedSizes(std::string(files_.file(i).path), image->size);
+      return sink.Put(std::string(target.split), positions_[i], {target.label}, image->size, image->pixels);
+    };
+    const auto copy_some = [&](int64_t begin, int64_t end) -> absl::Status {
+      for (int64_t i = begin; i < end; ++i) MT_RETURN_IF_ERROR(copy(static_cast<size_t>(i)));
+      return absl::OkStatus();
+    };
+    const auto images = static_cast<int64_t>(positions_.size());
+    const absl::Status copied = ParallelChunks(images, kImagesAtOnce, threads, copy_some);
+    if (!copied.ok()) return copied;
+    return LeaveOut(bad);
+  }
+
+ private:
+  absl::StatusOr<RgbImage> Decode(size_t image) const {
+    MT_ASSIGN_OR_RETURN(const std::string bytes, files_.Read(image));
+    return DecodeFitted(bytes, rules_);
+  }
+
+  absl::Status MixedSizes(const std::string& path, const ImageSize& size) const {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "images differ in size: ", AsPlainText(size_from_), " is ", SizeText(size_), ", ", AsPlainText(path),
+        " is ", SizeText(size), "; give --resize HEIGHTxWIDTH or --store encoded"));
+  }
+
+  std::vector<BadFile> LeaveOut(const std::map<size_t, std::string>& bad) {
+    std::vector<BadFile> files;
+    for (const auto& [index, why] : bad) files.push_back({std::string(files_.file(index).path), why});
+    size_t image = 0;
+    std::erase_if(files_.listing.images, [&](const TreeImage&) { return bad.count(image++) != 0; });
+    Number();
+    return files;
+  }
+
+  /// Assigns each image its index in its split.
+  void Number() {
+    counts_.clear();
+    positions_.clear();
+    for (const TreeImage& image : files_.listing.images)
+      positions_.push_back(counts_[std::string(image.split)]++);
+  }
+
+  ImageFiles files_;
+  const ImageRules rules_;
+  std::vector<int64_t> positions_;         // indices of the listing's images in their splits
+  std::map<std::string, int64_t> counts_;  // images in each split
+  ImageSize size_;
+  std::string size_from_;  // the image that determined size_
+};
+
+}  // namespace
+
+bool LooksLikeImageFolder(const std::string& folder) {
+  std::error_code error;
+  std::vector<fs::path> folders;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    std::error_code is_none;
+    if (!entry->is_directory(is_none) || name[0] == '.') continue;
+    if (IsSplitFolder(name)) return true;
+    folders.push_back(entry->path());
+  }
+  for (const fs::path& one : folders) {
+    for (fs::directory_iterator entry(one, error), end; !error && entry != end; entry.increment(error)) {
+      if (HasImageName(entry->path().filename().string())) return true;
+    }
+  }
+  return false;
+}
+
+absl::StatusOr<std::unique_ptr<ImageSource>> MakeImageSource(ImageFiles files, const std::string& name,
+                                                             const ImageRules& rules) {
+  if (files.listing.images.empty())
+    return absl::InvalidArgumentError(absl::StrCat(name, ": no images are left to import"));
+  if (files.listing.images.front().split == "train" && files.listing.images.back().split == "train")
+    log::Warning(name,
+                 " has no test/ or val/, so there are no images to evaluate with; --test_share 0.1 sets a "
+                 "tenth of the images aside");
+  return std::make_unique<ImageFolder>(std::move(files), rules);
+}
+
+absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageFolder(const std::string& source,
+                                                             const SourceOptions& options) {
+  MT_ASSIGN_OR_RETURN(ImageFiles files, FindImageFiles({.source = source,
+                                                        .val_source = options.val_source,
+                                                        .test_source = options.test_source,
+                                                        .val_labels = options.val_labels,
+                                                        .class_list = options.class_list,
+                                                        .tree = options.tree,
+                                                        .spool_folder = options.spool_folder}));
+  return MakeImageSource(std::move(files), source, options.rules);
+}
+
+}  // namespace mtrun::datasets

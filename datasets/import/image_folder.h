@@ -1,0 +1,24 @@
+// Imports trees of image files, <split>/<class>/<image> or <class>/<image>, from a folder or an archive.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "datasets/import/image_source.h"
+
+namespace mtrun::datasets {
+
+/// Returns true for a folder with a split folder, or with folders that contain files with image names.
+bool LooksLikeImageFolder(const std::string& folder);
+
+/// Opens a folder or an archive, and those in the options for other splits. If the source is used for pixels
+/// and the rules fix no size, all images must have the size of the first readable one (FindShape).
+absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageFolder(const std::string& source,
+                                                             const SourceOptions& options);
+
+/// Makes a source of found images. `name` is used in messages. REQUIRES: the listing is not empty.
+absl::StatusOr<std::unique_ptr<ImageSource>> MakeImageSource(ImageFiles files, const std::string& name,
+                                                             const ImageRules& rules);
+
+}  // namespace mtrun::datasets

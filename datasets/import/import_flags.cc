@@ -1,0 +1,182 @@
+#include "datasets/import/import_flags.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/processors.h"
+#include "base/status_macros.h"
+#include "datasets/images/image_file.h"
+#include "datasets/import/importers.h"
+
+namespace mtrun::datasets {
+namespace {
+
+std::vector<SettingSpec> MainSpecs() {
+  using Kind = SettingSpec::Kind;
+  const std::string group = "Flags";
+  std::vector<SettingSpec> specs(7);
+  specs[0] = {.name = "format",
+              .default_text = "auto",
+              .help = "Format of SOURCE; auto: recognised by its files.",
+              .group = group};
+  specs[0].choices = ImporterNames();
+  specs[0].choices.insert(specs[0].choices.begin(), "auto");
+  specs[1] = {.name = "resize",
+              .help = "Stretch every image to this size, for example 32x32.",
+              .group = group,
+              .value = "HEIGHTxWIDTH"};
+  specs[2] = {.name = "skip_bad",
+              .kind = Kind::kBool,
+              .default_text = "false",
+              .help = "Leave out image files that cannot be read.",
+              .group = group};
+  specs[3] = {.name = "threads",
+              .kind = Kind::kInt,
+              .default_text = absl::StrCat(UsableProcessors()),
+              .help = "Decoding threads.",
+              .group = group,
+              .otherwise = "all processors"};
+  specs[3].min = 1;
+  specs[3].max = 1024;
+  specs[4] = {.name = "force",
+              .kind = Kind::kBool,
+              .default_text = "false",
+              .help = "Replace DEST if it is a packed data set with nothing else in it.",
+              .group = group};
+  specs[5] = {.name = "shard_mib",
+              .kind = Kind::kInt,
+              .default_text = "64",
+              .help = "Maximum size of a shard file.",
+              .group = group,
+              .value = "MIB"};
+  specs[5].min = 1;
+  specs[5].max = 65536;
+  specs[6] = {.name = "max_pixels",
+              .kind = Kind::kInt,
+              .default_text = absl::StrCat(DecodeLimits().max_pixels),
+              .help = "Refuse images with more pixels; even a small file can declare a huge image.",
+              .group = group};
+  specs[6].min = 1;
+  specs[6].max = int64_t{kMaxImageSide} * kMaxImageSide;
+  return specs;
+}
+
+/// Flags for the locations of splits and classes.
+std::vector<SettingSpec> SourceSpecs() {
+  const std::string group = "Splits and classes";
+  return {
+      {.name = "val_source",
+       .help = "Source of the val images, if SOURCE holds only the train images.",
+       .group = group,
+       .value = "SOURCE"},
+      {.name = "test_source",
+       .help = "Source of the test images, likewise.",
+       .group = group,
+       .value = "SOURCE"},
+      {.name = "val_labels",
+       .help =
+           "File with the classes of the val images: one line \"<class>\" per image, in the order of file "
+           "names, or lines \"<file> <class>\".",
+       .group = group,
+       .value = "FILE"},
+      {.name = "class_list",
+       .help = "File with one line per class, \"<name> ...\" or \"<number> <name> ...\", for sources that "
+               "identify classes by number.",
+       .group = group,
+       .value = "FILE"},
+      {.name = "test_share",
+       .kind = SettingSpec::Kind::kDouble,
+       .default_text = "0",
+       .help = "Fraction of the images that become the test split, chosen by a hash of class and file name.",
+       .group = group},
+      {.name = "unlabelled",
+       .kind = SettingSpec::Kind::kBool,
+       .default_text = "false",
+       .help = "Ignore folder names; all images get one class.",
+       .group = group}};
+}
+
+/// Flags for the transformation of images.
+std::vector<SettingSpec> ImageSpecs() {
+  using Kind = SettingSpec::Kind;
+  const std::string group = "Images";
+  const auto number = [&](const char* name, const char* text, int64_t min, int64_t max, const char* help) {
+    SettingSpec spec{.name = name, .kind = Kind::kInt, .default_text = text, .help = help, .group = group};
+    spec.min = min;
+    spec.max = max;
+    return spec;
+  };
+  SettingSpec store{.name = "store",
+                    .default_text = "auto",
+                    .help =
+                        "Keep JPEG and PNG files (encoded), or pixels of one size; auto: pixels if all "
+                        "images have, or are resized to, the same size of at most 64x64.",
+                    .group = group};
+  store.choices = {"auto", "encoded", "pixels"};
+  return {store,
+          number("short_side", "0", 0, kMaxImageSide,
+                 "Shrink images whose shorter side is longer than this, keeping their shape; 0: no limit."),
+          number("max_side", "0", 0, kMaxImageSide,
+                 "Shrink images whose longer side is longer than this; 0: no limit."),
+          number("quality", "90", 1, 100, "Quality of JPEG images that are encoded again."),
+          {.name = "center_crop",
+           .help = "Cut out the middle in this shape and resize it to this size.",
+           .group = group,
+           .value = "HEIGHTxWIDTH"},
+          {.name = "exif",
+           .kind = Kind::kBool,
+           .default_text = "false",
+           .help = "Rotate images as their EXIF orientation says.",
+           .group = group}};
+}
+
+absl::StatusOr<std::optional<ImageSize>> SizeOf(const Settings& settings, const std::string& flag) {
+  if (!settings.IsSet(flag)) return std::nullopt;
+  const auto size = ParseImageSize(settings.Text(flag));
+  if (!size.ok()) return Annotate(size.status(), "--" + flag);
+  return *size;
+}
+
+absl::Status ReadRules(const Settings& settings, ImportOptions& options) {
+  MT_ASSIGN_OR_RETURN(options.rules.stretch, SizeOf(settings, "resize"));
+  MT_ASSIGN_OR_RETURN(options.rules.centre, SizeOf(settings, "center_crop"));
+  options.rules.short_side = static_cast<int>(settings.Int("short_side"));
+  options.rules.max_side = static_cast<int>(settings.Int("max_side"));
+  options.rules.quality = static_cast<int>(settings.Int("quality"));
+  options.rules.exif = settings.Bool("exif");
+  options.rules.limits.max_pixels = settings.Int("max_pixels");
+  const std::string store = settings.Text("store");
+  options.store = store == "auto" ? Store::kAuto : store == "pixels" ? Store::kPixels : Store::kEncoded;
+  options.tree = {.test_share = settings.Double("test_share"), .unlabelled = settings.Bool("unlabelled")};
+  if (options.tree.test_share < 0 || options.tree.test_share >= 1)
+    return absl::InvalidArgumentError("--test_share must be at least 0 and below 1");
+  return CheckRules(options.rules);
+}
+
+}  // namespace
+
+std::vector<SettingSpec> ImportSpecs() {
+  std::vector<SettingSpec> specs = MainSpecs();
+  for (auto& more : {SourceSpecs(), ImageSpecs()}) specs.insert(specs.end(), more.begin(), more.end());
+  return specs;
+}
+
+absl::StatusOr<ImportOptions> ReadImportFlags(const Settings& settings, const std::string& source,
+                                              const std::string& destination) {
+  ImportOptions options{.source = source, .destination = destination};
+  options.format = settings.Text("format");
+  options.val_source = settings.Text("val_source");
+  options.test_source = settings.Text("test_source");
+  options.val_labels = settings.Text("val_labels");
+  options.class_list = settings.Text("class_list");
+  MT_RETURN_IF_ERROR(ReadRules(settings, options));
+  options.skip_bad = settings.Bool("skip_bad");
+  options.replace = settings.Bool("force");
+  options.threads = static_cast<int>(settings.Int("threads"));
+  options.shard_bytes = settings.Int("shard_mib") << 20;
+  return options;
+}
+
+}  // namespace mtrun::datasets

@@ -1,0 +1,304 @@
+#include "datasets/packed/index.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "base/json_text.h"
+#include "base/posix.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "datasets/packed/data_url.h"
+#include "nlohmann/json.hpp"
+
+namespace mtrun::datasets {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr char kFormat[] = "mtrun-packed";
+constexpr int kPixelVersion = 1, kEncodedVersion = 2;
+constexpr int64_t kMaxSide = 65535;
+constexpr int64_t kMaxCount = int64_t{1} << 40;  // sums over kMaxEntries still fit
+constexpr size_t kMaxEntries = 1 << 20;
+constexpr size_t kMaxBytes = size_t{256} << 20;  // enough for kMaxEntries shards
+
+json ToJson(const Index& index) {
+  json splits = json::object();
+  for (const auto& [name, split] : index.splits) {
+    json shards = json::array();
+    for (size_t i = 0; i < split.shards.size(); ++i) {
+      const ShardEntry& shard = split.shards[i];
+      shards.push_back({{"file", ShardFile(name, i)},
+                        {"images", shard.images},
+                        {"bytes", shard.bytes},
+                        {"sha256", shard.sha256}});
+    }
+    splits[name] = {{"images", split.images()}, {"class_counts", split.class_counts}, {"shards", shards}};
+  }
+  json object = {{"format", kFormat},      {"version", index.encoded ? kEncodedVersion : kPixelVersion},
+                 {"height", index.height}, {"width", index.width},
+                 {"channels", 3},          {"classes", index.classes},
+                 {"splits", splits}};
+  if (index.encoded) {
+    object["store"] = "encoded";
+    object["min_height"] = index.min_height;
+    object["min_width"] = index.min_width;
+  }
+  return object;
+}
+
+absl::Status Damaged(const std::string& what) {
+  return absl::DataLossError(absl::StrCat("damaged index: ", what));
+}
+
+absl::StatusOr<int64_t> GetInt(const json& object, const char* key, int64_t low, int64_t high) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_integer()) {
+    return Damaged(absl::StrCat("\"", key, "\" is missing or not a whole number"));
+  }
+  const bool huge = found->is_number_unsigned() && found->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
+  const int64_t value = huge ? INT64_MAX : found->get<int64_t>();
+  if (value < low || value > high)
+    return Damaged(absl::StrCat("\"", key, "\" is ", value, "; it must be from ", low, " to ", high));
+  return value;
+}
+
+absl::StatusOr<std::string> GetText(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_string())
+    return Damaged(absl::StrCat("\"", key, "\" is missing or not a string"));
+  return found->get<std::string>();
+}
+
+absl::StatusOr<const json*> GetArray(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_array() || found->empty() || found->size() > kMaxEntries) {
+    return Damaged(absl::StrCat("\"", key, "\" is missing, empty or not a list"));
+  }
+  return &*found;
+}
+
+absl::StatusOr<ShardEntry> ParseShard(const json& entry, const std::string& expected_file) {
+  if (!entry.is_object()) return Damaged("a shard is not an object");
+  ShardEntry shard;
+  MT_ASSIGN_OR_RETURN(const std::string file, GetText(entry, "file"));
+  if (file != expected_file)
+    return Damaged(
+        absl::StrCat("a shard is named \"", AsPlainText(file), "\" instead of \"", expected_file, "\""));
+  MT_ASSIGN_OR_RETURN(shard.images, GetInt(entry, "images", 1, kMaxCount));
+  MT_ASSIGN_OR_RETURN(shard.bytes, GetInt(entry, "bytes", 1, kMaxCount));
+  MT_ASSIGN_OR_RETURN(shard.sha256, GetText(entry, "sha256"));
+  if (!IsSha256(shard.sha256)) return Damaged(absl::StrCat(file, " has no SHA-256"));
+  return shard;
+}
+
+absl::StatusOr<SplitEntry> ParseSplit(const std::string& name, const json& entry, size_t classes) {
+  if (!IsSplitName(name) || !entry.is_object())
+    return Damaged(absl::StrCat("bad split \"", AsPlainText(name), "\""));
+  SplitEntry split;
+  MT_ASSIGN_OR_RETURN(const json* shards, GetArray(entry, "shards"));
+  for (const json& shard : *shards) {
+    MT_ASSIGN_OR_RETURN(split.shards.emplace_back(), ParseShard(shard, ShardFile(name, split.shards.size())));
+  }
+  MT_ASSIGN_OR_RETURN(const json* counts, GetArray(entry, "class_counts"));
+  int64_t sum = 0;
+  for (const json& count : *counts) {
+    if (!count.is_number_unsigned() || count.get<uint64_t>() > kMaxCount)
+      return Damaged("a class count is not a valid number");
+    sum += split.class_counts.emplace_back(count.get<int64_t>());
+  }
+  MT_ASSIGN_OR_RETURN(const int64_t images, GetInt(entry, "images", 1, INT64_MAX));
+  if (images != split.images() || images != sum || split.class_counts.size() != classes) {
+    return Damaged(absl::StrCat("the counts of split \"", name, "\" do not add up"));
+  }
+  return split;
+}
+
+bool SaysItsFormat(const json& object) {
+  return object.is_object() && object.value("format", json()) == kFormat;
+}
+
+/// Returns the format version.
+absl::StatusOr<int64_t> CheckKind(const json& object) {
+  if (!SaysItsFormat(object)) {
+    return absl::InvalidArgumentError("not the index of a packed data set (no \"format\": \"mtrun-packed\")");
+  }
+  MT_ASSIGN_OR_RETURN(const int64_t version, GetInt(object, "version", 0, INT64_MAX));
+  if (version == kPixelVersion || version == kEncodedVersion) return version;
+  return absl::InvalidArgumentError(absl::StrCat("format version ", version, ", but this program reads ",
+                                                 kPixelVersion, " and ", kEncodedVersion,
+                                                 ": import the data again"));
+}
+
+absl::Status ParseSizes(const json& object, Index& index) {
+  MT_ASSIGN_OR_RETURN(index.height, GetInt(object, "height", 1, kMaxSide));
+  MT_ASSIGN_OR_RETURN(index.width, GetInt(object, "width", 1, kMaxSide));
+  MT_RETURN_IF_ERROR(GetInt(object, "channels", 3, 3));
+  if (!index.encoded) return absl::OkStatus();
+  MT_ASSIGN_OR_RETURN(const std::string store, GetText(object, "store"));
+  if (store != "encoded") return Damaged(absl::StrCat("\"store\" is \"", AsPlainText(store), "\""));
+  MT_ASSIGN_OR_RETURN(index.min_height, GetInt(object, "min_height", 1, index.height));
+  MT_ASSIGN_OR_RETURN(index.min_width, GetInt(object, "min_width", 1, index.width));
+  return absl::OkStatus();
+}
+
+absl::Status CheckPlain(const std::string& name, const char* what_to_do) {
+  if (IsPlainText(name)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the name of the class \"", AsPlainText(name),
+                                                 "\" is not UTF-8 or has control characters: ", what_to_do));
+}
+
+}  // namespace
+
+int64_t SplitEntry::images() const {
+  int64_t sum = 0;
+  for (const ShardEntry& shard : shards) sum += shard.images;
+  return sum;
+}
+
+int64_t SplitEntry::bytes() const {
+  int64_t sum = 0;
+  for (const ShardEntry& shard : shards) sum += shard.bytes;
+  return sum;
+}
+
+int64_t Index::images() const {
+  int64_t sum = 0;
+  for (const auto& [name, split] : splits) sum += split.images();
+  return sum;
+}
+
+int64_t Index::bytes() const {
+  int64_t sum = 0;
+  for (const auto& [name, split] : splits) sum += split.bytes();
+  return sum;
+}
+
+std::string ShardFile(const std::string& split, size_t number) {
+  return absl::StrFormat("%s/shard_%05d.safetensors", split, number);
+}
+
+absl::Status CheckClassNames(const std::vector<std::string>& names) {
+  std::set<std::string_view> seen;
+  for (const std::string& name : names) {
+    if (name.empty()) return absl::InvalidArgumentError("the name of a class is empty");
+    MT_RETURN_IF_ERROR(CheckPlain(name, "rename it"));
+    if (!seen.insert(name).second)
+      return absl::InvalidArgumentError(absl::StrCat("two classes are named \"", name, "\""));
+  }
+  return absl::OkStatus();
+}
+
+bool IsSplitName(std::string_view name) {
+  return !name.empty() &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;
+}
+
+bool IsSha256(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+std::string CanonicalIndex(const Index& index) { return ToJson(index).dump(); }
+
+std::string IndexDigest(const Index& index) { return Sha256Hex(CanonicalIndex(index)); }
+
+std::string EncodeIndex(const Index& index) {
+  json object = ToJson(index);
+  object["digest"] = IndexDigest(index);
+  return object.dump(2) + "\n";
+}
+
+absl::StatusOr<Index> DecodeIndex(std::string_view text) {
+  const absl::StatusOr<json> parsed = ParseJson(text, kMaxBytes);
+  if (!parsed.ok()) return Annotate(parsed.status(), "not the index of a packed data set");
+  const json& object = *parsed;
+  MT_ASSIGN_OR_RETURN(const int64_t version, CheckKind(object));
+  Index index;
+  index.encoded = version == kEncodedVersion;
+  MT_RETURN_IF_ERROR(ParseSizes(object, index));
+  MT_ASSIGN_OR_RETURN(const json* classes, GetArray(object, "classes"));
+  for (const json& name : *classes) {
+    if (!name.is_string()) return Damaged("the name of a class is not a string");
+    MT_RETURN_IF_ERROR(CheckPlain(index.classes.emplace_back(name.get<std::string>()),
+                                  "in the source of the images, rename that class and import again"));
+  }
+  const auto splits = object.find("splits");
+  if (splits == object.end() || !splits->is_object() || splits->empty()) return Damaged("no splits");
+  for (const auto& [name, entry] : splits->items()) {
+    MT_ASSIGN_OR_RETURN(index.splits[name], ParseSplit(name, entry, index.classes.size()));
+  }
+  MT_ASSIGN_OR_RETURN(const std::string digest, GetText(object, "digest"));
+  if (digest != IndexDigest(index))
+    return Damaged("it was changed after it was written (its digest differs)");
+  return index;
+}
+
+namespace {
+
+/// Quotes the path as one word for a shell.
+std::string Quoted(const std::string& path) {
+  const bool plain =
+      path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@%=") ==
+      std::string::npos;
+  return plain ? path : absl::StrCat("'", absl::StrReplaceAll(path, {{"'", "'\\''"}}), "'");
+}
+
+/// Returns a command that makes a packed set from `root`, which is not one.
+std::string HowToImport(const std::string& root) {
+  std::error_code error;
+  std::string source = root.empty() ? "." : root;
+  while (source.size() > 1 && source.back() == '/') source.pop_back();
+  if (source.back() == '.') source = fs::weakly_canonical(source, error).string();  // "." has no sibling
+  if (!fs::exists(source, error))
+    return absl::StrCat("create one with: mtdata import SOURCE ", Quoted(source));
+  if (fs::is_directory(source, error) && fs::is_empty(source, error))
+    return absl::StrCat("it is empty; create one with: mtdata import SOURCE ", Quoted(source));
+  bool has_folders = false, has_test = false;
+  for (fs::directory_iterator entry(source, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code ignored;
+    if (!entry->is_directory(ignored)) continue;
+    const std::string name = entry->path().filename().string();
+    has_folders = true;
+    has_test |= name == "test" || name == "val" || name == "valid" || name == "validation";
+  }
+  const std::string packed = absl::StrCat(source, "-packed");
+  return absl::StrCat("if it contains images, pack them with: mtdata import ", Quoted(source), " ",
+                      Quoted(packed), has_folders && !has_test ? " --test_share 0.1" : "", " and give ",
+                      Quoted(packed));
+}
+
+}  // namespace
+
+bool HasIndex(const std::string& root) {
+  const auto text = ReadFileStart(absl::StrCat(root, "/", kIndexFile), kMaxBytes + 1);
+  const auto parsed = text.ok() ? ParseJson(*text, kMaxBytes) : absl::StatusOr<json>(text.status());
+  return parsed.ok() && SaysItsFormat(*parsed);
+}
+
+absl::StatusOr<Index> ReadIndex(const std::string& root) {
+  const std::string path = absl::StrCat(root, "/", kIndexFile);
+  const auto text = ReadFileStart(path, kMaxBytes + 1);
+  std::error_code error;
+  if (absl::IsNotFound(text.status()) && IsDataUrl(root)) {
+    return absl::NotFoundError(absl::StrCat(root, " is on a server, but a folder is needed: `mtdata fetch ",
+                                            Quoted(root), "` fetches it and prints the folder to give"));
+  }
+  if (absl::IsNotFound(text.status()) || fs::is_regular_file(root, error)) {
+    return absl::NotFoundError(
+        absl::StrCat(root, " is not a packed data set (it has no ", kIndexFile, "); ", HowToImport(root)));
+  }
+  MT_RETURN_IF_ERROR(text.status());
+  auto index = DecodeIndex(*text);
+  if (!index.ok()) return Annotate(index.status(), path);
+  return index;
+}
+
+}  // namespace mtrun::datasets

@@ -1,0 +1,93 @@
+#include "datasets/packed/set_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+#include "datasets/packed/index.h"
+
+namespace mtrun::datasets {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kDigits[] = "0123456789";
+
+bool TakeEnd(std::string_view& name, std::string_view end) {
+  if (!name.ends_with(end)) return false;
+  name.remove_suffix(end.size());
+  return true;
+}
+
+/// Returns the final name of the file that `name` was to become or describes: an import first writes
+/// "index.json.77-0.new", "shard_00000.safetensors.part" and ".state".
+std::string_view Finished(std::string_view name) {
+  if (TakeEnd(name, ".new")) {
+    const size_t dot = name.rfind('.');
+    const bool numbered = dot != std::string_view::npos &&
+                          name.find_first_not_of("0123456789-", dot + 1) == std::string_view::npos;
+    if (!numbered) return "";
+    name = name.substr(0, dot);
+  }
+  if (!TakeEnd(name, ".part")) TakeEnd(name, ".state");
+  return name;
+}
+
+/// Returns the entries, sorted for a deterministic result.
+absl::StatusOr<std::vector<fs::directory_entry>> EntriesOf(const std::string& folder) {
+  std::error_code error;
+  std::vector<fs::directory_entry> entries;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    entries.push_back(*entry);
+  if (error) return ErrnoStatus(error.value(), absl::StrCat("list ", folder));
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+/// Returns the first entry that does not belong to a set; "" if there is none.
+absl::StatusOr<std::string> FindForeign(const std::string& folder) {
+  std::error_code ignored;
+  MT_ASSIGN_OR_RETURN(const auto entries, EntriesOf(folder));
+  for (const fs::directory_entry& entry : entries) {
+    const fs::file_status status = entry.symlink_status(ignored);
+    const std::string name = entry.path().filename().string();
+    const bool ours =
+        fs::is_regular_file(status) && (name == kFolderLockFile || Finished(name) == kIndexFile);
+    if (ours) continue;
+    if (!fs::is_directory(status) || !IsSplitName(name)) return entry.path().string();
+    MT_ASSIGN_OR_RETURN(const auto shards, EntriesOf(entry.path().string()));
+    for (const fs::directory_entry& shard : shards) {
+      const bool is_file = fs::is_regular_file(shard.symlink_status(ignored));
+      if (!is_file || !IsShardName(Finished(shard.path().filename().string()))) return shard.path().string();
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+bool IsShardName(std::string_view name) {
+  constexpr std::string_view kPrefix = "shard_";
+  if (!name.starts_with(kPrefix) || !TakeEnd(name, ".safetensors")) return false;
+  name.remove_prefix(std::min(name.size(), kPrefix.size()));
+  return name.size() >= 5 && name.find_first_not_of(kDigits) == std::string_view::npos;
+}
+
+absl::Status CheckHoldsASetAlone(const std::string& folder) {
+  if (!HasIndex(folder)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(folder, " exists and is not a packed data set (it has no ", kIndexFile,
+                     " of a packed set), so --force does not replace it; move it away first"));
+  }
+  MT_ASSIGN_OR_RETURN(const std::string foreign, FindForeign(folder));
+  if (foreign.empty()) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat(folder, " contains more than a packed data set: --force would also remove ", foreign,
+                   "; move that away first"));
+}
+
+}  // namespace mtrun::datasets

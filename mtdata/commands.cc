@@ -1,0 +1,313 @@
+// mtdata: makes and inspects packed data sets. Exit status: 0, 1 failure, 2 usage, 128+signal if stopped.
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "base/log.h"
+#include "base/posix.h"
+#include "base/settings.h"
+#include "base/standard_output.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+#include "base/version.h"
+#include "datasets/files/progress.h"
+#include "datasets/images/image.h"
+#include "datasets/images/image_file.h"
+#include "datasets/images/png.h"
+#include "datasets/import/import.h"
+#include "datasets/import/import_flags.h"
+#include "datasets/import/importers.h"
+#include "datasets/packed/contact_sheet.h"
+#include "datasets/packed/info.h"
+#include "datasets/packed/packed.h"
+#include "mtdata/commands.h"
+
+namespace mtrun::datasets {
+namespace {
+
+constexpr char kExitStatus[] =
+    "Exit status: 0 success, 1 failure (the reason is on standard error), 2 wrong usage,\n"
+    "128+N stopped by signal N.\n";
+
+std::atomic<bool> cancelled = false;
+std::atomic<int> stop_signal = 0;
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+extern "C" void OnStopSignal(int number) {
+  stop_signal = number;
+  cancelled = true;
+}
+
+/// Lets SIGINT, SIGTERM and SIGHUP stop an import and remove its temporary folder; a second signal kills it.
+void CatchStopSignals() {
+  struct sigaction action {};
+  action.sa_handler = OnStopSignal;
+  action.sa_flags = SA_RESTART | SA_RESETHAND;
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
+}
+
+/// Returns "  idx         the MNIST family: ...", in lines of 80 columns.
+std::string FormatLines() {
+  constexpr size_t kIndent = 13, kColumns = 80;
+  std::string lines;
+  for (const Importer& importer : Importers()) {
+    std::string line = absl::StrFormat("  %-10s", importer.name);
+    for (const absl::string_view word : absl::StrSplit(importer.help, ' ')) {
+      if (line.size() + 1 + word.size() > kColumns) {
+        absl::StrAppend(&lines, line, "\n");
+        line = std::string(kIndent - 1, ' ');
+      }
+      absl::StrAppend(&line, " ", word);
+    }
+    absl::StrAppend(&lines, line, "\n");
+  }
+  return lines;
+}
+
+constexpr char kFlags[] = "Flags";
+
+std::vector<SettingSpec> InfoSpecs() {
+  return {{.name = "verify",
+           .kind = SettingSpec::Kind::kBool,
+           .default_text = "false",
+           .help = "Read all files and compare them with their checksums.",
+           .group = kFlags}};
+}
+
+std::vector<SettingSpec> ShowSpecs() {
+  return {{.name = "png", .help = "File to write the picture to.", .group = kFlags, .value = "FILE"},
+          {.name = "split",
+           .default_text = "train",
+           .help = "Split whose images to draw.",
+           .group = kFlags,
+           .value = "NAME"},
+          {.name = "count",
+           .kind = SettingSpec::Kind::kInt,
+           .default_text = "64",
+           .help = "Number of images, evenly spread over the split.",
+           .group = kFlags,
+           .min = 1,
+           .max = kMaxCells}};
+}
+
+std::vector<SettingSpec> VerifySpecs() { return {}; }
+
+int Fail(int code, const absl::Status& status) {
+  Complain(code, status);
+  if (code == kUsage) std::cerr << "run mtdata --help for usage\n";
+  return code;
+}
+
+int Fail(int code, const std::string& text) { return Fail(code, absl::UnknownError(text)); }
+
+absl::StatusOr<std::vector<std::string>> Positionals(Settings& settings, const std::vector<std::string>& args,
+                                                     const std::vector<std::string>& names) {
+  MT_ASSIGN_OR_RETURN(std::vector<std::string> positionals, WordsOf(settings, args));
+  if (positionals.size() == names.size()) return positionals;
+  const std::string expected = absl::StrJoin(names, " and ");
+  if (positionals.size() < names.size()) return absl::InvalidArgumentError(absl::StrCat("give ", expected));
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", positionals[names.size()], "\" is one argument too many; expected ", expected));
+}
+
+int RunImport(const std::vector<std::string>& args) {
+  Settings settings("mtdata import", ImportSpecs());
+  const auto positionals = Positionals(settings, args, {"SOURCE", "DEST"});
+  if (!positionals.ok()) return Fail(kUsage, positionals.status());
+  const auto options = ReadImportFlags(settings, (*positionals)[0], (*positionals)[1]);
+  if (!options.ok()) return Fail(kUsage, options.status());
+
+  CatchStopSignals();
+  const auto report = Import(*options, cancelled);
+  if (absl::IsCancelled(report.status()))
+    return Fail(128 + stop_signal,
+                "stopped; nothing was imported (the same command continues from the finished shards of "
+                "encoded images)");
+  if (!report.ok()) return Fail(kFailure, report.status());
+  const auto bad_files = static_cast<int64_t>(report->left_out.size());
+  for (const BadFile& bad : report->left_out)
+    log::Warning("left out ", AsPlainText(bad.path), ": ", AsPlainText(bad.why));
+  std::cout << InfoText(options->destination, report->index)
+            << absl::StrFormat("\nimported %s images (%s) in %.1f s, %s left out\n",
+                               WithCommas(report->index.images()), report->format, report->seconds,
+                               WithCommas(bad_files + report->counts.files()))
+            << LeftOutText(bad_files, report->counts);
+  return 0;
+}
+
+int RunInfo(const std::vector<std::string>& args) {
+  Settings settings("mtdata info", InfoSpecs());
+  const auto positionals = Positionals(settings, args, {"PATH"});
+  if (!positionals.ok()) return Fail(kUsage, positionals.status());
+  const std::string path = positionals->front();
+  const auto index = ReadIndex(path);
+  if (!index.ok()) return Fail(kFailure, index.status());
+  if (const int status = Answer(InfoText(path, *index)); status != 0) return status;
+  for (const auto& [name, split] : index->splits) {
+    const auto opened = PackedSplit::Open(path, name, settings.Bool("verify"));
+    if (!opened.ok()) return Fail(kFailure, opened.status());
+  }
+  if (index->encoded) {
+    const auto census = TakeCensus(path, *index);
+    if (!census.ok()) return Fail(kFailure, census.status());
+    if (const int status = Answer("\n" + CensusText(*census)); status != 0) return status;
+  }
+  return settings.Bool("verify") ? Answer("\nverified: the SHA-256 of every shard is correct\n") : 0;
+}
+
+int RunShow(const std::vector<std::string>& args) {
+  Settings settings("mtdata show", ShowSpecs());
+  const auto positionals = Positionals(settings, args, {"PATH"});
+  if (!positionals.ok()) return Fail(kUsage, positionals.status());
+  const std::string path = positionals->front(), png = settings.Text("png"), name = settings.Text("split");
+  if (png.empty()) return Fail(kUsage, "give --png FILE, the file to write the picture to");
+  const auto split = PackedSplit::Open(path, name);
+  if (!split.ok()) return Fail(kFailure, split.status());
+  const auto sheet = MakeContactSheet(*split, settings.Int("count"));
+  if (!sheet.ok()) return Fail(kFailure, Annotate(sheet.status(), absl::StrCat(path, ": split ", name)));
+  const absl::Status written = WriteFileAtomically(png, EncodePng(sheet->picture));
+  if (!written.ok()) return Fail(kFailure, Annotate(written, "--png"));
+  return Answer(CellTable(*sheet, *split) + absl::StrFormat("\n%s: %d of the %s images of %s, %d in a row\n",
+                                                            png, sheet->images.size(),
+                                                            WithCommas(split->size()), name, sheet->columns));
+}
+
+/// Compares every byte with the checksums and decodes every encoded image.
+absl::Status VerifySplit(const std::string& path, const std::string& name) {
+  MT_ASSIGN_OR_RETURN(const PackedSplit split, PackedSplit::Open(path, name, /*verify=*/true));
+  for (int64_t i = 0; split.encoded() && i < split.size(); ++i) {
+    const auto image = DecodeImage(split.record(i), split.decode_limits(i));
+    const std::string noun = absl::StrCat(path, ": image ", i, " of ", name);
+    if (!image.ok()) return Annotate(image.status(), noun);
+    if (image->size != split.image_size(i))
+      return absl::DataLossError(absl::StrCat(noun, " is ", SizeText(image->size), ", not ",
+                                              SizeText(split.image_size(i)), " as its shard says"));
+  }
+  return absl::OkStatus();
+}
+
+int RunVerify(const std::vector<std::string>& args) {
+  Settings settings("mtdata verify", VerifySpecs());
+  const auto positionals = Positionals(settings, args, {"PATH"});
+  if (!positionals.ok()) return Fail(kUsage, positionals.status());
+  const std::string path = positionals->front();
+  const auto index = ReadIndex(path);
+  if (!index.ok()) return Fail(kFailure, index.status());
+  for (const auto& [name, split] : index->splits) {
+    if (const absl::Status status = VerifySplit(path, name); !status.ok()) return Fail(kFailure, status);
+  }
+  return Answer(absl::StrCat("verified: the SHA-256 of every shard is correct",
+                             index->encoded ? ", every image decodes" : "", "\n"));
+}
+
+HelpPage ImportHelp() {
+  return {.purpose = "Makes a packed data set, the folder DEST, from the images of SOURCE.",
+          .usage = {"mtdata import SOURCE DEST [flags]"},
+          .examples = {{"Debian's package dataset-fashion-mnist",
+                        "mtdata import /usr/share/datasets/fashion-mnist data/fashion-mnist"},
+                       {"photos of any size, all stretched to 64x64",
+                        "mtdata import photos/ data/photos64 --resize 64x64 --skip_bad"},
+                       {"an archive; larger images are shrunk and stay JPEG files",
+                        "mtdata import photos.tar.gz data/photos224 --short_side 224"}},
+          .notes = absl::StrCat(
+              "SOURCE is one of\n", FormatLines(),
+              "Archives are .tar, .tar.gz, .tar.bz2, .tar.xz, .tar.zst or .zip. A .tar is read in\n"
+              "place; a compressed one is first unpacked to an unnamed temporary file next to DEST.\n\n"
+              "DEST appears only when it is complete. The same source gives the same bytes on every\n"
+              "machine and with any --threads: compare the digests of `mtdata info`.\n")};
+}
+
+/// Returns the commands that need no network.
+std::vector<Command> LocalCommands() {
+  return {{"import", ImportHelp(), ImportSpecs, RunImport},
+          {"info",
+           {.purpose = "Describes a packed data set: splits, classes, sizes, digest.",
+            .usage = {"mtdata info PATH [--verify]"},
+            .examples = {{"splits, classes and digest", "mtdata info data/photos"},
+                         {"the same, and compare all files with their checksums",
+                          "mtdata info data/photos --verify"}}},
+           InfoSpecs,
+           RunInfo},
+          {"show",
+           {.purpose = "Draws images of a packed data set in one picture.",
+            .usage = {"mtdata show PATH --png FILE [flags]"},
+            .examples = {{"64 training images", "mtdata show data/photos --png photos.png"},
+                         {"4 test images", "mtdata show data/photos --png test.png --split test --count 4"}}},
+           ShowSpecs,
+           RunShow},
+          {"verify",
+           {.purpose = "Compares all files of a data set with their checksums and decodes all images.",
+            .usage = {"mtdata verify PATH"},
+            .examples = {{"print what is damaged, if anything is", "mtdata verify data/photos"}}},
+           VerifySpecs,
+           RunVerify}};
+}
+
+std::string CommandHelp(const Command& command) {
+  return HelpText(command.help, Settings("mtdata", command.specs()).Help());
+}
+
+std::string Overview(absl::Span<const Command> commands) {
+  HelpPage page = {
+      .purpose = "Makes, inspects and serves the packed data sets that the trainers read.",
+      .usage = {"mtdata COMMAND [arguments] [flags]", "mtdata COMMAND --help", "mtdata --version"},
+      .examples = {{"pack a folder of images: <class>/<image>", "mtdata import photos/ data/photos"},
+                   {"describe it", "mtdata info data/photos"},
+                   {"draw some of its images", "mtdata show data/photos --png photos.png"}},
+      .notes = "Commands:\n"};
+  for (const Command& command : commands)
+    absl::StrAppendFormat(&page.notes, "  %-8s  %s\n", command.name, command.help.purpose);
+  return HelpText(page, absl::StrCat("\n", kExitStatus));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> WordsOf(Settings& settings, std::vector<std::string> args) {
+  std::vector<std::string> words;
+  while (!args.empty()) {
+    MT_ASSIGN_OR_RETURN(args, settings.ParseFlags(args, /*positionals_allowed=*/true));
+    if (args.empty()) break;
+    words.push_back(args.front());
+    args.erase(args.begin());
+  }
+  return words;
+}
+
+int Complain(int code, const absl::Status& status) {
+  std::cerr << "mtdata: " << status.message() << "\n";
+  return code;
+}
+
+int Answer(std::string_view text) {
+  const absl::Status told = PrintOut(text);
+  return told.ok() ? 0 : Complain(kFailure, told);
+}
+
+int RunCommand(const std::vector<std::string>& args, absl::Span<const Command> more) {
+  std::vector<Command> commands = LocalCommands();
+  commands.insert(commands.end(), more.begin(), more.end());
+  if (args.empty()) return Answer(Overview(commands)), kUsage;
+  if (args[0] == "--version") return Answer(VersionLine("mtdata") + "\n");
+  const auto named = [&](const Command& command) { return command.name == args[0]; };
+  const auto command = std::find_if(commands.begin(), commands.end(), named);
+  const auto asks_help = [](const std::string& arg) { return arg == "--help" || arg == "-h"; };
+  if (args[0] == "help" || std::any_of(args.begin(), args.end(), asks_help))
+    return Answer(command == commands.end() ? Overview(commands) : CommandHelp(*command));
+  if (command != commands.end()) return command->run({args.begin() + 1, args.end()});
+  std::vector<std::string> names;
+  for (const Command& each : commands) names.push_back(each.name);
+  const std::string near = NearestName(args[0], names);
+  return Fail(kUsage, absl::StrCat("unknown command \"", args[0], "\"",
+                                   near.empty() ? "" : "; did you mean " + near + "?"));
+}
+
+}  // namespace mtrun::datasets

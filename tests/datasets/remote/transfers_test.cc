@@ -1,0 +1,84 @@
+// Amazon's published examples, "Examples: Signature calculations" of the S3 API reference, as this machine's
+// libcurl signs them.
+#include "datasets/remote/transfers.h"
+
+#include <stdlib.h>
+
+#include <asio.hpp>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "base/sha256.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mtrun::datasets {
+namespace {
+
+using testing::HasSubstr;
+
+/// A proxy that answers one request itself.
+class AnsweringProxy {
+ public:
+  AnsweringProxy()
+      : acceptor_(io_, {asio::ip::address_v4::loopback(), 0}), thread_([this] {
+          asio::ip::tcp::socket socket(io_);
+          acceptor_.accept(socket);
+          asio::read_until(socket, asio::dynamic_buffer(request_), "\r\n\r\n");
+          asio::write(socket, asio::buffer(std::string("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")));
+        }) {}
+  std::string url() const { return absl::StrCat("http://127.0.0.1:", acceptor_.local_endpoint().port()); }
+  std::string Request() {
+    thread_.join();
+    return request_;
+  }
+
+ private:
+  asio::io_context io_;
+  asio::ip::tcp::acceptor acceptor_;
+  std::string request_;
+  std::thread thread_;
+};
+
+/// Returns the request that is sent to the examples' bucket at the examples' time.
+std::string Sent(const std::string& rest_of_url,
+                 const std::vector<std::pair<std::string, std::string>>& headers) {
+  AnsweringProxy proxy;
+  setenv("http_proxy", proxy.url().c_str(), 1);
+  FetchRequest request{.url = "http://examplebucket.s3.amazonaws.com" + rest_of_url, .headers = headers};
+  request.headers.emplace_back("x-amz-content-sha256", Sha256Hex(""));
+  request.headers.emplace_back("x-amz-date", "20130524T000000Z");
+  request.s3_keys = S3Keys{"AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "us-east-1"};
+  Transfers transfers;
+  transfers.Start(1, request, "", [](int64_t, std::string_view) { return absl::OkStatus(); });
+  std::vector<Transfers::Ended> ended;
+  std::vector<pollfd> others;
+  while (ended.empty()) ended = transfers.Wait(others, std::chrono::seconds(10));
+  unsetenv("http_proxy");
+  EXPECT_EQ(ended.front().end.status, 200) << ended.front().end.error;
+  return proxy.Request();
+}
+
+TEST(TransfersTest, SignatureMatchesS3sGetObject) {
+  ASSERT_TRUE(Transfers::CheckSigning().ok());
+  EXPECT_THAT(Sent("/test.txt", {{"range", "bytes=0-9"}}),
+              HasSubstr("Authorization: AWS4-HMAC-SHA256 "
+                        "Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request, "
+                        "SignedHeaders=host;range;x-amz-content-sha256;x-amz-date, "
+                        "Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41\r\n"));
+}
+
+TEST(TransfersTest, SignatureMatchesS3sBucketList) {
+  EXPECT_THAT(Sent("/?max-keys=2&prefix=J", {}),
+              HasSubstr("Signature=34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7\r\n"));
+}
+
+// The expected value was calculated independently, by a script that also gives the values of the examples above.
+TEST(TransfersTest, EncodedPathAndSessionTokenAreSigned) {
+  EXPECT_THAT(Sent("/d%3D1/x%2By%40%C3%A9%20z/f", {{"x-amz-security-token", "session"}}),
+              HasSubstr("SignedHeaders=host;x-amz-content-sha256;x-amz-date;x-amz-security-token, "
+                        "Signature=fa01070736b699d9ea1f8bed1e036f683e3b29be2a2ba5c770e48e567b2d5b0e\r\n"));
+}
+
+}  // namespace
+}  // namespace mtrun::datasets

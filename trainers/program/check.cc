@@ -1,0 +1,150 @@
+#include "trainers/program/check.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/data_key.h"
+#include "base/log.h"
+#include "base/posix.h"
+#include "base/standard_output.h"
+#include "base/status_macros.h"
+#include "datasets/cache/set_request.h"
+#include "trainers/checkpoints/checkpoint.h"
+#include "trainers/checkpoints/run_state.h"
+#include "trainers/device/torch_status.h"
+#include "trainers/program/machine.h"
+#include "trainers/program/run_outline.h"
+#include "trainers/run/files/other_runs.h"
+#include "trainers/run/files/run_folder.h"
+#include "trainers/weights/init_from.h"
+
+namespace mtrun::trainers {
+namespace {
+
+/// The options that name weights to start from, and their files.
+std::vector<std::pair<std::string, std::string>> StartingWeights(const Run& run) {
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const Option& option : AllOptions(run.program.name, run.program.settings)) {
+    const std::string& name = option.spec.name;
+    if (name != "init_from" && name != "weights") continue;
+    if (const std::string file = run.settings.Text(name); !file.empty())
+      files.emplace_back("--" + name, file);
+  }
+  return files;
+}
+
+bool DrawsInputs(const TrainOptions& options) {
+  const Reading reading = options.ReadingNow();
+  return options.augmentation.any() || options.warps.any() || reading.crop || reading.jitter.any();
+}
+
+/// Returns the state of the checkpoint that the run would continue from, if there is one.
+std::optional<checkpoints::RunState> Continued(const Run& run) {
+  if (!run.continues) return std::nullopt;
+  const auto text = checkpoints::StateOfNewest(checkpoints::RealFiles(), run.options.model_folder);
+  if (!text) return std::nullopt;
+  auto state = checkpoints::DecodeRunState(*text);
+  return state.ok() ? std::optional(*std::move(state)) : std::nullopt;
+}
+
+RunOutline Outline(const Run& run, const RunData& data, const Task& task) {
+  const int64_t images = data.train.size(), steps_per_epoch = run.options.plan.Steps(images);
+  RunOutline outline{.program = run.program.name,
+                     .data = run.options.data,
+                     .images = data.shape(),
+                     .train_images = images,
+                     .test_images = data.test.size(),
+                     .final_images = data.final_test ? data.final_test->size() : 0,
+                     .classes = task.classes(),
+                     .resolved = run.resolved,
+                     .plan = run.options.plan,
+                     .length = LengthOf(run.options, steps_per_epoch),
+                     .folder = run.options.model_folder};
+  outline.schedule = LrScheduleOf(run.options, outline.length);
+  for (const at::Tensor& parameter : task.module().parameters()) {
+    outline.parameters += parameter.numel();
+    if (parameter.requires_grad()) outline.trained += parameter.numel();
+  }
+  if (const auto files = StartingWeights(run); !files.empty()) outline.weights = files.back().second;
+  if (const auto state = Continued(run)) outline.continued = state->position.steps;
+  return outline;
+}
+
+absl::Status CheckContinued(const Run& run, const RunData& data, bool draws) {
+  const auto state = Continued(run);
+  if (!state) return absl::OkStatus();
+  const absl::Status same = CheckContinues(IdentityOf(run, data.train, draws), state->identity);
+  if (same.ok()) return same;
+  return absl::FailedPreconditionError(
+      absl::StrCat(run.options.model_folder, " has a checkpoint of another run: ", same.message(),
+                   ". Give the same settings, another --model_folder, or --resume=false"));
+}
+
+/// Makes the network on the CPU, with the weights to start from.
+absl::StatusOr<std::unique_ptr<Task>> MakeTaskToCheck(const Run& run, const RunData& data) {
+  absl::StatusOr<std::unique_ptr<Task>> task = absl::InternalError("no task");
+  MT_RETURN_IF_ERROR(TorchStatus("create the network", [&] {
+    task = MakeTaskOf(run, static_cast<int64_t>(data.train.class_names().size()),
+                      BatchOptions{.device = at::kCPU});
+  }));
+  return task;
+}
+
+}  // namespace
+
+absl::Status CheckFolder(const Run& run) {
+  if (run.assignment.local_rank != 0) return absl::OkStatus();
+  const absl::Status checked = CheckRunFolder(run.options.model_folder);
+  if (!MayTakeBytesLater(checked)) return checked;
+  const auto run_there = RunIn(run.options.model_folder);
+  if (!absl::IsResourceExhausted(checked) && !(run_there.ok() && run_there->has_value())) return checked;
+  log::Warning(std::string(checked.message()),
+               ": the writer of the run's files will wait until that disk can be written");
+  return absl::OkStatus();
+}
+
+RunIdentity IdentityOf(const Run& run, const datasets::PackedSplit& train, bool draws) {
+  return MakeIdentity(run.program.name, train.digest(), run.options, run.settings, run.program.settings,
+                      draws || DrawsInputs(run.options));
+}
+
+absl::StatusOr<int> CheckRun(Run& run, const RunData& data) {
+  const bool by_hand = run.environment.count("MTRUN_CONFIGURED_WORLD") == 0;
+  if (by_hand) MT_RETURN_IF_ERROR(ResolveOwn(run, run.continues));
+  MT_RETURN_IF_ERROR(ResolveSettings(run, data.shape()));
+  std::vector<std::string> wrong;
+  const auto note = [&wrong](const absl::Status& status) {
+    if (!status.ok()) wrong.emplace_back(status.message());
+  };
+  if (by_hand || !StartingWeights(run).empty()) {
+    const absl::StatusOr<std::unique_ptr<Task>> task = MakeTaskToCheck(run, data);
+    note(task.status());
+    if (by_hand && task.ok()) {
+      MT_RETURN_IF_ERROR(PrintOut(OutlineText(Outline(run, data, **task))));
+      note(CheckContinued(run, data, (*task)->draws()));
+    }
+  }
+  note(CheckFolder(run));
+  if (wrong.empty()) return 0;
+  return absl::InvalidArgumentError(absl::StrJoin(wrong, "\n"));
+}
+
+absl::StatusOr<int> CheckWithoutData(Run& run) {
+  EnvironmentMap environment = run.environment;
+  environment[kDataKeyVariable] = "of a worker";
+  MT_RETURN_IF_ERROR(datasets::MakeSetRequest(run.options.data, run.options.remote, environment).status());
+  const int side = FittingSide(run.program.images, run.options);
+  MT_RETURN_IF_ERROR(ResolveSettings(run, {.height = side, .width = side}));
+  for (const auto& [flag, file] : StartingWeights(run)) {
+    const absl::StatusOr<NamedTensors> weights = LoadWeights(file, {});
+    if (!weights.ok()) return Annotate(weights.status(), flag);
+  }
+  MT_RETURN_IF_ERROR(CheckFolder(run));
+  return 0;
+}
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,53 @@
+// Saves checkpoints into one folder on its own thread. Logs a warning if a save fails, or if it takes longer
+// than the grace period after a polite signal. Training thread only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "trainers/checkpoints/saver.h"
+
+namespace mtrun::trainers {
+
+class CheckpointWriter {
+ public:
+  struct Options {
+    std::string path;         // the run folder
+    uint64_t generation = 0;  // when the writer is opened
+    int keep_last = 3;
+    Duration grace = Duration::zero();              // from a polite signal to SIGKILL; zero: unknown
+    double last_seconds = 0;                        // duration of the run's last save; 0: unknown
+    std::function<absl::Status()> first = nullptr;  // as in Saver::Rules
+  };
+  /// Logs a warning, before the first step, if the run's last save took longer than the grace period.
+  explicit CheckpointWriter(const Options& options);
+  /// Finishes the saves that were submitted.
+  ~CheckpointWriter();
+
+  /// Submits a checkpoint. `best`: the step whose checkpoint is kept regardless of its age.
+  void Save(checkpoints::Snapshot snapshot, std::optional<int64_t> best);
+  /// A successful save. TakeSaved returns those since its last call, oldest first.
+  struct Saved {
+    int64_t steps = 0;
+    std::string weights;  // SHA-256 of the weights file
+  };
+  std::vector<Saved> TakeSaved();
+  /// Waits for the disk; returns the last save's status.
+  absl::Status Wait();
+  /// Returns the duration of the last successful save; before the first one, Options::last_seconds.
+  double last_seconds() const;
+
+ private:
+  class Listener;  // on the saver's thread
+
+  std::shared_ptr<Listener> listener_;
+  checkpoints::Saver saver_;
+};
+
+}  // namespace mtrun::trainers

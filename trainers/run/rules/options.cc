@@ -1,0 +1,186 @@
+#include "trainers/run/rules/options.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "trainers/run/rules/option_list.h"
+
+namespace mtrun::trainers {
+namespace {
+
+absl::Status CheckTogether(const TrainOptions& o) {
+  if (o.optimizer.nesterov &&
+      (o.optimizer.kind != OptimizerOptions::Kind::kSgd || o.optimizer.momentum == 0)) {
+    return absl::InvalidArgumentError("--nesterov needs --optimizer sgd and a --momentum above 0");
+  }
+  if (o.schedule.kind == LrSchedule::Kind::kOneCycle && o.schedule.warmup_steps > 0) {
+    return absl::InvalidArgumentError("--schedule one_cycle has its own warm-up: do not give --warmup_steps");
+  }
+  if (o.schedule.kind == LrSchedule::Kind::kOneCycle && o.warmup_epochs > 0) {
+    return absl::InvalidArgumentError(
+        "--schedule one_cycle has its own warm-up: do not give --warmup_epochs");
+  }
+  if (const ImageGrowth& growth = o.reading.growth; growth.from > 0) {
+    if (growth.end == 0)
+      return absl::InvalidArgumentError(
+          "--image_size_from needs --grown_after, the number of epochs that it lasts");
+    if (growth.end < growth.first)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--grown_after ", growth.end, " is before --grow_after ", growth.first));
+  }
+  if (o.graph && o.reading.growth.from > 0) {
+    return absl::InvalidArgumentError(
+        "--graph and --image_size_from exclude each other: a captured step takes images of one size");
+  }
+  if (o.float64 && (o.amp == "bf16" || o.amp == "fp16")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--amp ", o.amp, " and --precision float64 exclude each other"));
+  }
+  if (o.drain_exit_code == kWrongSettingsStatus || o.drain_exit_code == kDifferentStatesStatus) {
+    return absl::InvalidArgumentError(absl::StrCat("--drain_exit_code ", o.drain_exit_code,
+                                                   " has another meaning to mtrun (", kWrongSettingsStatus,
+                                                   ": wrong settings, ", kDifferentStatesStatus,
+                                                   ": different states of one step): give another status"));
+  }
+  if (o.graph && o.sync_micro_batches > 0) {
+    return absl::InvalidArgumentError(
+        "--graph and --sync_bn exclude each other: synchronised batch normalisation talks to the other "
+        "workers during the forward pass, which a captured step cannot do");
+  }
+  return absl::OkStatus();
+}
+
+std::string Workers(int64_t workers) { return absl::StrCat(workers, workers == 1 ? " worker" : " workers"); }
+
+/// Returns a x b of numbers from 1, or kMaxImages + 1 if it is larger: the product may not fit 64 bits.
+int64_t Images(int64_t a, int64_t b) { return a > kMaxImages / b ? kMaxImages + 1 : a * b; }
+
+/// Derives B from b if only b is given, and b from B if only B is given. b is never above B.
+absl::Status DeriveBatch(Settings& settings, int64_t configured_world) {
+  const int64_t batch = settings.Int("batch_size"), accumulation = settings.Int("accumulation_steps");
+  const int64_t parts = Images(accumulation, configured_world);
+  if (!settings.IsSet("global_batch")) {
+    const int64_t all = Images(batch, parts);
+    if (all > kMaxImages) {
+      return absl::InvalidArgumentError(absl::StrCat("--batch_size ", batch, " x --accumulation_steps ",
+                                                     accumulation, " x ", Workers(configured_world),
+                                                     " is more than ", kMaxImages, " images per step"));
+    }
+    settings.Derive("global_batch", absl::StrCat(all),
+                    absl::StrCat("batch_size x accumulation_steps x ", Workers(configured_world)));
+    return absl::OkStatus();
+  }
+  const int64_t global_batch = settings.Int("global_batch");
+  if (settings.IsDerived("batch_size")) return absl::OkStatus();  // set by AdoptBatch
+  if (settings.SourceOf("batch_size") == SettingSource::kDefault) {
+    settings.Derive("batch_size", absl::StrCat((global_batch + parts - 1) / parts),
+                    absl::StrCat("global_batch / (accumulation_steps x ", Workers(configured_world), ")"));
+  } else if (batch > global_batch) {
+    settings.Derive("batch_size", absl::StrCat(global_batch), "limited by global_batch");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TrainOptions> ToOptions(const Settings& settings) {
+  TrainOptions o;
+  for (const Option& option : AllOptions("")) {
+    if (option.read) MT_RETURN_IF_ERROR(option.read(settings, o));
+  }
+  if (!settings.Bool("augment")) {
+    o.augmentation = {};
+    o.warps = {};
+    o.random_resized_crop = false;
+    o.reading.jitter = {};
+  }
+  if (!settings.Bool("sync_bn")) {
+    o.sync_micro_batches = 0;
+  } else if (o.sync_micro_batches == 0) {
+    o.sync_micro_batches = o.plan.micro_batches();
+  }
+  return o;
+}
+
+/// Takes the files that follow with --predict, with flags between and after them; otherwise none may follow.
+absl::Status TakeFiles(std::vector<std::string> rest, Settings& settings, std::vector<std::string>* more) {
+  while (!rest.empty()) {
+    if (!settings.IsSet("predict")) return settings.NotAFlag(rest);
+    more->push_back(rest.front());
+    rest.erase(rest.begin());
+    MT_ASSIGN_OR_RETURN(rest, settings.ParseFlags(rest, /*positionals_allowed=*/true));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<bool> ParseFloat64(std::string_view precision) { return precision == "float64"; }
+
+std::vector<Option> AllOptions(const std::string& program, const std::vector<Option>& own) {
+  OptionTable table(program);
+  ListOptions(table);
+  std::vector<Option> all(table.options().begin(), table.options().end());
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
+}
+
+Settings MakeSettings(const std::string& program, const Recipe& recipe, const std::vector<Option>& own,
+                      const std::vector<std::pair<std::string, std::string>>& aliases) {
+  std::vector<SettingSpec> specs;
+  for (Option& option : AllOptions(program, own)) specs.push_back(std::move(option.spec));
+  const auto named = [&](const std::string& name) -> SettingSpec& {
+    const auto found =
+        std::find_if(specs.begin(), specs.end(), [&](const SettingSpec& spec) { return spec.name == name; });
+    MT_CHECK(found != specs.end()) << program << "'s recipe names the unknown setting " << name;
+    return *found;
+  };
+  for (const auto& [name, value] : recipe) named(name).default_text = value;
+  for (const auto& [name, alias] : aliases) named(name).aliases.push_back(alias);
+  return Settings(program, std::move(specs));
+}
+
+absl::StatusOr<bool> ReadSettings(const std::string& program, const std::vector<std::string>& args,
+                                  const EnvironmentMap& environment, Settings& settings,
+                                  std::vector<std::string>* more) {
+  MT_ASSIGN_OR_RETURN(std::vector<std::string> rest, settings.ParseFlags(args, more != nullptr));
+  for (const char* asked : {"help", "version"}) {
+    if (settings.IsSet(asked) && settings.Bool(asked)) return false;
+  }
+  MT_RETURN_IF_ERROR(TakeFiles(std::move(rest), settings, more));
+  MT_RETURN_IF_ERROR(settings.ApplyEnvironment(environment, kEnvironmentPrefix));
+  if (const std::string file = settings.Text("config"); !file.empty()) {
+    const bool known = environment.contains(kCheckedVariable);
+    MT_RETURN_IF_ERROR(
+        ApplySettingsFile(file, program, settings, known ? MissingSection::kFine : MissingSection::kWarn));
+  }
+  return true;
+}
+
+absl::Status ApplySettingsFile(const std::string& path, const std::string& program, Settings& settings,
+                               MissingSection missing) {
+  return settings.ApplyYaml(path, program, missing);
+}
+
+void AdoptBatch(const datasets::BatchPlan& checkpoint, Settings& settings) {
+  const bool named = settings.IsSet("global_batch");
+  if (named && settings.Int("global_batch") != checkpoint.global_batch) return;
+  if (!named) {
+    settings.Derive("global_batch", absl::StrCat(checkpoint.global_batch), "the checkpoint in model_folder");
+  }
+  if (settings.SourceOf("batch_size") == SettingSource::kDefault) {
+    settings.Derive("batch_size", absl::StrCat(checkpoint.micro_batch), "the checkpoint in model_folder");
+  }
+}
+
+absl::StatusOr<TrainOptions> MakeOptions(int64_t configured_world, Settings& settings) {
+  if (settings.Text("data").empty()) {
+    return absl::InvalidArgumentError(
+        "--data is missing: give a packed data set (mtdata import SOURCE DEST creates one)");
+  }
+  MT_RETURN_IF_ERROR(DeriveBatch(settings, configured_world));
+  MT_ASSIGN_OR_RETURN(const TrainOptions options, ToOptions(settings));
+  MT_RETURN_IF_ERROR(CheckTogether(options));
+  return options;
+}
+
+}  // namespace mtrun::trainers
