@@ -316,7 +316,8 @@ TEST_F(WorkerGroupTest, StartFailsCleanlyAtEachLimitOfOpenFiles) {
   const int lowest_free = dup(STDERR_FILENO);
   ASSERT_EQ(close(lowest_free), 0);
   size_t refused = 0;
-  // Starts at three, as above; with its four files a worker needs seven.
+  // Starts at three, as above; with its four files a worker needs seven. Up to two more are spare if the
+  // output's thread had a pipe of UBSan open when the lowest was measured.
   for (rlim_t spare = 3; spare < 20; ++spare) {
     std::vector<WorkerLaunch> launches;
     launches.push_back(LaunchOf("exec sleep 1000", 0));
@@ -339,7 +340,7 @@ TEST_F(WorkerGroupTest, StartFailsCleanlyAtEachLimitOfOpenFiles) {
     group_->Clear();
     EXPECT_TRUE(mark_.Alive().empty()) << "with " << spare << " descriptors";
   }
-  EXPECT_GE(refused, 4u);
+  EXPECT_GE(refused, 2u);
   EXPECT_GT(group_->PidOf(0), 0);
 }
 
