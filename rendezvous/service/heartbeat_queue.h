@@ -7,6 +7,7 @@
 #include <asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "base/clock.h"
@@ -34,7 +35,7 @@ class HeartbeatQueue {
   const Duration pause_;
   // Used by the loop's thread only.
   asio::steady_timer timer_;
-  TimePoint drained_;
+  std::optional<TimePoint> drained_;
 
   Mutex mu_;
   std::vector<std::function<void()>> waiting_ ABSL_GUARDED_BY(mu_);
