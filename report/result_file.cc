@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -44,26 +46,34 @@ std::string EpochLines(const RunRecord& run) {
   return out;
 }
 
-/// Computes one-vs-rest accuracy, as in the original format.
-double AccuracyOf(const Result& result, size_t c) {
-  double right = 0, all = 0;
+/// Computes the one-vs-rest accuracy of each class, as in the original format.
+std::vector<double> AccuraciesOf(const Result& result) {
+  const size_t classes = result.classes.size();
+  std::vector<double> rows(classes), columns(classes), accuracies(classes);
   for (size_t actual = 0; actual < result.confusion.size(); ++actual) {
     for (size_t predicted = 0; predicted < result.confusion.size(); ++predicted) {
       const auto count = static_cast<double>(result.confusion[actual][predicted]);
-      all += count;
-      if ((actual == c) == (predicted == c)) right += count;
+      rows[actual] += count;
+      columns[predicted] += count;
     }
   }
-  return all == 0 ? 0 : right / all;
+  const double all = std::accumulate(rows.begin(), rows.end(), 0.0);
+  if (all == 0) return accuracies;
+  for (size_t c = 0; c < result.confusion.size(); ++c) {
+    const auto hits = static_cast<double>(result.confusion[c][c]);
+    accuracies[c] = (all - rows[c] - columns[c] + 2 * hits) / all;
+  }
+  return accuracies;
 }
 
 std::string ClassLines(const Result& result) {
   std::string out;
+  const std::vector<double> accuracies = AccuraciesOf(result);
   for (size_t c = 0; c < result.classes.size(); ++c) {
     const ClassRow& row = result.classes[c];
     absl::StrAppendFormat(
         &out, "%s: accuracy %.2f %%, precision %.2f %%, recall %.2f %%, F1 %.2f %%, specificity %.2f %%\n",
-        row.name, 100 * AccuracyOf(result, c), 100 * row.precision, 100 * row.recall, 100 * row.f1,
+        row.name, 100 * accuracies[c], 100 * row.precision, 100 * row.recall, 100 * row.f1,
         100 * row.specificity);
   }
   return out;

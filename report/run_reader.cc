@@ -53,18 +53,21 @@ std::vector<double> Numbers(const json& object, const char* key) {
   return numbers;
 }
 
-/// Reads a matrix with as many rows and columns as classes, and sets each class's number of images.
+/// Reads a matrix with as many rows and columns as classes, and sets each class's number of images. A matrix of
+/// another size is left out: to fill it up could need far more memory than the file's size.
 void ReadMatrix(const json& rows, Result& result) {
+  const size_t classes = result.classes.size();
+  if (rows.size() != classes) return;
+  for (const json& row : rows) {
+    if (row.size() != classes) return;
+  }
   for (const json& row : rows) {
     result.confusion.emplace_back();
     for (const json& count : row) {
       result.confusion.back().push_back(
           std::clamp<int64_t>(WholeNumber<int64_t>(count).value_or(0), 0, int64_t{1} << 40));
     }
-    result.confusion.back().resize(result.classes.size());
   }
-  if (result.confusion.empty()) return;
-  result.confusion.resize(result.classes.size(), std::vector<int64_t>(result.classes.size()));
   for (size_t c = 0; c < result.confusion.size(); ++c) {
     for (const int64_t count : result.confusion[c]) result.classes[c].images += count;
   }

@@ -25,6 +25,15 @@ TEST(ResultFile, ContainsTheConsoleOutput) {
     EXPECT_THAT(text, HasSubstr(part));
 }
 
+TEST(ResultFile, AccuracyOfAClassIsOneAgainstTheRest) {
+  RunRecord run;
+  Result result{.classes = {{.name = "a"}, {.name = "b"}, {.name = "c"}},
+                .confusion = {{5, 1, 0}, {2, 3, 1}, {0, 0, 8}}};
+  const std::string text = ResultFileText(run, result);
+  for (const char* line : {"a: accuracy 85.00 %", "b: accuracy 80.00 %", "c: accuracy 95.00 %"})
+    EXPECT_THAT(text, HasSubstr(line));
+}
+
 TEST(ResultFile, HasALossEvery512Steps) {
   RunRecord run;
   for (int64_t step = 0; step < 1200; ++step) run.steps.push_back({.step = step, .loss = 0.5});
