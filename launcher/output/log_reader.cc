@@ -21,6 +21,16 @@ using rendezvous::LogRequest;
 
 std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
+/// Returns the length of the part before the first whole line. If the text is the end of one long line, as a
+/// progress bar leaves it, that is the part before the first whole state of the bar.
+size_t PartialLine(const std::string& text) {
+  for (const char end : {'\n', '\r'}) {
+    const size_t at = text.find(end);
+    if (at != std::string::npos && text.find_first_not_of("\r\n", at) != std::string::npos) return at + 1;
+  }
+  return 0;
+}
+
 /// Reads from `*at` (-1: the last lines) and advances it. Returns false if the file does not exist.
 bool ReadOn(const std::string& path, int64_t* at, std::string* text, bool* more) {
   const UniqueFd file(path.empty() ? -1 : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -39,8 +49,7 @@ bool ReadOn(const std::string& path, int64_t* at, std::string* text, bool* more)
   text->resize(got > 0 ? static_cast<size_t>(got) : 0);
   *at += static_cast<int64_t>(text->size());
   *more |= *at < size;
-  // Drop the part before the first complete line.
-  if (const size_t line = text->find('\n'); cut && line != std::string::npos) text->erase(0, line + 1);
+  if (cut) text->erase(0, PartialLine(*text));
   return true;
 }
 

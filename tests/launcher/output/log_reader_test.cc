@@ -50,6 +50,21 @@ TEST_F(LogReaderTest, LargeFileIsReadInPartsOfWholeLines) {
   EXPECT_EQ(all, text);
 }
 
+TEST_F(LogReaderTest, LastLineThatIsLongerThanAPartIsShownFromItsEnd) {
+  std::string bar;
+  for (int i = 0; bar.size() < 2 * kMaxLogBytes; ++i) bar += "\r" + std::to_string(i) + " of many";
+  for (const char* end : {"\n", "\r\n", ""}) {
+    support::WriteText(folder_.File("stdout.log"), "before\n" + bar + end);
+    const LogPart tail = ReadLogPart({.id = 1, .rank = 3}, Files());
+    EXPECT_GT(tail.out.size(), kMaxLogBytes / 2);
+    EXPECT_TRUE((bar + end).ends_with("\r" + tail.out)) << "from a whole state of the bar";
+  }
+  support::WriteText(folder_.File("stdout.log"), std::string(2 * kMaxLogBytes, 'x') + "\n");
+  EXPECT_EQ(ReadLogPart({.id = 1, .rank = 3}, Files()).out, std::string(kMaxLogBytes - 1, 'x') + "\n");
+  support::WriteText(folder_.File("stdout.log"), std::string(2 * kMaxLogBytes, 'x') + "\nlast\n");
+  EXPECT_EQ(ReadLogPart({.id = 1, .rank = 3}, Files()).out, "last\n");
+}
+
 TEST_F(LogReaderTest, NewAttemptIsReadFromItsStart) {
   support::WriteText(folder_.File("stdout.log"), "again\n");
   EXPECT_EQ(ReadLogPart({1, 3, "/logs/attempt_0/1", 100, 0}, Files()).out, "again\n");
