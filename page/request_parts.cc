@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "base/endpoint.h"
 #include "base/string_view.h"
+#include "base/utf8.h"
 
 namespace mtrun::page {
 namespace {
@@ -64,6 +65,7 @@ std::optional<std::map<std::string, std::string>> ParseForm(std::string_view tex
     std::string name, value;
     if (!Decode(pair.substr(0, mark), &name)) return std::nullopt;
     if (mark != absl::string_view::npos && !Decode(pair.substr(mark + 1), &value)) return std::nullopt;
+    if (!IsUtf8(name) || !IsUtf8(value)) return std::nullopt;  // no RPC can carry it
     fields[name] = std::move(value);
   }
   return fields;

@@ -33,7 +33,13 @@ bool ReadTarget(std::string_view target, Request* request) {
   return true;
 }
 
-Response StatusResponse(int status) { return {.status = status, .body = NameOf(status) + "\n"}; }
+Response StatusResponse(int status) {
+  return {.status = status,
+          .body = NameOf(status) + "\n",
+          .headers = {{"X-Content-Type-Options", "nosniff"},
+                      {"Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"},
+                      {"Cache-Control", "no-store"}}};
+}
 
 std::string ToBytes(const Response& response, bool with_body, bool keep) {
   if (!CanBeSent(response)) return ToBytes(StatusResponse(500), with_body, keep);

@@ -1,5 +1,6 @@
 #include "launcher/ssh/ssh_job.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -37,6 +38,16 @@ absl::StatusOr<std::string> WorkingFolder(const EnvironmentMap& environment) {
   return fs::equivalent(named->second, real, error) ? named->second : real.string();
 }
 
+/// A pipe is allowed (--hostfile <(...)); a device that never ends is not read for ever.
+absl::StatusOr<std::string> ReadHostfile(const std::string& path) {
+  constexpr size_t kMaxBytes = 16 << 20;
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return ErrnoStatus(errno, absl::StrCat("open ", path));
+  MT_ASSIGN_OR_RETURN(std::string text, ReadUpTo(file.get(), path, kMaxBytes + 1));
+  if (text.size() <= kMaxBytes) return text;
+  return absl::InvalidArgumentError(absl::StrCat(path, " is no list of hosts: it has more than 16 MiB"));
+}
+
 absl::StatusOr<SshLaunch> PrepareLaunch(const Options& options, const std::vector<std::string>& args,
                                         const EnvironmentMap& environment) {
   SshSurroundings here = {.environment = environment, .random = RandomBits()};
@@ -45,7 +56,7 @@ absl::StatusOr<SshLaunch> PrepareLaunch(const Options& options, const std::vecto
   here.mtrun += "/mtrun";
   std::string hostfile;
   if (!options.ssh.hostfile.empty()) {
-    absl::StatusOr<std::string> text = ReadFile(options.ssh.hostfile);
+    absl::StatusOr<std::string> text = ReadHostfile(options.ssh.hostfile);
     if (!text.ok()) return Annotate(text.status(), "--hostfile");
     hostfile = *std::move(text);
   }

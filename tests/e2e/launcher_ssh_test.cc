@@ -58,6 +58,9 @@ TEST_F(SshTest, HostfileNamesHostsAndTheirWorkers) {
               UnorderedElementsAre("rank 0 of 3 on node1", "rank 1 of 3 on node1", "rank 2 of 3 on node2"))
       << mtrun->Text();
   support::WriteText(folder_.File("hosts"), "one\ntwo slots=many\n");
+  const auto endless = Start({"--hostfile", "/dev/zero", script});
+  EXPECT_EQ(endless->Wait(), 2) << endless->Text();
+  EXPECT_THAT(endless->Text(), HasSubstr("/dev/zero is no list of hosts"));
   const auto wrong = Start({"--hostfile", folder_.File("hosts"), script});
   EXPECT_EQ(wrong->Wait(), 2) << wrong->Text();
   EXPECT_THAT(wrong->Text(), AllOf(HasSubstr("--hostfile"), HasSubstr("2"), HasSubstr("slots=many")));

@@ -26,6 +26,9 @@ TEST(RequestPartsTest, AFormIsDecodedOrRefused) {
   EXPECT_EQ(ParseForm("a=%2"), std::nullopt);
   EXPECT_EQ(ParseForm("a=%zz"), std::nullopt);
   EXPECT_EQ(ParseForm("%=1"), std::nullopt);
+  EXPECT_EQ(ParseForm("job=%ff"), std::nullopt);
+  EXPECT_EQ(ParseForm("%c3=1"), std::nullopt);
+  EXPECT_THAT(ParseForm("job=%c3%a4"), Optional(ElementsAre(Pair("job", "\xC3\xA4"))));
   std::string many;
   for (size_t i = 0; i <= kMaxFields; ++i) absl::StrAppend(&many, "f", i, "=1&");
   EXPECT_EQ(ParseForm(many), std::nullopt);

@@ -8,13 +8,14 @@
 
 namespace mtrun::support {
 
-TlsClient::TlsClient(int port, int version)
+TlsClient::TlsClient(int port, int version, const char* ciphers)
     : tcp_(port), context_(SSL_CTX_new(TLS_client_method()), SSL_CTX_free), ssl_(nullptr, SSL_free) {
   const timeval patience = {.tv_sec = static_cast<time_t>(kPatience.count()), .tv_usec = 0};
   setsockopt(tcp_.fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   SSL_CTX_set_security_level(context_.get(), 0);
   SSL_CTX_set_min_proto_version(context_.get(), TLS1_VERSION);
   SSL_CTX_set_max_proto_version(context_.get(), version);
+  if (ciphers != nullptr) SSL_CTX_set_cipher_list(context_.get(), ciphers);
   ssl_.reset(SSL_new(context_.get()));
   SSL_set_fd(ssl_.get(), tcp_.fd());
   encrypted_ = SSL_connect(ssl_.get()) == 1;
@@ -38,8 +39,8 @@ std::string TlsClient::ReadAll() const {
   return heard;
 }
 
-std::string AskEncrypted(int port, std::string_view request, int version) {
-  const TlsClient client(port, version);
+std::string AskEncrypted(int port, std::string_view request, int version, const char* ciphers) {
+  const TlsClient client(port, version, ciphers);
   client.Send(request);
   return client.ReadAll();
 }

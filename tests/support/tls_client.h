@@ -16,8 +16,9 @@ namespace mtrun::support {
 /// Not thread-safe.
 class TlsClient {
  public:
-  /// Connects to 127.0.0.1:`port`; encrypted(): both ends agreed on TLS of at most `version` (0: any).
-  explicit TlsClient(int port, int version = 0);
+  /// Connects to 127.0.0.1:`port`; encrypted(): both ends agreed on TLS of at most `version` (0: any), with one
+  /// of `ciphers` (of TLS 1.2, in OpenSSL's notation; nullptr: any).
+  explicit TlsClient(int port, int version = 0, const char* ciphers = nullptr);
   TlsClient(TlsClient&&) noexcept;
   TlsClient& operator=(TlsClient&&) noexcept;
   ~TlsClient();
@@ -36,6 +37,6 @@ class TlsClient {
 };
 
 /// Returns the answer of a new connection to `request`, or "" if it does not agree on TLS.
-std::string AskEncrypted(int port, std::string_view request, int version = 0);
+std::string AskEncrypted(int port, std::string_view request, int version = 0, const char* ciphers = nullptr);
 
 }  // namespace mtrun::support

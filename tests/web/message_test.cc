@@ -42,7 +42,19 @@ TEST(MessageTest, SomeStatusesHaveNoBody) {
 }
 
 TEST(MessageTest, StatusAloneHasItsNameAsTheBody) {
-  EXPECT_EQ(StatusResponse(404), Response({.status = 404, .body = "Not Found\n"}));
+  const Response missing = StatusResponse(404);
+  EXPECT_EQ(missing.status, 404);
+  EXPECT_EQ(missing.body, "Not Found\n");
+}
+
+/// Also those that no page has seen: 404, 405, 431.
+TEST(MessageTest, StatusAloneIsNoPageForABrowser) {
+  for (const int status : {400, 404, 405, 431, 500}) {
+    const std::string bytes = ToBytes(StatusResponse(status), true);
+    EXPECT_THAT(bytes, HasSubstr("X-Content-Type-Options: nosniff\r\n")) << status;
+    EXPECT_THAT(bytes, HasSubstr("Content-Security-Policy: default-src 'none'")) << status;
+    EXPECT_THAT(bytes, HasSubstr("Cache-Control: no-store\r\n")) << status;
+  }
 }
 
 TEST(MessageTest, ResponseThatWouldBreakTheProtocolIsA500) {

@@ -6,7 +6,7 @@
 namespace mtrun::web {
 namespace {
 
-using testing::ElementsAre;
+using testing::Contains;
 using testing::Pair;
 
 Handler Says(const std::string& text) {
@@ -37,7 +37,7 @@ TEST(RouterTest, WrongMethodGetsTheAllowedOnes) {
   for (const char* method : {"PUT", "get", "BREW"}) {
     const Router::Found found = router.Find(method, "/data");
     EXPECT_EQ(Answer(found), "405");
-    EXPECT_THAT(found.otherwise.headers, ElementsAre(Pair("Allow", "GET, HEAD, POST")));
+    EXPECT_THAT(found.otherwise.headers, Contains(Pair("Allow", "GET, HEAD, POST")));
   }
   EXPECT_EQ(Answer(router.Find("HEAD", "/in")), "405");
   EXPECT_EQ(Answer(router.Find("PUT", "/nowhere")), "404");

@@ -53,6 +53,13 @@ TEST(TlsContextTest, OldVersionsAreRefused) {
   EXPECT_THAT(support::AskEncrypted(server->port(), kGetBare, TLS1_2_VERSION), EndsWith("xsecret"));
 }
 
+TEST(TlsContextTest, OldCiphersAreRefused) {
+  const auto server = Serve(SaySecret);
+  for (const char* old : {"SHA1", "SHA256:SHA384", "kRSA", "AESCCM"})
+    EXPECT_EQ(support::AskEncrypted(server->port(), kGetBare, TLS1_2_VERSION, old), "") << old;
+  EXPECT_THAT(support::AskEncrypted(server->port(), kGetBare, TLS1_2_VERSION, "AESGCM"), EndsWith("xsecret"));
+}
+
 TEST(TlsContextTest, LiveBodyIsEncrypted) {
   const auto server = Serve([](const Request&, const Reply& reply) {
     const auto body = std::make_shared<LiveBody>();
