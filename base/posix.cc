@@ -48,8 +48,10 @@ absl::Status WriteRest(int fd, std::string_view* bytes) {
   return absl::OkStatus();
 }
 
+/// Replaces what is at `path`; a link there, which another user may have put, is not followed.
 absl::Status WriteNewFile(const std::string& path, std::string_view contents) {
-  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (unlink(path.c_str()) != 0 && errno != ENOENT) return ErrnoStatus(errno, absl::StrCat("replace ", path));
+  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("create ", path));
   MT_RETURN_IF_ERROR(Annotate(WriteAll(fd.get(), contents), path));
   if (fsync(fd.get()) != 0) return ErrnoStatus(errno, absl::StrCat("sync ", path));
@@ -59,7 +61,7 @@ absl::Status WriteNewFile(const std::string& path, std::string_view contents) {
 absl::StatusOr<UniqueFd> LockFileOf(const std::string& folder, int how) {
   const std::string path = absl::StrCat(folder, "/", kFolderLockFile);
   // NFS only locks files that are open for writing.
-  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
   if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open ", path));
   while (flock(fd.get(), how) != 0) {
     if (errno != EINTR) return ErrnoStatus(errno, absl::StrCat("lock ", path));

@@ -16,6 +16,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/file_limit.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -35,6 +37,13 @@ bool Fits(const struct stat& info, const ShardEntry& entry) {
   return S_ISREG(info.st_mode) && info.st_size == entry.bytes && info.st_mtim.tv_sec == stamp.tv_sec &&
          info.st_mtim.tv_nsec == stamp.tv_nsec;
 }
+
+bool IsOnlyOurs(const struct stat& info) {  // a link counts as writable for all
+  return (info.st_uid == geteuid() || info.st_uid == 0) && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+// A shard's folders: of its split, of its set, and the cache.
+constexpr int kFoldersOfAShard = 3;
 
 /// Part of an unfinished file's name, after the name of the finished file.
 constexpr char kPart[] = ".part.";
@@ -82,9 +91,29 @@ std::vector<std::pair<std::string, ShardEntry>> ShardsOf(const Index& index) {
   return shards;
 }
 
+bool IsOnlyOurs(const std::string& path, int folders) {
+  std::vector<fs::path> levels = {path};
+  for (int level = 0; level < folders; ++level) levels.push_back(levels.back().parent_path());
+  for (size_t i = levels.size(); i-- > 0;) {  // from the cache down
+    const bool is_cache = i + 1 == levels.size();
+    struct stat info {};
+    // The user may have linked the cache to another disk.
+    if ((is_cache ? stat : lstat)(levels[i].c_str(), &info) != 0 || !IsOnlyOurs(info)) return false;
+    if (is_cache && (info.st_mode & (S_IRWXG | S_IRWXO)) == 0) return true;
+  }
+  return true;
+}
+
+absl::Status MakeCache(const std::string& cache) {
+  MT_RETURN_IF_ERROR(MakeFolders(fs::path(cache).parent_path().string()));
+  if (mkdir(cache.c_str(), 0700) != 0 && errno != EEXIST)
+    return ErrnoStatus(errno, absl::StrCat("create folder ", cache));
+  return MakeFolders(cache);
+}
+
 bool IsVerified(const std::string& path, const ShardEntry& entry) {
   struct stat info {};
-  return stat(path.c_str(), &info) == 0 && Fits(info, entry);
+  return stat(path.c_str(), &info) == 0 && Fits(info, entry) && IsOnlyOurs(path, kFoldersOfAShard);
 }
 
 absl::Status MarkVerified(const std::string& path, const ShardEntry& entry) {
@@ -104,13 +133,17 @@ absl::StatusOr<std::optional<UniqueFd>> HoldShard(const std::string& path, const
     if (is_gone(error)) return std::nullopt;
     return ErrnoStatus(error, absl::StrCat(verb, " ", path));
   };
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid()) return failed("open");
   if (flock(fd.get(), LOCK_SH | LOCK_NB) != 0) return failed("lock");
   struct stat info {};
   if (fstat(fd.get(), &info) != 0) return failed("stat");
   // If it was evicted between open and flock, it no longer has a name.
   if (info.st_nlink == 0 || !Fits(info, entry)) return std::nullopt;
+  if (!IsOnlyOurs(path, kFoldersOfAShard)) {
+    MT_ASSIGN_OR_RETURN(const std::string sum, Sha256OfFile(absl::StrCat("/proc/self/fd/", fd.get())));
+    if (sum != entry.sha256) return std::nullopt;
+  }
   const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_NOW}, {.tv_sec = 0, .tv_nsec = UTIME_OMIT}};
   futimens(fd.get(), times);  // if not allowed, only the order of eviction suffers
   return fd;

@@ -83,7 +83,8 @@ void SetClient::StartFetcher() {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW,
+                                   0600);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
   posix_spawn_file_actions_addclosefrom_np(&actions, 3);
   posix_spawnattr_t attributes;
@@ -120,7 +121,7 @@ void SetClient::NameUnreachable(const absl::Status& why) {
 }
 
 absl::Status SetClient::Connect() {
-  MT_RETURN_IF_ERROR(MakeFolders(request_.cache));
+  MT_RETURN_IF_ERROR(MakeCache(request_.cache));
   absl::StatusOr<UniqueFd> connected = ConnectIn(request_.cache);
   if (absl::IsPermissionDenied(connected.status())) return connected.status();
   if (!connected.ok()) {
@@ -199,7 +200,13 @@ absl::Status SetClient::Adopt(const std::string& digest) {
   }
   const std::string folder = absl::StrCat(request_.cache, "/", digest);
   MT_ASSIGN_OR_RETURN(Index index, ReadIndex(folder));
+  if (IndexDigest(index) != digest)
+    return absl::DataLossError(
+        absl::StrCat(folder, "/", kIndexFile, " was changed: it is not of the set ", digest));
   for (auto& [file, entry] : ShardsOf(index)) entries_[file] = entry;
+  if (!IsOnlyOurs(folder, 1))
+    log::Info("other users may write to the cache ", request_.cache,
+              ": each shard is read and verified before use");
   folder_ = folder;
   index_ = std::move(index);
   return absl::OkStatus();

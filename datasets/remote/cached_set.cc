@@ -30,12 +30,15 @@ absl::StatusOr<CachedSet> CachedSet::Make(const std::string& cache, const std::s
   set.folder_ = absl::StrCat(cache, "/", set.digest_);
   for (auto& [file, entry] : ShardsOf(index)) set.entries_[file] = entry;
   MT_RETURN_IF_ERROR(MakeFolders(set.folder_));
-  if (!ReadIndex(set.folder_).ok())
+  const auto kept = ReadIndex(set.folder_);
+  if (!kept.ok() || IndexDigest(*kept) != set.digest_)
     MT_RETURN_IF_ERROR(WriteFileAtomically(set.PathOf(kIndexFile), EncodeIndex(index)));
   return set;
 }
 
 absl::StatusOr<CachedSet> CachedSet::Remembered(const std::string& cache, const std::string& url) {
+  // Another user could have named any set.
+  if (!IsOnlyOurs(SourceFile(cache, url), 2)) return absl::NotFoundError("no set that this user remembered");
   MT_ASSIGN_OR_RETURN(const std::string digest, ReadFile(SourceFile(cache, url)));
   MT_ASSIGN_OR_RETURN(
       const std::string text,

@@ -19,7 +19,7 @@ namespace mtrun::datasets {
 namespace {
 
 absl::StatusOr<UniqueFd> Lock(const std::string& path) {
-  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open ", path));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
   if (errno == EWOULDBLOCK) return absl::AlreadyExistsError("this cache already has a fetcher");
@@ -45,7 +45,7 @@ absl::StatusOr<UniqueFd> Listen(const std::string& cache, const std::string& pat
 }  // namespace
 
 absl::StatusOr<FetcherDoor> FetcherDoor::Open(const std::string& cache) {
-  MT_RETURN_IF_ERROR(MakeFolders(cache));
+  MT_RETURN_IF_ERROR(MakeCache(cache));
   MT_ASSIGN_OR_RETURN(UniqueFd lock, Lock(absl::StrCat(cache, "/", FetcherFile("lock"))));
   const std::string path = absl::StrCat(cache, "/", FetcherFile("sock"));
   absl::StatusOr<UniqueFd> socket = Listen(cache, path);

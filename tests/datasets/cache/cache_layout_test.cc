@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "base/file_limit.h"
+#include "base/sha256.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/program.h"
@@ -67,6 +68,53 @@ TEST_F(CacheLayoutTest, WriteRemovesTheVerifiedMark) {
   EXPECT_FALSE(IsVerified(path_, other));
   std::fstream(path_).write("x", 1);
   EXPECT_FALSE(IsVerified(path_, kEntry));
+}
+
+/// The owner of a file can set any time, so size and time prove nothing there.
+TEST_F(CacheLayoutTest, ShardThatOthersCanHaveWrittenIsReadBeforeUse) {
+  ShardEntry entry = kEntry;
+  entry.sha256 = Sha256Hex("12345");
+  const auto held = [&] { return HoldShard(path_, entry)->has_value(); };
+  const auto poison = [&](const char* text) {
+    support::WriteText(path_, text);
+    ASSERT_TRUE(MarkVerified(path_, entry).ok());
+  };
+  namespace fs = std::filesystem;
+  const auto set = [](const fs::path& path, fs::perms mode) { fs::permissions(path, mode); };
+  const fs::perms closed = fs::perms::owner_all,
+                  open = closed | fs::perms::group_all | fs::perms::others_exec;
+  const fs::perms readable = closed | fs::perms::group_read | fs::perms::group_exec;
+  const fs::path split = fs::path(path_).parent_path(), digest = split.parent_path();
+  for (const fs::path& writable : {fs::path(path_), split, digest, digest.parent_path()}) {
+    for (const fs::path& each : {fs::path(path_), split, digest, digest.parent_path()}) set(each, readable);
+    poison("54321");
+    EXPECT_TRUE(held()) << "ours alone: the time proves it";
+    set(writable, open);
+    EXPECT_FALSE(held()) << writable;
+    EXPECT_FALSE(IsVerified(path_, entry));
+    poison("12345");
+    EXPECT_TRUE(held()) << "the right bytes";
+  }
+  set(digest.parent_path(), closed);
+  set(split, open);
+  EXPECT_TRUE(IsVerified(path_, entry)) << "other users cannot enter the cache";
+}
+
+TEST_F(CacheLayoutTest, LinkIsNoShard) {
+  const std::string elsewhere = folder_.File("elsewhere");
+  std::filesystem::rename(path_, elsewhere);
+  ASSERT_TRUE(MarkVerified(elsewhere, kEntry).ok());
+  std::filesystem::create_symlink(elsewhere, path_);
+  EXPECT_FALSE(HoldShard(path_, kEntry).ok());
+}
+
+TEST_F(CacheLayoutTest, NewCacheIsForThisUserAlone) {
+  const std::string cache = folder_.File("a/b/cache");
+  ASSERT_TRUE(MakeCache(cache).ok());
+  EXPECT_EQ(std::filesystem::status(cache).permissions(), std::filesystem::perms::owner_all);
+  std::filesystem::permissions(cache, std::filesystem::perms::all);
+  ASSERT_TRUE(MakeCache(cache).ok());
+  EXPECT_EQ(std::filesystem::status(cache).permissions(), std::filesystem::perms::all) << "the user's choice";
 }
 
 TEST_F(CacheLayoutTest, HeldShardIsNotEvicted) {

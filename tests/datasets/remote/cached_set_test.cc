@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/posix.h"
 #include "base/sha256.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -33,6 +34,28 @@ TEST(CachedSetTest, IsCreatedFromItsIndexAndRemembered) {
   ASSERT_TRUE(set->Remember(cache.path(), "u").ok());
   EXPECT_EQ(CachedSet::Remembered(cache.path(), "u")->digest(), set->digest());
   EXPECT_FALSE(CachedSet::Make(cache.path(), "{}").ok());
+}
+
+TEST(CachedSetTest, AnotherUsersMemoryIsNotUsed) {
+  const test::TempFolder cache;
+  const auto set = CachedSet::Make(cache.path(), EncodeIndex(SmallIndex()));
+  ASSERT_TRUE(set.ok() && set->Remember(cache.path(), "u").ok());
+  namespace fs = std::filesystem;
+  fs::permissions(cache.path(), fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec);
+  EXPECT_TRUE(CachedSet::Remembered(cache.path(), "u").ok());
+  fs::permissions(cache / "sources", fs::perms::all);
+  EXPECT_TRUE(absl::IsNotFound(CachedSet::Remembered(cache.path(), "u").status()));
+}
+
+TEST(CachedSetTest, ForgedIndexIsReplaced) {
+  const test::TempFolder cache;
+  Index other = SmallIndex();
+  other.classes = {"b"};
+  const std::string folder = cache / IndexDigest(SmallIndex());
+  ASSERT_TRUE(MakeFolders(folder).ok());
+  ASSERT_TRUE(WriteFileAtomically(folder + "/index.json", EncodeIndex(other)).ok());
+  ASSERT_TRUE(CachedSet::Make(cache.path(), EncodeIndex(SmallIndex())).ok());
+  EXPECT_EQ(IndexDigest(*ReadIndex(folder)), IndexDigest(SmallIndex()));
 }
 
 TEST(CachedSetTest, KnownSetIsNotRewritten) {
