@@ -32,6 +32,20 @@ size_t PlainLength(std::string_view text, size_t at) {
   return byte(0) == 0xC2 && byte(1) < 0xA0 ? 0 : length;  // terminals treat U+0080 to U+009F as controls too
 }
 
+std::string Escape(std::string_view text, std::string_view kept) {
+  std::string plain;
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = PlainLength(text, at);
+    if (length == 0 && kept.find(text[at]) == std::string_view::npos) {
+      plain += absl::CHexEscape({text.data() + at, 1});
+    } else {
+      plain += text.substr(at, std::max<size_t>(1, length));
+    }
+    at += std::max<size_t>(1, length);
+  }
+  return plain;
+}
+
 }  // namespace
 
 size_t CharacterLength(std::string_view text, size_t at) {
@@ -46,6 +60,13 @@ size_t CharacterLength(std::string_view text, size_t at) {
   return length;
 }
 
+bool IsUtf8(std::string_view text) {
+  for (size_t at = 0, length = 0; at < text.size(); at += length) {
+    if ((length = CharacterLength(text, at)) == 0) return false;
+  }
+  return true;
+}
+
 bool IsPlainText(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const size_t length = PlainLength(text, at);
@@ -55,18 +76,8 @@ bool IsPlainText(std::string_view text) {
   return true;
 }
 
-std::string AsPlainText(std::string_view text) {
-  std::string plain;
-  for (size_t at = 0; at < text.size();) {
-    const size_t length = PlainLength(text, at);
-    if (length == 0) {
-      plain += absl::CHexEscape({text.data() + at, 1});
-    } else {
-      plain += text.substr(at, length);
-    }
-    at += std::max<size_t>(1, length);
-  }
-  return plain;
-}
+std::string AsPlainText(std::string_view text) { return Escape(text, ""); }
+
+std::string AsPlainLines(std::string_view text) { return Escape(text, "\n\t"); }
 
 }  // namespace mtrun

@@ -330,6 +330,18 @@ absl::StatusOr<Generation> ParseGeneration(std::string_view text) {
 std::string Encode(const WorkerMessage& message) { return EncodeAny(message); }
 std::string Encode(const AgentMessage& message) { return EncodeAny(message); }
 
+std::string Implausible(const Progress& progress) {
+  constexpr int64_t kMax = int64_t{1} << 53;
+  const auto outside = [](const char* name, int64_t value, int64_t least) {
+    return value >= least && value <= kMax ? "" : absl::StrCat(name, " ", value);
+  };
+  for (const std::string& text : {outside("epoch", progress.epoch, -1), outside("step", progress.step, 0),
+                                  outside("samples", progress.samples, -1)}) {
+    if (!text.empty()) return text;
+  }
+  return "";
+}
+
 absl::StatusOr<WorkerMessage> DecodeWorkerMessage(std::string_view line) {
   return DecodeAny<WorkerMessage>(line);
 }

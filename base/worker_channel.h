@@ -50,6 +50,9 @@ struct Progress {
   int64_t samples = 0;  // total consumed samples
   bool operator==(const Progress&) const = default;
 };
+/// Returns what is wrong with such progress, or nothing: a step outside 0 to 2^53, or an epoch or
+/// samples outside -1 (unknown) to 2^53.
+std::string Implausible(const Progress& progress);
 /// Breakdown of the step time and training values, averaged since the previous message. Sent at most every
 /// two seconds, and only while a client watches.
 struct StepTimes {

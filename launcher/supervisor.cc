@@ -132,8 +132,11 @@ void Supervisor::Answer(const rendezvous::StoreReply& reply) {
 }
 
 void Supervisor::OnMessage(int64_t connection, int local_rank, const channel::WorkerMessage& message) {
-  if (const auto* progress = std::get_if<channel::Progress>(&message))
+  if (const auto* progress = std::get_if<channel::Progress>(&message)) {
+    if (const std::string what = channel::Implausible(*progress); !what.empty())
+      return WarnOfProgress(local_rank, what);
     use_.steps().OnProgress(local_rank, *progress, MonotonicNow());
+  }
   if (const auto* hello = std::get_if<channel::Hello>(&message); hello != nullptr && hello->reports)
     reporting_.insert(local_rank);
   if (const auto* times = std::get_if<channel::StepTimes>(&message))
@@ -146,6 +149,11 @@ void Supervisor::OnMessage(int64_t connection, int local_rank, const channel::Wo
   } else if (const auto question = store_.Ask(connection, message, current)) {
     handler_.ask_service(*question);
   }
+}
+
+void Supervisor::WarnOfProgress(int local_rank, const std::string& what) {
+  if (!implausible_.insert(local_rank).second) return;
+  log::Warning("local rank ", local_rank, " reports ", what, ": such progress is ignored");
 }
 
 void Supervisor::OnExited(const WorkerExited& event) {
@@ -164,6 +172,7 @@ void Supervisor::Perform(const StartWorkers& effect) {
     files_[local_rank] = made.files;
     use_.steps().OnStarted(local_rank);
     reporting_.erase(local_rank);
+    implausible_.erase(local_rank);
     return made;
   };
   if (!workers_->empty()) {  // the other workers continue

@@ -86,6 +86,7 @@ class Supervisor {
 
  private:
   void OnMessage(int64_t connection, int local_rank, const channel::WorkerMessage& message);
+  void WarnOfProgress(int local_rank, const std::string& what);
   void OnExited(const WorkerExited& event);
   absl::StatusOr<Process> StartProcess(const ProcessSpec& spec);
   void ServeStore(std::unique_ptr<TcpStoreServer> store);
@@ -110,6 +111,7 @@ class Supervisor {
   UseReport use_;
   StackDump stacks_;
   std::set<int> reporting_;             // local ranks of workers that support Watch
+  std::set<int> implausible_;           // local ranks whose workers have sent progress that was ignored
   std::vector<WorkerExited> failures_;  // in the newest generation
   int first_rank_ = 0;                  // in the newest generation
   int master_port_ = 0;                 // of the newest generation

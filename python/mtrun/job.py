@@ -256,7 +256,7 @@ class Job:
         now = time.monotonic()
         if self._told_progress is None or now - self._told_progress >= PROGRESS_SECONDS:
             self._told_progress = now
-            self._say("progress", epoch=epoch, step=step, samples=samples)
+            self._say("progress", epoch=int(epoch), step=int(step), samples=int(samples))
         if means := self._times.finish(step, now < self._watched_until, now):
             self._say("step_times", **means)
 

@@ -23,7 +23,9 @@ const Member* GenerationRecord::FindRunning(const std::string& node_id) const {
   return running_ ? FindLast(node_id) : nullptr;
 }
 
-void GenerationRecord::Saw(uint64_t number) { number_ = std::max(number_, number); }
+void GenerationRecord::Saw(uint64_t number) {
+  if (number <= kMaxGenerationNumber) number_ = std::max(number_, number);
+}
 
 Generation GenerationRecord::Next(uint64_t seed, const std::string& job_id) {
   ++number_;

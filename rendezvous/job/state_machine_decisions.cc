@@ -159,18 +159,22 @@ void JobMachine::SettleForming(TimePoint now) {
   const FormationDecision decision = DecideNext(now);
   timers_.Retry(decision.retry_at);
   reason_ = decision.reason;
-  if (decision.form) return Form(decision, now);
-  std::string timeout;
+  if (decision.form && generation_.number() < kMaxGenerationNumber) return Form(decision, now);
+  std::string end;
+  if (decision.form)
+    end =
+        absl::StrCat("the numbers of its generations are used up: a node or service has reported generation ",
+                     generation_.number(), "; start it under another --rdzv_id");
   if (!generation_.known() && timers_.JoinTimedOut(now)) {
-    timeout = absl::StrCat("the job did not start within ", HumanDuration(settings_.join_timeout),
-                           " (join_timeout): ", reason_);
+    end = absl::StrCat("the job did not start within ", HumanDuration(settings_.join_timeout),
+                       " (join_timeout): ", reason_);
   }
   if (generation_.known()) timers_.OnNodes(roster_.size(), now);
   if (generation_.known() && timers_.HoldTimedOut(now)) {
-    timeout = absl::StrCat("fewer than ", settings_.min_nodes, " nodes for ",
-                           HumanDuration(settings_.min_nodes_timeout), " (min_nodes_timeout): ", reason_);
+    end = absl::StrCat("fewer than ", settings_.min_nodes, " nodes for ",
+                       HumanDuration(settings_.min_nodes_timeout), " (min_nodes_timeout): ", reason_);
   }
-  if (!timeout.empty()) End(FailedOutcome(timeout), now);
+  if (!end.empty()) End(FailedOutcome(end), now);
 }
 
 /// Decides about the nodes, and applies the job's own reasons to put a formation off.

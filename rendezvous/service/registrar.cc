@@ -128,7 +128,7 @@ void Registrar::OnEvent(const StreamPtr& stream, const SessionPtr& session, cons
     return Drop(stream,
                 absl::StrCat("event ", event.sequence(), " came after ", session->end.receiver.received()));
   absl::StatusOr<AgentSaid> said = DecodeAgentEvent(event, jobs_.RunningIn(session->job_id));
-  if (!said.ok()) return OnMalformed(session, said.status());
+  if (!said.ok()) return OnMalformed(session, event, said.status());
   if (auto* log = std::get_if<LogPart>(&said->event))
     return logs_.OnAnswer(session->node_id, std::move(*log));
   if (auto* use = std::get_if<NodeUse>(&said->event)) {
@@ -139,9 +139,13 @@ void Registrar::OnEvent(const StreamPtr& stream, const SessionPtr& session, cons
   Step(session->job_id, Event{session->node_id, *std::move(said)});
 }
 
-void Registrar::OnMalformed(const SessionPtr& session, const absl::Status& status) {
+void Registrar::OnMalformed(const SessionPtr& session, const wire::AgentEvent& event,
+                            const absl::Status& status) {
   const std::string why = absl::StrCat("malformed event: ", status.message());
-  log::Warning("rendezvous ", session->job_id, ": ", session->node_id, ": ", why);
+  const bool for_people = event.has_steps() || event.has_log() || event.has_use();
+  if (!for_people || !std::exchange(session->warned, true))
+    log::Warning("rendezvous ", session->job_id, ": ", session->node_id, ": ", why);
+  if (for_people) return;
   Step(session->job_id, Event{session->node_id, AgentSaid{Leaving{{why}}, {}}});
   Send(*session, Refused{{session->node_id, session->node_id, NotServed{why}}});
   Close({session->job_id, session->node_id});

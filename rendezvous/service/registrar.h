@@ -41,6 +41,7 @@ struct ServiceSession {
   size_t kept_bytes = 0;                 // size of the unacknowledged events
   std::shared_ptr<ServerStream> stream;  // null while the agent is away
   bool closing = false;
+  bool warned = false;  // of a malformed event that was dropped
   bool welcome_due = false, resumed = false;
   bool overflowed = false;                // too much is unacknowledged; the session is about to end
   Duration heartbeat = Duration::zero();  // sending time of its newest one, by its own clock; zero: answered
@@ -121,7 +122,8 @@ class Registrar final : public ServerStream::Owner {
   void OnHello(const StreamPtr& stream, const wire::Hello& message, uint64_t acknowledged);
   SessionPtr FindOrMakeSession(const HelloData& hello);
   void OnEvent(const StreamPtr& stream, const SessionPtr& session, const wire::AgentEvent& event);
-  void OnMalformed(const SessionPtr& session, const absl::Status& status);
+  /// Ends the node's session. An event for people alone is dropped instead, with one warning a session.
+  void OnMalformed(const SessionPtr& session, const wire::AgentEvent& event, const absl::Status& status);
   void Step(const std::string& job_id, const Event& event);
   void OnHeartbeat(ServiceSession& session, const Heartbeat& heartbeat);
   /// State of a job before an event.

@@ -122,14 +122,22 @@ void SessionCore::Follow(const Redirect& redirect) {
   stream_->Cancel();
 }
 
+/// Returns the refusal of the service by this agent, or the error if nothing depends on the event.
+absl::StatusOr<ServiceEvent> SessionCore::OnMalformed(const wire::ServiceEvent& event,
+                                                      const absl::Status& why) {
+  const std::string text = absl::StrCat("the rendezvous service at ", services_.Where(),
+                                        " sent a malformed event: ", why.message());
+  if (event.has_assigned() || event.has_dissolved() || event.has_ended() || event.has_refused())
+    return ServiceEvent(Refused{{options_.node_id, options_.node_id, NotServed{text}}});
+  log::Warning(text);
+  return why;
+}
+
 std::optional<ServiceEvent> SessionCore::TakeEvent(const wire::ServiceEvent& wire_event) {
   if (end_.Take(wire_event.sequence()) != StreamReceiver::Arrival::kNew) return std::nullopt;
   absl::StatusOr<ServiceEvent> event = DecodeServiceEvent(wire_event);
-  if (!event.ok()) {
-    log::Warning("the rendezvous service at ", services_.Where(),
-                 " sent a malformed event: ", event.status().message());
-    return std::nullopt;
-  }
+  if (!event.ok()) event = OnMalformed(wire_event, event.status());
+  if (!event.ok()) return std::nullopt;
   end_.outbox.Observe(*event);
   over_ = over_ || std::holds_alternative<JobEnded>(*event) || std::holds_alternative<Refused>(*event);
   return *std::move(event);

@@ -135,7 +135,7 @@ absl::StatusOr<ServiceEvent> DecodeServiceEvent(const wire::ServiceEvent& event)
     case wire::ServiceEvent::kRefused:
       return Told<Refused>(event.refused());
     case wire::ServiceEvent::kWaiting:
-      return ServiceEvent(Waiting{event.waiting()});
+      return ServiceEvent(Waiting{codec::Showable(event.waiting(), {0, kMaxText})});
     case wire::ServiceEvent::kStoreReply:
       return Told<StoreReply>(event.store_reply());
     case wire::ServiceEvent::kElsewhere:
@@ -158,7 +158,7 @@ Heartbeat DecodeHeartbeat(const wire::Heartbeat& in) {
   Heartbeat heartbeat;
   codec::Decode(in, &heartbeat);
   heartbeat.main_loop_age = std::max(heartbeat.main_loop_age, Duration::zero());
-  heartbeat.note.resize(std::min(heartbeat.note.size(), kMaxText));
+  heartbeat.note.resize(std::min(heartbeat.note.size(), kMaxText));  // escaped characters are longer
   heartbeat.sent = std::max(heartbeat.sent, Duration::zero());
   return heartbeat;
 }
@@ -176,7 +176,8 @@ absl::StatusOr<Assignment> DecodeMembership(const std::string& bytes) {
 
 PeerService DecodeAsking(const wire::StatusRequest& in) {
   PeerService peer;
-  const bool bounded = in.endpoint().size() <= kMaxName && in.job_id().size() <= kMaxName;
+  const bool bounded = in.endpoint().size() <= kMaxName && in.job_id().size() <= kMaxName &&
+                       in.generation().number() <= kMaxGenerationNumber;
   if (in.job_id().empty() || !bounded || !ParseEndpoint(in.endpoint()).ok()) return peer;
   peer.endpoint = in.endpoint();
   peer.state = PeerService::State::kWithJob;

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "rendezvous/wire/clamp.h"
 #include "rendezvous/wire/codec.h"
 #include "rendezvous/wire/codec_fields.h"
 #include "rendezvous/wire/overloaded.h"
@@ -56,7 +57,10 @@ wire::AgentEvent EncodeAgentEvent(uint64_t sequence, const AgentSaid& said) {
                  [&](const PeerUnreached& e) { Encode(e, out.mutable_unreached()); },
                  [&](const StepsCommitted& e) { Encode(e, out.mutable_steps()); },
                  [&](const LogPart& e) { Encode(e, out.mutable_log()); },
-                 [&](const NodeUse& e) { Encode(e, out.mutable_use()); },
+                 [&](NodeUse e) {  // measured by drivers, and told by workers
+                   Clamp(&e);
+                   Encode(e, out.mutable_use());
+                 },
              },
              said.event);
   return out;

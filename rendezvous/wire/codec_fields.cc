@@ -1,6 +1,7 @@
 #include "rendezvous/wire/codec_fields.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -32,6 +33,15 @@ std::string Bounded(const std::string& text) { return text.substr(0, kMaxText); 
 std::string Sendable(const std::string& text, Column column, const Size& size) {
   const bool bytes = column->type() == google::protobuf::FieldDescriptor::TYPE_BYTES;
   return bytes ? text.substr(0, size.most) : Utf8(text);
+}
+
+std::string Showable(const std::string& text, const Size& size) {
+  if (size.data || size.most > kMaxText || text.size() > size.most) return text;
+  std::string shown = size.most <= kMaxName ? AsPlainText(text) : AsPlainLines(text);
+  size_t end = std::min(shown.size(), size.most);
+  while (end < shown.size() && (static_cast<uint8_t>(shown[end]) & 0xC0) == 0x80) --end;  // whole characters
+  shown.resize(end);
+  return shown;
 }
 
 void PutText(const std::string& text, Column column, const Size& size, Wire* out) {

@@ -47,6 +47,10 @@ std::string Utf8(const std::string& text);
 std::string Bounded(const std::string& text);
 /// Returns `text` in the form that its field allows.
 std::string Sendable(const std::string& text, Column column, const Size& size);
+/// Returns a text from another process in the form that a terminal or a log can show: names (up to kMaxName bytes)
+/// on one line, texts for people (up to kMaxText) as lines, control characters escaped. Longer ones, and those
+/// without a bound, are data.
+std::string Showable(const std::string& text, const Size& size);
 void PutText(const std::string& text, Column column, const Size& size, Wire* out);
 void PutGeneration(const channel::Generation& generation, Column column, Wire* out);
 void PutMap(const std::map<std::string, std::string>& map, Column column, Wire* out);
@@ -119,7 +123,7 @@ void Put(const std::variant<std::monostate, Ts...>& value, Column column, const 
 }
 
 template <typename T>
-void Take(const Wire& in, Column column, T* value) {
+void Take(const Wire& in, Column column, [[maybe_unused]] const Size& size, T* value) {
   const google::protobuf::Reflection& wire = *in.GetReflection();
   if constexpr (std::is_same_v<T, bool>) {
     *value = wire.GetBool(in, column);
@@ -136,7 +140,7 @@ void Take(const Wire& in, Column column, T* value) {
   } else if constexpr (std::is_same_v<T, Duration>) {
     *value = Duration(wire.GetInt64(in, column));
   } else if constexpr (std::is_same_v<T, std::string>) {
-    *value = wire.GetString(in, column);
+    *value = Showable(wire.GetString(in, column), size);
   } else if constexpr (std::is_same_v<T, channel::Generation>) {
     *value = TakeGeneration(in, column);
   } else if constexpr (std::is_same_v<T, std::map<std::string, std::string>>) {
@@ -146,30 +150,30 @@ void Take(const Wire& in, Column column, T* value) {
   }
 }
 template <typename T>
-void Take(const Wire& in, Column column, std::optional<T>* value) {
-  if (in.GetReflection()->HasField(in, column)) Take(in, column, &value->emplace());
+void Take(const Wire& in, Column column, const Size& size, std::optional<T>* value) {
+  if (in.GetReflection()->HasField(in, column)) Take(in, column, size, &value->emplace());
 }
 template <typename T>
-void Take(const Wire& in, Column column, std::vector<T>* values) {
+void Take(const Wire& in, Column column, [[maybe_unused]] const Size& size, std::vector<T>* values) {
   const google::protobuf::Reflection& wire = *in.GetReflection();
-  const int size = wire.FieldSize(in, column);
-  values->reserve(static_cast<size_t>(size));
-  for (int i = 0; i < size; ++i) {
+  const int count = wire.FieldSize(in, column);
+  values->reserve(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
     if constexpr (std::is_same_v<T, std::string>) {
-      values->push_back(wire.GetRepeatedString(in, column, i));
+      values->push_back(Showable(wire.GetRepeatedString(in, column, i), size));
     } else {
       Decode(wire.GetRepeatedMessage(in, column, i), &values->emplace_back());
     }
   }
 }
 template <typename... Ts>
-void Take(const Wire& in, Column column, std::variant<std::monostate, Ts...>* value) {
+void Take(const Wire& in, Column column, const Size& size, std::variant<std::monostate, Ts...>* value) {
   const google::protobuf::OneofDescriptor& oneof = *column->containing_oneof();
   int field = 0;
   const auto take = [&]<typename T>(T one) {
     const Column set = oneof.field(field++);
     if (!in.GetReflection()->HasField(in, set)) return;
-    Take(in, set, &one);
+    Take(in, set, size, &one);
     *value = std::move(one);
   };
   (take(Ts()), ...);
@@ -188,7 +192,10 @@ void Encode(const Message& message, Wire* out) {
 template <HasFields Message>
 void Decode(const Wire& in, Message* message) {
   auto column = ColumnsOf<Message>(in).begin();
-  Message::Fields(*message, [&]<typename T>(const char*, T& value, auto...) { Take(in, *column++, &value); });
+  Message::Fields(
+      *message, [&]<typename T, typename Bound = Unbound>(const char*, T& value, Bound bound = {}) {
+        Take(in, *column++, SizeOf(bound), &value);
+      });
 }
 
 }  // namespace mtrun::rendezvous::codec

@@ -27,6 +27,7 @@ struct Range {
 /// Bounds of a text, or of each text in a list, in bytes. Texts to be sent are cut to them.
 struct Size {
   size_t least = 0, most = 0;
+  bool data = false;  // bytes of a program, which are passed on unchanged
 };
 struct List {
   Range count;

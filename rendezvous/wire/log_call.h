@@ -43,8 +43,8 @@ struct LogPart {
   static void Fields(Self& self, Field&& field) {
     field("id", self.id);
     field("attempt", self.attempt, Size{0, kMaxText});
-    field("out", self.out, Size{0, kMaxLogBytes});
-    field("err", self.err, Size{0, kMaxLogBytes});
+    field("out", self.out, Size{0, kMaxLogBytes, true});
+    field("err", self.err, Size{0, kMaxLogBytes, true});
     field("out_end", self.out_end, Range{0, INT64_MAX});
     field("err_end", self.err_end, Range{0, INT64_MAX});
     field("more", self.more);

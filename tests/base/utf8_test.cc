@@ -56,6 +56,7 @@ TEST(Utf8Test, AsPlainTextEscapesOnlyControlCharacters) {
   EXPECT_EQ(AsPlainText(plain), plain);
   EXPECT_EQ(AsPlainText("a\nb\x1B[2J\x7F"), "a\\nb\\x1b[2J\\x7f");
   EXPECT_EQ(AsPlainText("\xC2\x9B\xC3"), "\\xc2\\x9b\\xc3");
+  EXPECT_EQ(AsPlainLines("a\n\tb\r\x1B[2J"), "a\n\tb\\r\\x1b[2J");
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <limits>
 #include <random>
 
+#include "absl/strings/str_cat.h"
+
 namespace mtrun::channel {
 namespace {
 
@@ -101,6 +103,16 @@ TEST(WorkerChannel, StepTimesCanIncludeALoss) {
 /// Older agents send no more than this.
 TEST(WorkerChannel, StopCanOmitTheWork) {
   EXPECT_EQ(*DecodeAgentMessage(R"({"type":"stop","why":"x"})"), AgentMessage(Stop{"x", false}));
+}
+
+TEST(WorkerChannel, ImplausibleProgressIsNamed) {
+  constexpr int64_t kMax = int64_t{1} << 53;
+  EXPECT_EQ(Implausible({0, 0, -1}), "");
+  EXPECT_EQ(Implausible({-1, kMax, kMax}), "");
+  EXPECT_EQ(Implausible({0, -1, 0}), "step -1");
+  EXPECT_EQ(Implausible({-2, 0, 0}), "epoch -2");
+  EXPECT_EQ(Implausible({0, kMax + 1, 0}), absl::StrCat("step ", kMax + 1));
+  EXPECT_EQ(Implausible({0, 0, int64_t{1} << 60}), absl::StrCat("samples ", int64_t{1} << 60));
 }
 
 TEST(WorkerChannel, UnknownExtraFieldsAreIgnored) {

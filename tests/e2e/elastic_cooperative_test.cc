@@ -44,9 +44,11 @@ class CooperativeTest : public LauncherTest {
     args.insert(args.end(), more.begin(), more.end());
     return Start(std::move(args), toy);
   }
-  std::unique_ptr<Program> StartNode(int rank, const std::string& nodes, int workers = 2) {
+  std::unique_ptr<Program> StartNode(int rank, const std::string& nodes, int workers = 2,
+                                     const std::vector<std::string>& toy = Toy()) {
     return Start({"--nnodes", nodes, "--nproc_per_node", absl::StrCat(workers), "--rdzv_endpoint", endpoint_,
-                  "--rdzv_conf", "last_call_timeout=20", "--node_rank", absl::StrCat(rank)});
+                  "--rdzv_conf", "last_call_timeout=20", "--node_rank", absl::StrCat(rank)},
+                 toy);
   }
 
   static testing::AssertionResult Met(Program& mtrun, int generation, int world, size_t here) {
@@ -86,6 +88,27 @@ TEST_F(CooperativeTest, KilledPythonWorkerIsReplacedWhileTheOthersRun) {
 TEST_F(CooperativeTest, KilledPythonPackageWorkerIsReplacedWhileTheOthersRun) {
   if (!HavePython()) GTEST_SKIP() << "there is no python3";
   KillOneOfThree({support::TestFile("support/toys/joined.py")});
+}
+
+/// The numbers are for people; the job goes on without them, on a node that another one hosts.
+TEST_F(CooperativeTest, ImplausibleProgressIsIgnoredWithOneWarning) {
+  if (!HavePython()) GTEST_SKIP() << "there is no python3";
+  const std::string toy = folder_.File("implausible.py");
+  support::WriteText(toy, R"(import json, os, socket
+channel = socket.socket(socket.AF_UNIX)
+channel.connect(os.environ["MTRUN_SOCKET"].replace("@", "\0", 1))
+def say(kind, **fields):
+    channel.sendall((json.dumps({"type": kind, **fields}) + "\n").encode())
+say("hello", protocol=1, pid=os.getpid(), local_rank=0, cooperative=False, reports=True)
+for step, samples in ((-1, 0), (2 ** 60, 0), (7, 2 ** 60), (-5, -5)):
+    say("progress", epoch=0, step=step, samples=samples)
+)");
+  auto host = StartNode(0, "2", 1, {toy}), member = StartNode(1, "2", 1, {toy});
+  for (Program* mtrun : {host.get(), member.get()}) {
+    EXPECT_EQ(mtrun->Wait(kSoon), 0) << mtrun->Text();
+    EXPECT_THAT(mtrun->Text(), HasSubstr("reports step -1: such progress is ignored"));
+    EXPECT_THAT(mtrun->Text(), Not(HasSubstr("reports step -5")));
+  }
 }
 
 TEST_F(CooperativeTest, WorkerDeathWithoutBudgetEndsTheJob) {

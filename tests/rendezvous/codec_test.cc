@@ -207,6 +207,64 @@ TEST(Codec, ErrorNamesOfferFieldsOutOfRange) {
   EXPECT_TRUE(absl::IsInvalidArgument(DecodeServiceEvent(wire::ServiceEvent()).status()));
 }
 
+/// Another node's texts reach terminals, logs, and files whose lines have a meaning (.membership).
+TEST(Codec, TextsOfOtherNodesHaveNoControlCharacters) {
+  Offer offer = SomeOffer();
+  offer.host = "node1\x1B[2J\nnode2 is lost";
+  const auto offered = DecodeAgentEvent(EncodeAgentEvent(1, AgentSaid{OfferSent{offer}, {}}));
+  ASSERT_TRUE(offered.ok()) << offered.status();
+  EXPECT_EQ(std::get<OfferSent>(offered->event).offer.host, "node1\\x1b[2J\\nnode2 is lost");
+
+  WorkerFailed failed;
+  failed.failure.message = "line 1\n\x1B]0;title\x07 line 2";
+  auto said = DecodeAgentEvent(EncodeAgentEvent(1, AgentSaid{failed, {}}));
+  ASSERT_TRUE(said.ok()) << said.status();
+  EXPECT_EQ(std::get<WorkerFailed>(said->event).failure.message, "line 1\n\\x1b]0;title\\x07 line 2");
+  failed.failure.message = std::string(kMaxText, '\x1B');  // grows beyond its bound
+  said = DecodeAgentEvent(EncodeAgentEvent(1, AgentSaid{failed, {}}));
+  ASSERT_TRUE(said.ok()) << said.status();
+  EXPECT_EQ(std::get<WorkerFailed>(said->event).failure.message.size(), kMaxText);
+
+  LogPart part;
+  part.out = "\x1B[32mgreen\r\n";  // a program's own output
+  said = DecodeAgentEvent(EncodeAgentEvent(1, AgentSaid{part, {}}));
+  ASSERT_TRUE(said.ok()) << said.status();
+  EXPECT_EQ(std::get<LogPart>(said->event).out, part.out);
+}
+
+TEST(Codec, MeasuredValuesAreBroughtWithinTheirBounds) {
+  NodeUse use;
+  use.cpus = -1;
+  use.cpu = Duration(-5);
+  use.workers.resize(kMaxWorkersPerNode + 1);
+  use.workers[0].samples = int64_t{1} << 60;
+  use.workers[0].step = -7;
+  use.workers[0].step_time = Duration(INT64_MAX);
+  use.gpus.resize(1);
+  use.gpus[0].busy_percent = 255;
+  use.gpus[0].temperature = -300;
+  const auto said = DecodeAgentEvent(EncodeAgentEvent(1, AgentSaid{use, {}}));
+  ASSERT_TRUE(said.ok()) << said.status();
+  const auto& got = std::get<NodeUse>(said->event);
+  EXPECT_EQ(got.cpus, 0);
+  EXPECT_EQ(got.cpu, Duration::zero());
+  ASSERT_EQ(got.workers.size(), size_t{kMaxWorkersPerNode});
+  EXPECT_EQ(got.workers[0].samples, int64_t{1} << 53);
+  EXPECT_EQ(got.workers[0].step, -1);
+  EXPECT_EQ(got.workers[0].step_time, Duration(kMaxNanoseconds));
+  EXPECT_EQ(got.gpus[0].busy_percent, 100);
+  EXPECT_EQ(got.gpus[0].temperature, -1);
+}
+
+TEST(Codec, AskingServiceWithAnImpossibleGenerationIsAMereClient) {
+  PeerService peer;
+  peer.endpoint = "10.0.0.1:29400";
+  peer.generation.number = kMaxGenerationNumber;
+  EXPECT_EQ(DecodeAsking(EncodeAsking("job", peer)).last_number, kMaxGenerationNumber);
+  ++peer.generation.number;
+  EXPECT_TRUE(DecodeAsking(EncodeAsking("job", peer)).endpoint.empty());
+}
+
 TEST(Codec, InvalidUtf8InNamesIsReplaced) {
   Offer offer = SomeOffer();
   offer.host =

@@ -31,6 +31,14 @@ TEST(GenerationRecord, NumbersGrowAndIdsDependOnSeedAndJob) {
   EXPECT_NE(other_seed.Next(2, "job").id, next.id);
 }
 
+TEST(GenerationRecord, NumbersThatNoServiceGivesOutAreNotSeen) {
+  GenerationRecord record;
+  record.Saw(kMaxGenerationNumber + 1);
+  EXPECT_EQ(record.number(), 0u);
+  record.Saw(kMaxGenerationNumber);
+  EXPECT_EQ(record.number(), kMaxGenerationNumber);
+}
+
 TEST(GenerationRecord, MembersRunUntilTheGenerationStops) {
   GenerationRecord record;
   EXPECT_FALSE(record.known());

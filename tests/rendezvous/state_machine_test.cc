@@ -59,6 +59,22 @@ TEST(JobMachine, EqualityCoversTheWholeState) {
   EXPECT_FALSE(a.machine() == c.machine());
 }
 
+/// One more would be refused as malformed by every node, for ever.
+TEST(JobMachine, JobWhoseGenerationNumbersAreUsedUpEndsInWords) {
+  for (const bool used_up : {false, true}) {
+    ClusterSimulation world(Settings(2, 2));
+    world.Open("node1", Generation{kMaxGenerationNumber - (used_up ? 0 : 1), 1});
+    world.Open("node2");
+    world.OfferFrom("node1"), world.OfferFrom("node2");
+    EXPECT_EQ(world.machine().outcome().has_value(), used_up) << world.Text();
+    if (used_up) {
+      EXPECT_THAT(world.machine().outcome()->reason, HasSubstr("--rdzv_id"));
+    } else {
+      EXPECT_EQ(world.generation().number, kMaxGenerationNumber);
+    }
+  }
+}
+
 TEST(JobMachine, ProbesOftenWhileAMemberIsAwayEvenWithAuthority) {
   JobSettings settings = Settings(1, 3);
   settings.endpoints = {"service1", "service2"};

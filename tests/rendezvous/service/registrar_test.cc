@@ -118,6 +118,27 @@ TEST_F(RegistrarTest, MessageBeforeHelloIsRefused) {
   EXPECT_EQ(End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+/// Informational events: a program can report any numbers, and a driver as well.
+TEST_F(RegistrarTest, MalformedEventForPeopleEndsNoNode) {
+  Start();
+  const Generation generation = RunGeneration();
+  for (int i = 0; i < 2; ++i) {
+    wire::AgentMessage steps, use, log;
+    *steps.mutable_event() = EncodeAgentEvent(++sequence_, AgentSaid{StepsCommitted{generation, -1}, {}});
+    use.mutable_event()->set_sequence(++sequence_);
+    use.mutable_event()->mutable_use()->set_cpus(-1);
+    *log.mutable_event() = EncodeAgentEvent(++sequence_, AgentSaid{LogPart{}, {}});
+    for (const wire::AgentMessage& message : {steps, use, log}) ASSERT_TRUE(stream_->Write(message));
+  }
+  ASSERT_TRUE(Say(WorkersFinished{generation, false}));
+  std::optional<ServiceEvent> event = Next();
+  while (event && !std::holds_alternative<JobEnded>(*event) && !std::holds_alternative<Refused>(*event))
+    event = Next();
+  ASSERT_TRUE(event.has_value());
+  ASSERT_TRUE(std::holds_alternative<JobEnded>(*event));
+  EXPECT_TRUE(std::get<JobEnded>(*event).outcome.success);
+}
+
 TEST_F(RegistrarTest, SecondHelloEndsTheStream) {
   Start();
   SayHello();
