@@ -53,8 +53,8 @@ std::vector<double> Numbers(const json& object, const char* key) {
   return numbers;
 }
 
-/// Reads a matrix with as many rows and columns as classes, and sets each class's number of images. A matrix of
-/// another size is left out: to fill it up could need far more memory than the file's size.
+/// Reads a matrix with as many rows and columns as classes, and sets each class's number of images. A matrix
+/// of another size is left out: to fill it up could need far more memory than the file's size.
 void ReadMatrix(const json& rows, Result& result) {
   const size_t classes = result.classes.size();
   if (rows.size() != classes) return;

@@ -50,7 +50,8 @@ absl::StatusOr<std::shared_ptr<const TlsContext>> TlsContext::Make(const std::st
   SSL_CTX* const context = made->get();
   if (context == nullptr) return SslError("TLS");
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-  // OpenSSL's list for TLS 1.2 also has CBC with SHA-1. RFC 9325 (4.2) recommends these; TLS 1.3 has no others.
+  // OpenSSL's list for TLS 1.2 also has CBC with SHA-1. RFC 9325 (4.2) recommends these; TLS 1.3 has no
+  // others.
   if (SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) return SslError("TLS ciphers");
   // A client may close without a TLS close_notify: the answer's length precedes its bytes.
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);

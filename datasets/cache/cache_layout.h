@@ -25,22 +25,23 @@ std::string FetcherFile(const std::string& kind);
 /// Returns all shards in the order of the splits, train first: {"train/shard_00000.safetensors", entry}.
 std::vector<std::pair<std::string, ShardEntry>> ShardsOf(const Index& index);
 
-/// Returns true if only this user and root can have written what is at `path`, in a cache that is `folders` folders
-/// above it: other users cannot enter the cache, or none of these files and folders is theirs or writable for them.
+/// Returns true if only this user and root can have written what is at `path`, in a cache that is `folders`
+/// folders above it: other users cannot enter the cache, or none of these files and folders is theirs or
+/// writable for them.
 bool IsOnlyOurs(const std::string& path, int folders);
 /// Makes the cache folder, for this user alone if it did not exist.
 absl::Status MakeCache(const std::string& cache);
 
 /// Returns true if the file at `path` is this shard, was verified once, and has not been written to since.
-/// The modification time of a verified file is derived from its checksum, so any write changes it. Another user
-/// can set any time: the file must be only ours.
+/// The modification time of a verified file is derived from its checksum, so any write changes it. Another
+/// user can set any time: the file must be only ours.
 bool IsVerified(const std::string& path, const ShardEntry& entry);
 /// Marks the file as verified.
 absl::Status MarkVerified(const std::string& path, const ShardEntry& entry);
 
-/// Takes a shared lock on the verified shard and marks it as used now. If the file is not only ours, this reads it
-/// all and compares its checksum. Returns nullopt if the shard is not in the cache, or an error if this process
-/// cannot open or lock it.
+/// Takes a shared lock on the verified shard and marks it as used now. If the file is not only ours, this
+/// reads it all and compares its checksum. Returns nullopt if the shard is not in the cache, or an error if
+/// this process cannot open or lock it.
 absl::StatusOr<std::optional<UniqueFd>> HoldShard(const std::string& path, const ShardEntry& entry);
 /// Checks that the process may open `shards` files at once, and `others` besides. kFailedPrecondition: the
 /// limit is too low; the message says what to do.

@@ -47,9 +47,9 @@ std::string Utf8(const std::string& text);
 std::string Bounded(const std::string& text);
 /// Returns `text` in the form that its field allows.
 std::string Sendable(const std::string& text, Column column, const Size& size);
-/// Returns a text from another process in the form that a terminal or a log can show: names (up to kMaxName bytes)
-/// on one line, texts for people (up to kMaxText) as lines, control characters escaped. Longer ones, and those
-/// without a bound, are data.
+/// Returns a text from another process in the form that a terminal or a log can show: names (up to kMaxName
+/// bytes) on one line, texts for people (up to kMaxText) as lines, control characters escaped. Longer ones,
+/// and those without a bound, are data.
 std::string Showable(const std::string& text, const Size& size);
 void PutText(const std::string& text, Column column, const Size& size, Wire* out);
 void PutGeneration(const channel::Generation& generation, Column column, Wire* out);

@@ -16,8 +16,8 @@ namespace mtrun::support {
 /// Not thread-safe.
 class TlsClient {
  public:
-  /// Connects to 127.0.0.1:`port`; encrypted(): both ends agreed on TLS of at most `version` (0: any), with one
-  /// of `ciphers` (of TLS 1.2, in OpenSSL's notation; nullptr: any).
+  /// Connects to 127.0.0.1:`port`; encrypted(): both ends agreed on TLS of at most `version` (0: any), with
+  /// one of `ciphers` (of TLS 1.2, in OpenSSL's notation; nullptr: any).
   explicit TlsClient(int port, int version = 0, const char* ciphers = nullptr);
   TlsClient(TlsClient&&) noexcept;
   TlsClient& operator=(TlsClient&&) noexcept;
