@@ -62,11 +62,13 @@ std::string EpochRows(const RunRecord& run) {
 std::string Classes(const Result& result) {
   std::vector<std::vector<Cell>> rows;
   for (const ClassRow& row : result.classes) {
+    const bool untested = result.IsUntested(row);
+    const auto figure = [&](double share) { return untested ? "" : Percent(share); };
     rows.push_back({{row.name},
-                    {Grouped(row.images), true},
-                    {Percent(row.recall), true},
-                    {Percent(row.precision), true},
-                    {Percent(row.f1), true}});
+                    {untested ? "no images" : Grouped(row.images), true},
+                    {figure(row.recall), true},
+                    {figure(row.precision), true},
+                    {figure(row.f1), true}});
   }
   return html::TableOf(
       {{"class"}, {"test images", true}, {"recall", true}, {"precision", true}, {"F1", true}}, rows);

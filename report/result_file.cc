@@ -71,6 +71,10 @@ std::string ClassLines(const Result& result) {
   const std::vector<double> accuracies = AccuraciesOf(result);
   for (size_t c = 0; c < result.classes.size(); ++c) {
     const ClassRow& row = result.classes[c];
+    if (result.IsUntested(row)) {
+      absl::StrAppend(&out, row.name, ": no images\n");
+      continue;
+    }
     absl::StrAppendFormat(
         &out, "%s: accuracy %.2f %%, precision %.2f %%, recall %.2f %%, F1 %.2f %%, specificity %.2f %%\n",
         row.name, 100 * accuracies[c], 100 * row.precision, 100 * row.recall, 100 * row.f1,

@@ -46,7 +46,7 @@ struct WorkerPoint {
 
 struct ClassRow {
   std::string name;
-  double precision = 0, recall = 0, f1 = 0, specificity = 0;
+  double precision = 0, recall = 0, f1 = 0, specificity = 0;  // NaN if unknown
   int64_t images = 0;
 };
 
@@ -72,6 +72,8 @@ struct Result {
   double seconds = 0, training_seconds = 0, images_per_second = 0;
   std::vector<ClassRow> classes = {};
   std::vector<std::vector<int64_t>> confusion = {};  // rows are actual classes
+  /// Returns true if the matrix shows that the class has no test images, so its figures mean nothing.
+  bool IsUntested(const ClassRow& row) const { return !confusion.empty() && row.images == 0; }
 };
 
 using Table = std::vector<std::pair<std::string, std::string>>;

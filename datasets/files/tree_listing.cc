@@ -1,7 +1,6 @@
 #include "datasets/files/tree_listing.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/sha256.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "datasets/files/class_share.h"
 #include "datasets/files/file_tree.h"
 
 namespace mtrun::datasets {
@@ -22,7 +21,6 @@ namespace {
 
 constexpr char kExpected[] =
     "expected train/<class>/<image> with val/<class>/<image> and test/<class>/<image>, or <class>/<image>";
-constexpr char kOneClass[] = "image";
 
 /// Returns an archive's file name as printable text.
 std::string Plain(absl::string_view name) { return AsPlainText({name.data(), name.size()}); }
@@ -32,12 +30,6 @@ using PathNames = std::vector<absl::string_view>;
 bool HasSplit(const PathNames& names) {
   return std::any_of(names.begin(), names.end() - 1,
                      [](absl::string_view name) { return IsSplitFolder(name); });
-}
-
-/// Returns a string literal.
-absl::string_view SplitOf(absl::string_view folder) {
-  if (folder == "test") return "test";
-  return folder.empty() || folder == "train" ? "train" : "val";
 }
 
 /// Returns nullopt if the file is outside of the split folders.
@@ -96,29 +88,6 @@ absl::Status CheckSplits(const std::vector<NamedFile>& files) {
   if (folders.count("train") == 0)
     return absl::InvalidArgumentError(absl::StrCat("no images to train on: ", kExpected));
   return absl::OkStatus();
-}
-
-/// Returns true if an image is in the test share, by its name only.
-bool InShare(const NamedFile& file, double share) {
-  const absl::string_view name = file.class_name.empty() ? kOneClass : file.class_name;
-  const std::string digest = Sha256Hex(absl::StrCat(name, "/", file.file));
-  const uint64_t number = std::stoull(digest.substr(0, 16), nullptr, 16);
-  return static_cast<double>(number) < std::ldexp(share, 64);
-}
-
-absl::Status TakeTestShare(std::vector<NamedFile>& files, double share) {
-  if (share <= 0) return absl::OkStatus();
-  for (const NamedFile& file : files) {
-    if (SplitOf(file.folder) != "train")
-      return absl::InvalidArgumentError(
-          absl::StrCat("--test_share: the source already has a folder ", file.folder, "/"));
-  }
-  for (NamedFile& file : files) {
-    if (InShare(file, share)) file.folder = "test";
-  }
-  const auto of_test = [](const NamedFile& file) { return file.folder == "test"; };
-  if (!std::all_of(files.begin(), files.end(), of_test)) return absl::OkStatus();
-  return absl::InvalidArgumentError("--test_share leaves no images to train on");
 }
 
 /// Maps class names to labels.
@@ -200,6 +169,11 @@ void LeftOut::AddPassedOver(const LeftOut& more) {
     outside_folder = more.outside_folder;
 }
 
+absl::string_view SplitOf(absl::string_view folder) {
+  if (folder == "test") return "test";
+  return folder.empty() || folder == "train" ? "train" : "val";
+}
+
 bool IsInHiddenFolder(const std::vector<absl::string_view>& names) {
   return std::any_of(names.begin(), names.end() - 1, [](absl::string_view name) {
     return absl::StartsWith(name, ".") || name == "__MACOSX";
@@ -217,7 +191,7 @@ bool IsNoImageName(absl::string_view file) {
 absl::StatusOr<TreeListing> ListNamed(const std::vector<absl::string_view>& paths,
                                       std::vector<NamedFile> files, const TreeOptions& options) {
   MT_RETURN_IF_ERROR(CheckSplits(files));
-  MT_RETURN_IF_ERROR(TakeTestShare(files, options.test_share));
+  MT_RETURN_IF_ERROR(TakeShares(paths, options.shares, files));
   const Labels labels(files, options);
   TreeListing listing{.classes = labels.names(), .images = {}, .left_out = {}};
   MT_ASSIGN_OR_RETURN(std::vector<Sorted> sorted,

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-#include "absl/strings/string_view.h"
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace mtrun::datasets {
 
@@ -43,10 +43,15 @@ struct TreeListing {
   LeftOut left_out = {};
 };
 
+/// Shares of train's images of each class that become other splits (class_share.h); 0: none.
+struct Shares {
+  double test = 0, val = 0;
+};
+
 struct TreeOptions {
-  double test_share = 0;    // share of train's images that become the test split, if train is the only split
-  bool unlabelled = false;  // ignore folder names: all images get one class, "image"
-  bool skip_bad = false;    // leave out duplicates and classes that train lacks
+  Shares shares = {};
+  bool unlabelled = false;                // ignore folder names: all images get one class, "image"
+  bool skip_bad = false;                  // leave out duplicates and classes that train lacks
   std::vector<std::string> classes = {};  // label i is classes[i]; empty: those of train, sorted by bytes
 };
 
@@ -67,12 +72,15 @@ struct NamedFile {
 absl::StatusOr<TreeListing> ListTree(const std::vector<absl::string_view>& paths,
                                      const TreeOptions& options = {});
 
-/// Labels and sorts. With a test share, an image is in test if the first 8 bytes of
-/// SHA-256("<class>/<file>"), big-endian, are below test_share 2^64, independent of the other images.
-/// kInvalidArgument: a class that train lacks or a duplicate path, unless skip_bad leaves them out; two names
-/// of the val split; no images to train on.
+/// Labels and sorts, after TakeShares. kInvalidArgument: a class that train lacks or a duplicate path, unless
+/// skip_bad leaves them out; two names of the val split; no images to train on.
 absl::StatusOr<TreeListing> ListNamed(const std::vector<absl::string_view>& paths,
                                       std::vector<NamedFile> files, const TreeOptions& options);
+
+/// The class of all images if they are unlabelled.
+inline constexpr char kOneClass[] = "image";
+/// Returns the split of a folder ("" for none): "train", "val" or "test"; a string literal.
+absl::string_view SplitOf(absl::string_view folder);
 
 /// Returns true for a file in a hidden folder, or in the folder that macOS adds to zip archives. `names`: the
 /// names of a path, the file's last.

@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
@@ -20,6 +21,7 @@ namespace fs = std::filesystem;
 
 // Images per task of a thread: taking a task costs as much as decoding a thumbnail.
 constexpr int64_t kImagesAtOnce = 16;
+constexpr size_t kNamedClasses = 5;  // in a warning
 
 bool HasImageName(const std::string& name) {
   for (const char* end : {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"}) {
@@ -144,15 +146,41 @@ bool LooksLikeImageFolder(const std::string& folder) {
   return false;
 }
 
+std::string EvaluationWarning(const TreeListing& listing, const std::string& name, const Shares& shares) {
+  std::map<absl::string_view, std::vector<bool>> held;  // by split: whether it has images of a class
+  for (const TreeImage& image : listing.images) {
+    std::vector<bool>& classes = held[image.split];
+    classes.resize(listing.classes.size());
+    classes[static_cast<size_t>(image.label)] = true;
+  }
+  held.erase("train");
+  if (held.empty() && (shares.test > 0 || shares.val > 0))
+    return absl::StrCat(name,
+                        " has one image of each class, which is for training, so there are no images to "
+                        "evaluate with; add images");
+  if (held.empty())
+    return absl::StrCat(name,
+                        " has no test/ or val/, so there are no images to evaluate with; "
+                        "--test_share 0.1 sets a tenth of each class aside");
+  const auto& [split, classes] = *held.begin();  // test, or val
+  std::vector<std::string> missing;
+  for (size_t i = 0; i < classes.size(); ++i) {
+    if (!classes[i]) missing.push_back(AsPlainText(listing.classes[i]));
+  }
+  if (missing.empty()) return "";
+  const size_t count = missing.size();
+  if (count > kNamedClasses) missing.resize(kNamedClasses);
+  return absl::StrCat(name, ": ", split, " has no images of ", count, " of ", classes.size(),
+                      " classes: ", absl::StrJoin(missing, ", "), count > kNamedClasses ? ", ..." : "");
+}
+
 absl::StatusOr<std::unique_ptr<ImageSource>> MakeImageSource(ImageFiles files, const std::string& name,
-                                                             const ImageRules& rules) {
+                                                             const SourceOptions& options) {
   if (files.listing.images.empty())
     return absl::InvalidArgumentError(absl::StrCat(name, ": no images are left to import"));
-  if (files.listing.images.front().split == "train" && files.listing.images.back().split == "train")
-    log::Warning(name,
-                 " has no test/ or val/, so there are no images to evaluate with; --test_share 0.1 sets a "
-                 "tenth of the images aside");
-  return std::make_unique<ImageFolder>(std::move(files), rules);
+  const std::string warning = EvaluationWarning(files.listing, name, options.tree.shares);
+  if (!warning.empty()) log::Warning(warning);
+  return std::make_unique<ImageFolder>(std::move(files), options.rules);
 }
 
 absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageFolder(const std::string& source,
@@ -164,7 +192,7 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageFolder(const std::string& 
                                                         .class_list = options.class_list,
                                                         .tree = options.tree,
                                                         .spool_folder = options.spool_folder}));
-  return MakeImageSource(std::move(files), source, options.rules);
+  return MakeImageSource(std::move(files), source, options);
 }
 
 }  // namespace mtrun::datasets

@@ -17,8 +17,11 @@ bool LooksLikeImageFolder(const std::string& folder);
 absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageFolder(const std::string& source,
                                                              const SourceOptions& options);
 
-/// Makes a source of found images. `name` is used in messages. REQUIRES: the listing is not empty.
+/// Makes a source of found images. `name` is used in messages. Warns if there is nothing to evaluate with.
 absl::StatusOr<std::unique_ptr<ImageSource>> MakeImageSource(ImageFiles files, const std::string& name,
-                                                             const ImageRules& rules);
+                                                             const SourceOptions& options);
+
+/// Returns a warning if the images have no test and val split, or if one of these lacks classes; "" otherwise.
+std::string EvaluationWarning(const TreeListing& listing, const std::string& name, const Shares& shares);
 
 }  // namespace mtrun::datasets

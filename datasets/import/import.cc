@@ -175,6 +175,11 @@ absl::StatusOr<std::string> DetectFormat(const std::string& source, bool unlabel
 
 /// Refuses flags that only sources with image files have.
 absl::Status CheckSourceFlags(const ImportOptions& options, const std::string& format, bool has_files) {
+  for (const auto& [flag, share] :
+       {std::pair("test_share", options.tree.shares.test), {"val_share", options.tree.shares.val}}) {
+    if (!has_files && share > 0)
+      return absl::InvalidArgumentError(absl::StrCat("--", flag, ": not supported for ", format, " sources"));
+  }
   for (const auto& [flag, value] : {std::pair("val_source", &options.val_source),
                                     {"test_source", &options.test_source},
                                     {"val_labels", &options.val_labels},

@@ -89,7 +89,14 @@ std::vector<SettingSpec> SourceSpecs() {
       {.name = "test_share",
        .kind = SettingSpec::Kind::kDouble,
        .default_text = "0",
-       .help = "Fraction of the images that become the test split, chosen by a hash of class and file name.",
+       .help =
+           "Fraction of each class's images, at least one, that become the test split, chosen by a hash of "
+           "class and file name.",
+       .group = group},
+      {.name = "val_share",
+       .kind = SettingSpec::Kind::kDouble,
+       .default_text = "0",
+       .help = "The same for the val split, of the images that are not in test.",
        .group = group},
       {.name = "unlabelled",
        .kind = SettingSpec::Kind::kBool,
@@ -149,9 +156,14 @@ absl::Status ReadRules(const Settings& settings, ImportOptions& options) {
   options.rules.limits.max_pixels = settings.Int("max_pixels");
   const std::string store = settings.Text("store");
   options.store = store == "auto" ? Store::kAuto : store == "pixels" ? Store::kPixels : Store::kEncoded;
-  options.tree = {.test_share = settings.Double("test_share"), .unlabelled = settings.Bool("unlabelled")};
-  if (options.tree.test_share < 0 || options.tree.test_share >= 1)
-    return absl::InvalidArgumentError("--test_share must be at least 0 and below 1");
+  const Shares shares{.test = settings.Double("test_share"), .val = settings.Double("val_share")};
+  options.tree = {.shares = shares, .unlabelled = settings.Bool("unlabelled")};
+  for (const auto& [flag, share] : {std::pair("test_share", shares.test), {"val_share", shares.val}}) {
+    if (!(share >= 0 && share < 1))
+      return absl::InvalidArgumentError(absl::StrCat("--", flag, " must be at least 0 and below 1"));
+  }
+  if (shares.test + shares.val >= 1)
+    return absl::InvalidArgumentError("--test_share and --val_share leave no images to train on");
   return CheckRules(options.rules);
 }
 

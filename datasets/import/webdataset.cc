@@ -303,7 +303,7 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenWebDataset(const std::string& s
   files.listing = *std::move(listing);
   for (const std::string* place : {&source, &options.val_source, &options.test_source})
     files.listing.left_out.AddPassedOver(FindOthers(*place, shards));
-  return MakeImageSource(std::move(files), source, options.rules);
+  return MakeImageSource(std::move(files), source, options);
 }
 
 }  // namespace mtrun::datasets

@@ -41,5 +41,21 @@ TEST(ImageFolderTest, FolderInAClassFolderIsRefused) {
   EXPECT_THAT(std::string(source.status().message()), HasSubstr("train/a/images/ is nested deeper"));
 }
 
+TEST(ImageFolderTest, WarnsAboutClassesThatCannotBeEvaluated) {
+  const auto warning = [](const std::vector<TreeImage>& images, const Shares& shares = {}) {
+    return EvaluationWarning({.classes = {"a", "b", "c"}, .images = images}, "photos", shares);
+  };
+  const std::vector<TreeImage> trained{{"train", 0, 0}, {"train", 1, 1}, {"train", 2, 2}};
+  const auto with = [&](std::vector<TreeImage> more) {
+    more.insert(more.end(), trained.begin(), trained.end());
+    return more;
+  };
+  EXPECT_THAT(warning(trained), HasSubstr("--test_share 0.1 sets a tenth of each class aside"));
+  EXPECT_THAT(warning(trained, {.test = 0.1}), HasSubstr("photos has one image of each class"));
+  EXPECT_EQ(warning(with({{"test", 1, 0}})), "photos: test has no images of 2 of 3 classes: a, c");
+  EXPECT_EQ(warning(with({{"val", 0, 0}, {"val", 2, 0}})), "photos: val has no images of 1 of 3 classes: b");
+  EXPECT_EQ(warning(with({{"test", 0, 0}, {"test", 1, 0}, {"test", 2, 0}, {"val", 0, 0}})), "");
+}
+
 }  // namespace
 }  // namespace mtrun::datasets

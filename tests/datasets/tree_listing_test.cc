@@ -60,25 +60,6 @@ TEST(ListTreeTest, FoldersWithoutSplitsAreClassesOfTrain) {
   EXPECT_THAT(Lines({"dog/1.jpg", "cat/2.jpg"}), ElementsAre("train 0 cat/2.jpg", "train 1 dog/1.jpg"));
 }
 
-TEST(ListTreeTest, TestShareDependsOnlyOnTheName) {
-  std::vector<std::string> names;
-  for (int i = 0; i < 1000; ++i) names.push_back("a/" + std::to_string(i) + ".jpg");
-  const Paths all(names.begin(), names.end()), half(names.begin(), names.begin() + 500);
-  const auto of_test = [](const std::vector<std::string>& lines) {
-    std::set<std::string> found;
-    for (const std::string& line : lines) {
-      if (line.substr(0, 4) == "test") found.insert(line);
-    }
-    return found;
-  };
-  const auto from_all = of_test(Lines(all, {.test_share = 0.1}));
-  const auto from_half = of_test(Lines(half, {.test_share = 0.1}));
-  EXPECT_NEAR(static_cast<double>(from_all.size()), 100, 30);
-  EXPECT_TRUE(std::includes(from_all.begin(), from_all.end(), from_half.begin(), from_half.end()));
-  EXPECT_THAT(ListError({"train/a/1", "val/a/1"}, {.test_share = 0.1}),
-              HasSubstr("already has a folder val/"));
-}
-
 TEST(ListTreeTest, UnlabelledFilesHaveOneClass) {
   const Paths paths{"b.jpg", "deep/er/a.jpg", "Thumbs.db"};
   EXPECT_THAT(Lines(paths, {.unlabelled = true}), ElementsAre("train 0 deep/er/a.jpg", "train 0 b.jpg"));

@@ -67,6 +67,16 @@ TEST(Page, LabelsNameTheSplitOfAValue) {
     EXPECT_THAT(page, HasSubstr(part)) << part;
 }
 
+TEST(Page, ClassWithoutTestImagesHasNoFigures) {
+  RunRecord run = Old();
+  run.result->classes = {{.name = "cat", .precision = 1, .recall = 0.5, .f1 = 0.66, .images = 2},
+                         {.name = "dog"}};
+  run.result->confusion = {{1, 1}, {0, 0}};
+  const std::string page = Page({run}, "today");
+  EXPECT_THAT(page, HasSubstr("no images"));
+  EXPECT_THAT(page, Not(HasSubstr(">0.00 %<")));
+}
+
 TEST(Page, SeveralRunsAreOverlaid) {
   RunRecord other = Old();
   other.name = "other";

@@ -34,6 +34,13 @@ TEST(ResultFile, AccuracyOfAClassIsOneAgainstTheRest) {
     EXPECT_THAT(text, HasSubstr(line));
 }
 
+TEST(ResultFile, ClassWithoutTestImagesHasNoFigures) {
+  const Result result{.classes = {{.name = "cat", .recall = 0.5, .images = 2}, {.name = "dog"}},
+                      .confusion = {{1, 1}, {0, 0}}};
+  EXPECT_THAT(ResultFileText({}, result), HasSubstr("\ndog: no images\n"));
+  EXPECT_THAT(ResultFileText({}, {.classes = {{.name = "dog"}}}), HasSubstr("dog: accuracy"));
+}
+
 TEST(ResultFile, HasALossEvery512Steps) {
   RunRecord run;
   for (int64_t step = 0; step < 1200; ++step) run.steps.push_back({.step = step, .loss = 0.5});

@@ -32,6 +32,11 @@ void ConfusionMatrix::Add(int64_t actual, int64_t predicted, int64_t times) {
 
 int64_t ConfusionMatrix::total() const { return std::accumulate(counts_.begin(), counts_.end(), int64_t{0}); }
 
+int64_t ConfusionMatrix::samples(int actual) const {
+  const auto row = counts_.begin() + static_cast<std::ptrdiff_t>(actual) * classes_;
+  return std::accumulate(row, row + classes_, int64_t{0});
+}
+
 int64_t ConfusionMatrix::correct() const {
   int64_t sum = 0;
   for (int c = 0; c < classes_; ++c) sum += at(c, c);
@@ -59,8 +64,7 @@ ClassFigures ConfusionMatrix::Figures(int c) const {
 std::vector<int> ConfusionMatrix::WorstClasses(int most) const {
   std::vector<std::pair<double, int>> scores;
   for (int c = 0; c < classes_; ++c) {
-    const auto row = counts_.begin() + static_cast<std::ptrdiff_t>(c) * classes_;
-    if (std::accumulate(row, row + classes_, int64_t{0}) > 0) scores.emplace_back(Figures(c).f1, c);
+    if (samples(c) > 0) scores.emplace_back(Figures(c).f1, c);
   }
   std::sort(scores.begin(), scores.end());
   scores.resize(std::min(scores.size(), static_cast<size_t>(most)));

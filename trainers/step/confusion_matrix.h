@@ -29,6 +29,8 @@ class ConfusionMatrix {
   int64_t at(int actual, int predicted) const { return counts_[actual * classes_ + predicted]; }
   const std::vector<int64_t>& counts() const { return counts_; }
   int64_t total() const;
+  /// Returns the number of samples of the class; without any, its figures mean nothing.
+  int64_t samples(int actual) const;
   int64_t correct() const;
   /// Returns correct over total, or 0 for an empty matrix.
   double Accuracy() const;

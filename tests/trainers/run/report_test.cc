@@ -82,6 +82,19 @@ TEST(Report, ListsAllFiguresInAlignedColumns) {
             "car        97     403\n");
 }
 
+TEST(Report, ClassWithoutTestImagesHasNoFigures) {
+  RunReport report = ExampleReport();
+  report.matrix = ConfusionMatrix({450, 50, 0, 0});
+  EXPECT_THAT(ReportText(report),
+              HasSubstr("plane   90.0 %    100.0 %   94.7 %        0.0 %\ncar    no images\n"));
+  const nlohmann::json json = ReportJson(report)["per_class"];
+  EXPECT_EQ(json[0]["images"], 500);
+  EXPECT_EQ(json[0]["recall"], 0.9);
+  EXPECT_EQ(json[1]["images"], 0);
+  for (const char* figure : {"accuracy", "precision", "recall", "f1", "specificity"})
+    EXPECT_TRUE(json[1][figure].is_null()) << figure;
+}
+
 TEST(Report, LongNamesArePrintedWholeOrAsNumbers) {
   RunReport few = ExampleReport();
   few.class_names = {"Ankle boot", "T-shirt/top"};

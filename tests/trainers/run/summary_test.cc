@@ -57,6 +57,18 @@ TEST(Summary, SummaryOfTwoClassesIsExact) {
             " 1 kind_1  1 49    98.0   100.0    99.0\n");
 }
 
+TEST(Summary, ClassWithoutTestImagesHasNoFigures) {
+  RunReport report = Report(2, 50, "kind");
+  report.matrix = ConfusionMatrix({40, 10, 0, 0});
+  EXPECT_THAT(SummaryText(report), HasSubstr(" 0 kind_0 40 10    80.0   100.0    88.9\n"
+                                             " 1 kind_1  .  .               no images\n"));
+  RunReport narrow = Report(20, 5000);
+  narrow.matrix = ConfusionMatrix(20);
+  for (int c = 1; c < 20; ++c) narrow.matrix.Add(c, c, 5000);
+  ExpectFits(SummaryText(narrow), 80, 30);
+  EXPECT_THAT(SummaryText(narrow), HasSubstr("no images\n"));
+}
+
 TEST(Summary, TenClassesOfAThousandFitAScreen) {
   const std::string text = SummaryText(Report(10, 1000));
   ExpectFits(text, 80, 24);

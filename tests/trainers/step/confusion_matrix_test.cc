@@ -26,6 +26,8 @@ TEST(ConfusionMatrix, NeverDividesByZero) {
   EXPECT_EQ(ConfusionMatrix(3).Accuracy(), 0);
   ConfusionMatrix matrix(3);
   matrix.Add(0, 0);
+  EXPECT_EQ(matrix.samples(0), 1);
+  EXPECT_EQ(matrix.samples(2), 0);
   const ClassFigures never_seen = matrix.Figures(2);
   EXPECT_EQ(never_seen.precision, 0);
   EXPECT_EQ(never_seen.recall, 0);

@@ -65,6 +65,10 @@ std::string PerClass(const RunReport& r) {
   const int width = NameWidth(r);
   std::string text = absl::StrFormat("%-*s   recall  precision       f1  specificity\n", width, "class");
   for (int c = 0; c < r.matrix.classes(); ++c) {
+    if (r.matrix.samples(c) == 0) {
+      absl::StrAppendFormat(&text, "%-*s  %s\n", width, r.class_names[c], kNoImages);
+      continue;
+    }
     const ClassFigures f = r.matrix.Figures(c);
     absl::StrAppendFormat(&text, "%-*s  %7s  %9s  %7s  %11s\n", width, r.class_names[c], Percent(f.recall),
                           Percent(f.precision), Percent(f.f1), Percent(f.specificity));
@@ -177,12 +181,17 @@ nlohmann::json ReportJson(const RunReport& r) {
   if (r.matrix.classes() >= kManyClasses) AddWorst(r, json);
   const auto& counts = r.matrix.counts();
   for (int c = 0; c < r.matrix.classes(); ++c) {
+    const int64_t images = r.matrix.samples(c);
     const ClassFigures f = r.matrix.Figures(c);
-    json["per_class"].push_back({{"accuracy", f.accuracy},
-                                 {"precision", f.precision},
-                                 {"recall", f.recall},
-                                 {"f1", f.f1},
-                                 {"specificity", f.specificity}});
+    const auto figure = [&](double value) {
+      return images > 0 ? nlohmann::json(value) : nlohmann::json(nullptr);
+    };
+    json["per_class"].push_back({{"images", images},
+                                 {"accuracy", figure(f.accuracy)},
+                                 {"precision", figure(f.precision)},
+                                 {"recall", figure(f.recall)},
+                                 {"f1", figure(f.f1)},
+                                 {"specificity", figure(f.specificity)}});
     const auto row = counts.begin() + static_cast<std::ptrdiff_t>(c) * r.matrix.classes();
     json["confusion_rows_actual"].push_back(std::vector<int64_t>(row, row + r.matrix.classes()));
   }

@@ -43,6 +43,9 @@ struct RunReport {
   }
 };
 
+/// In the place of the figures of a class without test images.
+inline constexpr char kNoImages[] = "no images";
+
 /// Returns an aligned table with the line `test accuracy  85.3 %`, figures per class, and the confusion
 /// matrix with rows actual and columns predicted (numbered if the names do not fit a line). With kManyClasses
 /// or more it has the most frequent confusions, and only the JSON has the matrix. Without classes: the

@@ -106,12 +106,15 @@ std::string Matrix(const RunReport& r, int columns) {
   absl::StrAppendFormat(&text, "%*s%*s%*s\n", layout.figure, words ? "recall" : "rec", layout.figure,
                         words ? "prec." : "pre", layout.figure, "F1");
   for (int actual = 0; actual < classes; ++actual) {
-    int64_t images = 0;
-    for (int c = 0; c < classes; ++c) images += r.matrix.at(actual, c);
+    const int64_t images = r.matrix.samples(actual);
     absl::StrAppend(&text, Padded(absl::StrFormat("%2d %s", actual, r.class_names[actual]), layout.name));
     for (int c = 0; c < classes; ++c) absl::StrAppend(&text, Cell(r.matrix, actual, c, images, layout));
     const ClassFigures f = r.matrix.Figures(actual);
-    absl::StrAppend(&text, Figure(f.recall, layout), Figure(f.precision, layout), Figure(f.f1, layout), "\n");
+    absl::StrAppend(&text,
+                    images == 0 ? absl::StrFormat("%*s", 3 * layout.figure, kNoImages)
+                                : absl::StrCat(Figure(f.recall, layout), Figure(f.precision, layout),
+                                               Figure(f.f1, layout)),
+                    "\n");
   }
   return text;
 }
