@@ -13,9 +13,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "datasets/files/tree_listing.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -162,6 +164,17 @@ absl::Status ArchiveReader::FindContents(bool sparse) {
 }
 
 absl::StatusOr<bool> ArchiveReader::Next() {
+  for (;;) {
+    MT_ASSIGN_OR_RETURN(const bool more, NextEntry());
+    if (!more) return false;
+    const std::vector<absl::string_view> names = absl::StrSplit(name_, '/');
+    if (IsInHiddenFolder(names)) continue;
+    if (!IsHiddenName(names.back())) return true;
+    ++hidden_files_;
+  }
+}
+
+absl::StatusOr<bool> ArchiveReader::NextEntry() {
   const Utf8Locale names;
   archive_entry* entry = nullptr;
   do {

@@ -39,8 +39,11 @@ class ArchiveReader {
   ArchiveReader& operator=(ArchiveReader&&) noexcept;
   ~ArchiveReader();
 
-  /// Advances to the next entry that is not a folder; false at the end. kDataLoss: truncated or damaged.
+  /// Advances to the next entry that is neither a folder nor hidden; false at the end. kDataLoss: truncated or
+  /// damaged.
   absl::StatusOr<bool> Next();
+  /// The number of hidden files that Next has passed over, without those in hidden folders.
+  int64_t hidden_files() const { return hidden_files_; }
   /// The current entry's path without a leading "./" (UTF-8 if the archive declares its encoding), and
   /// whether it is a regular file.
   const std::string& name() const { return name_; }
@@ -78,6 +81,7 @@ class ArchiveReader {
   absl::Status Failure() const;
   absl::Status UnreadableName() const;
   absl::Status TooLarge(int64_t limit) const;
+  absl::StatusOr<bool> NextEntry();
   absl::Status FindContents(bool sparse);
   absl::StatusOr<int64_t> Walk(int64_t limit, bool checked,
                                const std::function<absl::Status(std::string_view)>& take);
@@ -87,7 +91,7 @@ class ArchiveReader {
   std::unique_ptr<archive, Closer> archive_;
   std::string name_;
   bool is_file_ = false, is_encrypted_ = false;
-  int64_t bytes_ = 0, header_at_ = 0, contents_at_ = -1;
+  int64_t bytes_ = 0, header_at_ = 0, contents_at_ = -1, hidden_files_ = 0;
 };
 
 }  // namespace mtrun::datasets

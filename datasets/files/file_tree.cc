@@ -127,13 +127,17 @@ absl::Status FileTree::Collect(uint32_t root, const std::string& folder, const s
     const std::string name = entry->path().filename().string();
     struct stat about = {};
     const bool is_folder = stat(entry->path().c_str(), &about) == 0 && S_ISDIR(about.st_mode);
-    if (is_folder && name[0] == '.') continue;
+    if (is_folder && IsInHiddenFolder({name, ""})) continue;
+    if (IsHiddenName(name)) {
+      ++passed_over_.others;
+      continue;
+    }
     std::error_code ignored;
     const bool is_entered =
         depth < kMaxDepth || (any_depth_ && depth < kMaxAnyDepth && !entry->is_symlink(ignored));
     if (is_folder && is_entered) {
       MT_RETURN_IF_ERROR(Collect(root, absl::StrCat(folder, name, "/"), prefix, depth + 1));
-    } else if (!is_folder && name[0] != '.' && is_entered && HasPlainTarName(name)) {
+    } else if (!is_folder && is_entered && HasPlainTarName(name)) {
       MT_RETURN_IF_ERROR(AddArchive(at + name, absl::StrCat(prefix, folder, WithoutTar(name), "/")));
     } else {
       Add(absl::StrCat(prefix, folder, name, is_folder ? "/" : ""), about.st_size,
@@ -153,7 +157,10 @@ absl::Status FileTree::AddArchive(const std::string& path, const std::string& pr
 absl::Status FileTree::ListEntries(ArchiveReader& reader, const Level& level) {
   for (;;) {
     MT_ASSIGN_OR_RETURN(const bool more, reader.Next());
-    if (!more) return absl::OkStatus();
+    if (!more) {
+      passed_over_.others += reader.hidden_files();
+      return absl::OkStatus();
+    }
     const bool nested = reader.is_file() && level.nesting < kMaxNesting && HasPlainTarName(reader.name());
     MT_RETURN_IF_ERROR(nested ? ListNested(reader, level) : AddEntry(reader, level));
   }

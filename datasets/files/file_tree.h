@@ -49,7 +49,7 @@ class FileTree {
   /// Like AddArchive, but all files are of the prefix's split, even if they are all in a split folder.
   absl::Status AddArchiveOfASplit(const std::string& path, const std::string& prefix);
 
-  /// The files in the folders that are not listed.
+  /// The files in the folders that are not listed, and hidden files.
   const LeftOut& passed_over() const { return passed_over_; }
   /// In no particular order.
   const std::vector<SourceFile>& files() const { return files_; }

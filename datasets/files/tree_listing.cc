@@ -174,16 +174,19 @@ absl::string_view SplitOf(absl::string_view folder) {
   return folder.empty() || folder == "train" ? "train" : "val";
 }
 
+bool IsHiddenName(absl::string_view name) {
+  return absl::StartsWith(name, ".") && name != "." && name != "..";
+}
+
 bool IsInHiddenFolder(const std::vector<absl::string_view>& names) {
-  return std::any_of(names.begin(), names.end() - 1, [](absl::string_view name) {
-    return absl::StartsWith(name, ".") || name == "__MACOSX";
-  });
+  return std::any_of(names.begin(), names.end() - 1,
+                     [](absl::string_view name) { return IsHiddenName(name) || name == "__MACOSX"; });
 }
 
 bool IsNoImageName(absl::string_view file) {
   static const auto& kEnds = *new std::vector<std::string>{".txt",  ".csv",  ".tsv", ".json", ".md",  ".xml",
                                                            ".html", ".yaml", ".yml", ".db",   ".ini", ".log"};
-  return absl::StartsWith(file, ".") || std::any_of(kEnds.begin(), kEnds.end(), [&](const std::string& end) {
+  return IsHiddenName(file) || std::any_of(kEnds.begin(), kEnds.end(), [&](const std::string& end) {
            return absl::EndsWithIgnoreCase(file, end);
          });
 }

@@ -65,7 +65,7 @@ struct NamedFile {
 };
 
 /// Finds the images among the paths of a tree: [prefix/](train|val|valid|validation|test)/<class>/<file>, or
-/// if there are no split folders [prefix/]<class>/<file>, all of train; one prefix for all. Hidden names
+/// if there are no split folders [prefix/]<class>/<file>, all of train; one prefix for all. Hidden files
 /// (".x") are not images, and hidden folders are ignored. Files outside of the split or class folders are
 /// left out and counted. kInvalidArgument names the path that does not fit: a file outside of class folders,
 /// a folder in a class folder, two prefixes, or an error of ListNamed.
@@ -82,6 +82,8 @@ inline constexpr char kOneClass[] = "image";
 /// Returns the split of a folder ("" for none): "train", "val" or "test"; a string literal.
 absl::string_view SplitOf(absl::string_view folder);
 
+/// Returns true for names that begin with a dot, such as "._x", in which macOS keeps attributes of x.
+bool IsHiddenName(absl::string_view name);
 /// Returns true for a file in a hidden folder, or in the folder that macOS adds to zip archives. `names`: the
 /// names of a path, the file's last.
 bool IsInHiddenFolder(const std::vector<absl::string_view>& names);

@@ -134,13 +134,14 @@ bool LooksLikeImageFolder(const std::string& folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     std::error_code is_none;
-    if (!entry->is_directory(is_none) || name[0] == '.') continue;
+    if (!entry->is_directory(is_none) || IsInHiddenFolder({name, ""})) continue;
     if (IsSplitFolder(name)) return true;
     folders.push_back(entry->path());
   }
   for (const fs::path& one : folders) {
     for (fs::directory_iterator entry(one, error), end; !error && entry != end; entry.increment(error)) {
-      if (HasImageName(entry->path().filename().string())) return true;
+      const std::string name = entry->path().filename().string();
+      if (HasImageName(name) && !IsHiddenName(name)) return true;
     }
   }
   return false;

@@ -301,6 +301,7 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenWebDataset(const std::string& s
   auto listing = samples.List(files.Paths());
   if (!listing.ok()) return Annotate(listing.status(), source);
   files.listing = *std::move(listing);
+  files.listing.left_out.AddPassedOver(files.tree->passed_over());
   for (const std::string* place : {&source, &options.val_source, &options.test_source})
     files.listing.left_out.AddPassedOver(FindOthers(*place, shards));
   return MakeImageSource(std::move(files), source, options);

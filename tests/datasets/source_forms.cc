@@ -11,9 +11,24 @@ namespace mtrun::datasets::test {
 
 namespace fs = std::filesystem;
 
-SourceForms::SourceForms(std::vector<Photo> photos, std::vector<std::string> classes)
-    : photos_(std::move(photos)), classes_(std::move(classes)), sorted_(classes_) {
+SourceForms::SourceForms(std::vector<Photo> photos, std::vector<std::string> classes, bool from_mac)
+    : photos_(std::move(photos)), classes_(std::move(classes)), sorted_(classes_), from_mac_(from_mac) {
   std::sort(sorted_.begin(), sorted_.end());
+}
+
+/// Puts the attributes of each file before it, as macOS's tar does, and into a folder, as its zip does.
+Entries SourceForms::AsWritten(Entries entries) const {
+  if (!from_mac_) return entries;
+  const std::string attributes("\0\5\026\7\0\2\0\0Mac OS X        ", 24);
+  Entries all{{"._.", attributes}, {".DS_Store", "Bud1"}};
+  for (auto& [name, bytes] : entries) {
+    const fs::path path(name);
+    const std::string hidden = (path.parent_path() / ("._" + path.filename().string())).string();
+    all.emplace_back(hidden, attributes);
+    all.emplace_back("__MACOSX/" + hidden, attributes);
+    all.emplace_back(name, std::move(bytes));
+  }
+  return all;
 }
 
 Entries SourceForms::Tree(const std::string& prefix) const {
@@ -33,7 +48,7 @@ Entries SourceForms::Of(const std::string& split) const {
 }
 
 void SourceForms::WriteFolder(const std::string& folder) const {
-  for (const auto& [name, bytes] : Tree(folder + "/")) Write(name, bytes);
+  for (const auto& [name, bytes] : AsWritten(Tree(""))) Write(absl::StrCat(folder, "/", name), bytes);
 }
 
 void SourceForms::WriteImageNet(const std::string& folder) const {
@@ -44,12 +59,12 @@ void SourceForms::WriteImageNet(const std::string& folder) const {
     for (const Photo& photo : photos_) {
       if (photo.split == "train" && photo.label == label) images.emplace_back(photo.name, photo.bytes);
     }
-    WriteArchive(folder + "/one.tar", images);
+    WriteArchive(folder + "/one.tar", AsWritten(images));
     classes.emplace_back(classes_[label] + ".tar", Read(folder + "/one.tar"));
   }
   fs::remove(folder + "/one.tar");
-  WriteArchive(folder + "/ILSVRC2012_img_train.tar", classes);
-  WriteArchive(folder + "/ILSVRC2012_img_val.tar", Of("val"));
+  WriteArchive(folder + "/ILSVRC2012_img_train.tar", AsWritten(classes));
+  WriteArchive(folder + "/ILSVRC2012_img_val.tar", AsWritten(Of("val")));
   std::vector<std::pair<std::string, size_t>> named;  // the ground truth is in the order of the names
   for (const Photo& photo : photos_) {
     if (photo.split == "val") named.emplace_back(photo.name, photo.label);
@@ -75,9 +90,9 @@ void SourceForms::WriteWebDataset(const std::string& folder) const {
     if (&shard != &train[0]) shard.emplace_back(key + ".json", absl::StrCat("{\"label\": ", label, "}"));
     shard.emplace_back(key + ".txt", "a caption");
   }
-  WriteArchive(folder + "/train-000000.tar", train[0]);
-  WriteArchive(folder + "/train-000001.tar", train[1]);
-  WriteArchive(folder + "/val-000000.tar", val);
+  WriteArchive(folder + "/train-000000.tar", AsWritten(train[0]));
+  WriteArchive(folder + "/train-000001.tar", AsWritten(train[1]));
+  WriteArchive(folder + "/val-000000.tar", AsWritten(val));
   Write(folder + "/classes.txt", absl::StrJoin(sorted_, "\n"));
 }
 
@@ -85,7 +100,8 @@ std::vector<std::pair<std::string, ImportOptions>> SourceForms::WriteAll(const s
   WriteFolder(folder + "/tree");
   WriteImageNet(folder + "/imagenet");
   WriteWebDataset(folder + "/wds");
-  for (const char* name : {"/a.tar", "/a.tar.gz", "/a.zip"}) WriteArchive(folder + name, Tree("set/"));
+  for (const char* name : {"/a.tar", "/a.tar.gz", "/a.zip"})
+    WriteArchive(folder + name, AsWritten(Tree("set/")));
   const std::string wds = folder + "/wds/", imagenet = folder + "/imagenet/", list = wds + "classes.txt";
   return {{"folder", {.source = folder + "/tree"}},
           {"folder", {.source = folder + "/a.tar"}},

@@ -18,9 +18,10 @@ using Entries = std::vector<std::pair<std::string, std::string>>;
 
 class SourceForms {
  public:
-  /// `classes`: WNIDs in the order of their ILSVRC2012_IDs. Training images are named <class>_<...>, those of
+  /// `from_mac`: every folder and archive also has the hidden files that macOS adds. `classes`: WNIDs in the
+  /// order of their ILSVRC2012_IDs. Training images are named <class>_<...>, those of
   /// val arbitrarily; file extensions have four characters.
-  SourceForms(std::vector<Photo> photos, std::vector<std::string> classes);
+  SourceForms(std::vector<Photo> photos, std::vector<std::string> classes, bool from_mac = false);
 
   const std::vector<Photo>& photos() const { return photos_; }
   const std::vector<std::string>& sorted_classes() const { return sorted_; }
@@ -37,8 +38,11 @@ class SourceForms {
   std::vector<std::pair<std::string, ImportOptions>> WriteAll(const std::string& folder) const;
 
  private:
+  Entries AsWritten(Entries entries) const;
+
   std::vector<Photo> photos_;
   std::vector<std::string> classes_, sorted_;
+  bool from_mac_;
 };
 
 }  // namespace mtrun::datasets::test
