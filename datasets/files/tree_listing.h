@@ -23,12 +23,13 @@ struct LeftOut {
   int64_t others = 0;      // no image by name (Thumbs.db, .DS_Store, *.txt, ...)
   int64_t duplicates = 0;  // a repeated name in an archive: the last one is used, as unpacking would do
   int64_t unlabelled = 0;  // in WebDataset archives: without a class
+  int64_t imageless = 0;   // samples of these without the image that was asked for
   int64_t untrained = 0;   // of classes that train lacks
   std::vector<std::string> untrained_classes = {};  // sorted
   int64_t outside = 0;                              // of the split folders, or of the class folders
   std::string outside_folder = {};  // the first of their folders by name; ".": all are in the source itself
 
-  int64_t files() const { return others + duplicates + unlabelled + untrained + outside; }
+  int64_t files() const { return others + duplicates + unlabelled + imageless + untrained + outside; }
   /// Counts a file outside, as `outside`, or as `others` if its name is not an image's.
   void AddOutside(absl::string_view path);
   /// Adds counts that AddOutside made elsewhere.

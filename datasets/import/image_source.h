@@ -48,6 +48,7 @@ struct SourceOptions {
   std::string val_source = "", test_source = "";  // sources of these splits, if not in the main one
   std::string val_labels = "";                    // file: the classes of val's images (ground_truth.h)
   std::string class_list = "";                    // file: names of the classes (class_list.h)
+  std::vector<std::string> image_fields = {}, class_fields = {};  // of WebDataset samples (ChooseField)
 };
 
 /// A file that cannot be imported, and why.

@@ -187,6 +187,9 @@ absl::Status CheckSourceFlags(const ImportOptions& options, const std::string& f
     if (!has_files && !value->empty())
       return absl::InvalidArgumentError(absl::StrCat("--", flag, ": not supported for ", format, " sources"));
   }
+  if (format != "webdataset" && !(options.image_fields.empty() && options.class_fields.empty()))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--image_field and --class_field are for WebDataset archives, not for ", format, " sources"));
   if (format == "webdataset" && !options.val_labels.empty())
     return absl::InvalidArgumentError("--val_labels: WebDataset archives already contain the classes");
   if (format == "folder" && !options.class_list.empty() && options.val_labels.empty())
@@ -208,7 +211,9 @@ absl::StatusOr<ImportReport> Import(const ImportOptions& options, const std::ato
                       .val_source = options.val_source,
                       .test_source = options.test_source,
                       .val_labels = options.val_labels,
-                      .class_list = options.class_list};
+                      .class_list = options.class_list,
+                      .image_fields = options.image_fields,
+                      .class_fields = options.class_fields};
   about.tree.skip_bad = options.skip_bad;
   MT_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> source,
                       ImporterNamed(format).open(options.source, about));

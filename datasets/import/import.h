@@ -24,6 +24,7 @@ struct ImportOptions {
   std::string destination = "";  // folder to make
   std::string format = "auto";   // or one of ImporterNames
   std::string val_source = "", test_source = "", val_labels = "", class_list = "";  // see SourceOptions
+  std::vector<std::string> image_fields = {}, class_fields = {};                    // see SourceOptions
   Store store = Store::kPixels;
   ImageRules rules = {};
   TreeOptions tree = {};

@@ -86,6 +86,16 @@ std::vector<SettingSpec> SourceSpecs() {
                "identify classes by number.",
        .group = group,
        .value = "FILE"},
+      {.name = "image_field",
+       .help =
+           "Field of WebDataset samples that holds the image, for example seg.png of x.seg.png; of several, "
+           "as in jpg;png, the first one that a sample has.",
+       .group = group,
+       .value = "FIELD"},
+      {.name = "class_field",
+       .help = "Field of WebDataset samples that holds the class, likewise: a .json, or the class as text.",
+       .group = group,
+       .value = "FIELD"},
       {.name = "test_share",
        .kind = SettingSpec::Kind::kDouble,
        .default_text = "0",
@@ -183,6 +193,9 @@ absl::StatusOr<ImportOptions> ReadImportFlags(const Settings& settings, const st
   options.test_source = settings.Text("test_source");
   options.val_labels = settings.Text("val_labels");
   options.class_list = settings.Text("class_list");
+  for (const auto& [flag, fields] :
+       {std::pair("image_field", &options.image_fields), {"class_field", &options.class_fields}})
+    *fields = absl::StrSplit(settings.Text(flag), absl::ByAnyChar(";,"), absl::SkipWhitespace());
   MT_RETURN_IF_ERROR(ReadRules(settings, options));
   options.skip_bad = settings.Bool("skip_bad");
   options.replace = settings.Bool("force");

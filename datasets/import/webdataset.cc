@@ -121,37 +121,22 @@ LeftOut FindOthers(const std::string& source, const std::vector<TreeSource>& sha
   return others;
 }
 
-/// The files of one sample, collected while the tree's files are read.
-struct Sample {
-  absl::string_view key;
-  std::optional<size_t> image = {}, class_file = {}, json = {};
-};
-
 /// Groups the files of a tree into samples.
 class Samples {
  public:
   Samples(const FileTree& tree, const SourceOptions& options) : tree_(tree), options_(options) {}
 
   absl::Status Find() {
-    Sample sample;
+    absl::string_view key;
+    std::vector<size_t> sample;  // its files
     for (size_t i = 0; i < tree_.files().size(); ++i) {
       const SampleName name = ParseSampleName(tree_.files()[i].path);
-      if (name.key != sample.key) {
+      if (name.key != key) {
         MT_RETURN_IF_ERROR(Take(sample));
-        sample = {.key = name.key};
+        sample.clear();
+        key = name.key;
       }
-      if (name.part == SamplePart::kClass) sample.class_file = i;
-      if (name.part == SamplePart::kJson) sample.json = i;
-      if (name.part != SamplePart::kImage) continue;
-      const bool twice = sample.image && tree_.files()[*sample.image].path == tree_.files()[i].path;
-      if (twice && !options_.tree.skip_bad)
-        return absl::InvalidArgumentError(
-            absl::StrCat(Path(i), " occurs twice; --skip_bad uses the last one"));
-      if (sample.image && !twice)
-        return absl::InvalidArgumentError(
-            absl::StrCat(Path(*sample.image), " and ", Path(i), " are images of the same sample"));
-      if (twice) ++duplicates_;
-      sample.image = i;
+      sample.push_back(i);
     }
     return Take(sample);
   }
@@ -172,6 +157,7 @@ class Samples {
     }
     MT_ASSIGN_OR_RETURN(TreeListing listing, ListNamed(paths, std::move(files), options));
     listing.left_out.unlabelled = unlabelled_;
+    listing.left_out.imageless = imageless_;
     listing.left_out.duplicates += duplicates_;
     return listing;
   }
@@ -183,32 +169,89 @@ class Samples {
     return AsPlainText({below.data(), below.size()});
   }
 
-  absl::StatusOr<std::string> ReadLabel(const Sample& sample) const {
-    if (!sample.class_file && !sample.json)
-      return absl::InvalidArgumentError(absl::StrCat(
-          Path(*sample.image), " has neither .cls nor .json; --unlabelled imports without classes"));
-    const size_t file = sample.class_file ? *sample.class_file : *sample.json;
-    auto bytes = tree_.Read(file);
-    if (absl::IsAborted(bytes.status())) return bytes.status();
-    auto label = !bytes.ok() ? bytes : sample.class_file ? ParseClassFile(*bytes) : ParseJsonFile(*bytes);
-    if (label.ok()) return label;
-    return absl::InvalidArgumentError(absl::StrCat(Path(file), ": ", label.status().message()));
+  /// Returns the path of a sample, for messages.
+  std::string KeyOf(size_t file) const {
+    const absl::string_view key = ParseSampleName(tree_.files()[file].path).key;
+    const absl::string_view below = key.substr(key.find('/') + 1);
+    return AsPlainText({below.data(), below.size()});
+  }
+  std::string Field(size_t file) const {
+    const absl::string_view field = ParseSampleName(tree_.files()[file].path).field;
+    return {field.data(), field.size()};
   }
 
-  absl::Status Take(const Sample& sample) {
-    if (!sample.image) return absl::OkStatus();
+  /// Returns the file of a sample with a part; kInvalidArgument: there are several.
+  absl::StatusOr<std::optional<size_t>> Choose(const std::vector<size_t>& sample, SamplePart part,
+                                               const std::vector<std::string>& wanted) const {
+    std::vector<absl::string_view> fields;
+    for (const size_t file : sample) fields.push_back(ParseSampleName(tree_.files()[file].path).field);
+    const auto chosen = ChooseField(fields, part, wanted);
+    if (!chosen.ok())
+      return absl::InvalidArgumentError(absl::StrCat(KeyOf(sample[0]), " ", chosen.status().message()));
+    return *chosen ? std::optional(sample[**chosen]) : std::nullopt;
+  }
+
+  absl::Status LacksField(const std::vector<size_t>& sample, const std::vector<std::string>& wanted) const {
+    std::vector<std::string> fields;
+    for (const size_t file : sample) fields.push_back(AsPlainText(Field(file)));
+    return absl::InvalidArgumentError(
+        absl::StrCat(KeyOf(sample[0]), " has no field ", absl::StrJoin(wanted, " or "), ", only ",
+                     absl::StrJoin(fields, ", "), "; --skip_bad leaves out such samples"));
+  }
+
+  /// Returns the image of a sample, or nullopt if the sample is left out.
+  absl::StatusOr<std::optional<size_t>> FindImage(const std::vector<size_t>& sample) {
+    const bool skip_bad = options_.tree.skip_bad;
+    MT_ASSIGN_OR_RETURN(const auto image, Choose(sample, SamplePart::kImage, options_.image_fields));
+    if (!image && !options_.image_fields.empty()) {
+      if (!skip_bad) return LacksField(sample, options_.image_fields);
+      ++imageless_;
+    }
+    if (!image) return std::nullopt;
+    const auto occurrences = std::count_if(sample.begin(), sample.end(), [&](size_t file) {
+      return tree_.files()[file].path == tree_.files()[*image].path;
+    });
+    if (occurrences > 1 && !skip_bad)
+      return absl::InvalidArgumentError(
+          absl::StrCat(Path(*image), " occurs twice; --skip_bad uses the last one"));
+    duplicates_ += occurrences - 1;
+    return image;
+  }
+
+  absl::StatusOr<std::string> ReadLabel(const std::vector<size_t>& sample, size_t image,
+                                        std::optional<size_t> file) const {
+    if (!file && !options_.class_fields.empty()) return LacksField(sample, options_.class_fields);
+    if (!file)
+      return absl::InvalidArgumentError(
+          absl::StrCat(Path(image), " has neither .cls nor .json; --unlabelled imports without classes"));
+    auto bytes = tree_.Read(*file);
+    if (absl::IsAborted(bytes.status())) return bytes.status();
+    const bool is_json = ParseSampleName(tree_.files()[*file].path).part == SamplePart::kJson;
+    auto label = !bytes.ok() ? bytes : is_json ? ParseJsonFile(*bytes) : ParseClassFile(*bytes);
+    if (label.ok()) return label;
+    return absl::InvalidArgumentError(absl::StrCat(Path(*file), ": ", label.status().message()));
+  }
+
+  absl::Status Take(const std::vector<size_t>& sample) {
+    if (sample.empty()) return absl::OkStatus();
+    MT_ASSIGN_OR_RETURN(const std::optional<size_t> image, FindImage(sample));
+    if (!image) return absl::OkStatus();
     if (options_.tree.unlabelled) {
-      found_.emplace_back(*sample.image, nullptr);
+      found_.emplace_back(*image, nullptr);
       return absl::OkStatus();
     }
-    auto label = ReadLabel(sample);
+    MT_ASSIGN_OR_RETURN(auto file, Choose(sample, SamplePart::kClass, options_.class_fields));
+    if (!file && options_.class_fields.empty()) {
+      MT_ASSIGN_OR_RETURN(file, Choose(sample, SamplePart::kJson, {}));
+    }
+    auto label = ReadLabel(sample, *image, file);
     if (!label.ok() && (!options_.tree.skip_bad || absl::IsAborted(label.status()))) return label.status();
     if (!label.ok()) {
       ++unlabelled_;
       return absl::OkStatus();
     }
     const auto entry = labels_.emplace(*label, *label).first;
-    found_.emplace_back(*sample.image, &entry->second);
+    found_.emplace_back(*image, &entry->second);
     return absl::OkStatus();
   }
 
@@ -246,7 +289,7 @@ class Samples {
   const SourceOptions& options_;
   std::vector<std::pair<size_t, const std::string*>> found_;  // image's file, name of its class
   std::map<std::string, std::string> labels_;                 // as in the files, to names
-  int64_t unlabelled_ = 0, duplicates_ = 0;
+  int64_t unlabelled_ = 0, duplicates_ = 0, imageless_ = 0;
 };
 
 /// Returns the first names of an archive.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "datasets/files/file_tree.h"
 #include "datasets/packed/class_list.h"
 
@@ -17,13 +18,17 @@ namespace {
 
 constexpr size_t kMaxJsonBytes = 1 << 20;
 
-SamplePart PartOf(absl::string_view extension) {
+SamplePart PartOfField(absl::string_view field) {
+  const size_t dot = field.rfind('.');
+  const absl::string_view extension = dot == absl::string_view::npos ? field : field.substr(dot + 1);
   for (const char* image : {"jpg", "jpeg", "png", "webp", "bmp", "tif", "tiff"}) {
     if (absl::EqualsIgnoreCase(extension, image)) return SamplePart::kImage;
   }
   if (absl::EqualsIgnoreCase(extension, "cls")) return SamplePart::kClass;
   return absl::EqualsIgnoreCase(extension, "json") ? SamplePart::kJson : SamplePart::kOther;
 }
+
+std::string AsText(absl::string_view name) { return AsPlainText({name.data(), name.size()}); }
 
 /// Returns a number without leading zeros, or a name.
 absl::StatusOr<std::string> CheckLabel(absl::string_view label) {
@@ -43,10 +48,33 @@ SampleName ParseSampleName(absl::string_view path) {
   const size_t slash = path.rfind('/');
   const size_t name = slash == absl::string_view::npos ? 0 : slash + 1;
   const size_t dot = std::min(path.find('.', name), path.size());
-  const size_t last = path.rfind('.');
-  return {.key = path.substr(0, dot),
-          .file = path.substr(name),
-          .part = dot == path.size() ? SamplePart::kOther : PartOf(path.substr(last + 1))};
+  const absl::string_view field = path.substr(std::min(dot + 1, path.size()));
+  return {.key = path.substr(0, dot), .file = path.substr(name), .field = field, .part = PartOfField(field)};
+}
+
+absl::StatusOr<std::optional<size_t>> ChooseField(const std::vector<absl::string_view>& fields,
+                                                  SamplePart part, const std::vector<std::string>& wanted) {
+  std::optional<size_t> chosen;
+  for (const std::string& name : wanted) {
+    for (size_t i = 0; i < fields.size(); ++i) {
+      if (absl::EqualsIgnoreCase(fields[i], name)) chosen = i;
+    }
+    if (chosen) return chosen;
+  }
+  if (!wanted.empty()) return std::nullopt;
+  const auto is_plain = [](absl::string_view field) { return !absl::StrContains(field, '.'); };
+  const auto is_part = [&](absl::string_view field) { return PartOfField(field) == part; };
+  const bool only_plain = std::any_of(fields.begin(), fields.end(),
+                                      [&](absl::string_view f) { return is_part(f) && is_plain(f); });
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (!is_part(fields[i]) || (only_plain && !is_plain(fields[i]))) continue;
+    if (chosen && fields[*chosen] != fields[i])
+      return absl::InvalidArgumentError(absl::StrCat(
+          "has both .", AsText(fields[*chosen]), " and .", AsText(fields[i]), ": choose with --",
+          part == SamplePart::kImage ? "image_field " : "class_field ", AsText(fields[*chosen])));
+    chosen = i;
+  }
+  return chosen;
 }
 
 absl::StatusOr<std::string> ParseClassFile(std::string_view bytes) {

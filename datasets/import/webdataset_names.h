@@ -2,8 +2,10 @@
 // last name. Pure functions.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -14,14 +16,22 @@ namespace mtrun::datasets {
 enum class SamplePart { kImage, kClass, kJson, kOther };
 
 struct SampleName {
-  absl::string_view key;   // "train/a/0001" of "train/a/0001.jpg"
-  absl::string_view file;  // "0001.jpg"
+  absl::string_view key;    // "train/a/0001" of "train/a/0001.seg.jpg"
+  absl::string_view file;   // "0001.seg.jpg"
+  absl::string_view field;  // "seg.jpg"; "" if there is none
   SamplePart part = SamplePart::kOther;
   bool operator==(const SampleName&) const = default;
 };
 
-/// Classifies by the extension, in upper or lower case: .jpg .jpeg .png .webp .bmp .tif .tiff; .cls; .json.
+/// Classifies by the last extension, in upper or lower case: .jpg .jpeg .png .webp .bmp .tif .tiff; .cls; .json.
 SampleName ParseSampleName(absl::string_view path);
+
+/// Chooses among the fields of a sample. If `wanted` is not empty, returns the last field that equals the first
+/// of these names that occurs, in upper or lower case. Otherwise returns the last field with `part`; one
+/// without a dot ("jpg") precedes those with one ("seg.jpg"). Returns nullopt if there is none.
+/// kInvalidArgument: two different fields are equally good.
+absl::StatusOr<std::optional<size_t>> ChooseField(const std::vector<absl::string_view>& fields,
+                                                  SamplePart part, const std::vector<std::string>& wanted);
 
 /// Returns the class in a .cls file: a number or a name, trimmed. kInvalidArgument: it can be neither.
 absl::StatusOr<std::string> ParseClassFile(std::string_view bytes);

@@ -124,6 +124,7 @@ std::string LeftOutText(int64_t bad, const LeftOut& counts) {
   row("not an image by its name", counts.others, "");
   row("duplicate name", counts.duplicates, "the last one is used");
   row("no class given", counts.unlabelled, "");
+  row("no such image field", counts.imageless, "");
   row("class missing in train", counts.untrained, classes);
   row("outside of the split or class folders", counts.outside, AsPlainText(counts.outside_folder));
   return text.empty() ? "" : absl::StrCat("\n", InfoLine("left out", reason_width, {"files"}), text);

@@ -80,5 +80,50 @@ TEST_F(ForeignSourcesTest, HiddenFilesOfAMacAreNoImagesWithoutClasses) {
   EXPECT_EQ(report->counts, (LeftOut{.others = 1}));
 }
 
+TEST_F(ForeignSourcesTest, SampleOfSeveralImagesHasOneToTrainOn) {
+  Entries entries;
+  for (int i = 0; i < 4; ++i) {
+    entries.emplace_back(absl::StrCat(i, ".cls"), absl::StrCat(i % 2));
+    entries.emplace_back(absl::StrCat(i, ".depth.jpg"), JpegOf(20 + i));
+    entries.emplace_back(absl::StrCat(i, ".jpg"), JpegOf(i));
+    entries.emplace_back(absl::StrCat(i, ".seg.jpg"), JpegOf(10 + i));
+    entries.emplace_back(absl::StrCat(i, ".txt"), "caption");
+  }
+  test::WriteArchive(folder_ / "a.tar", entries);
+  const ImportOptions plain{.source = folder_ / "a.tar"};
+  ASSERT_TRUE(Run(plain, "plain").ok());
+  EXPECT_THAT(Records("plain"), ElementsAre(JpegOf(0), JpegOf(2), JpegOf(1), JpegOf(3)));
+  const auto chosen = Run({.source = folder_ / "a.tar", .image_fields = {"png", "SEG.jpg"}}, "chosen");
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_THAT(Records("chosen"), ElementsAre(JpegOf(10), JpegOf(12), JpegOf(11), JpegOf(13)));
+  const auto named = Run({.source = folder_ / "a.tar", .class_fields = {"txt"}}, "named");
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_THAT(named->index.classes, ElementsAre("caption"));
+}
+
+TEST_F(ForeignSourcesTest, SampleWithoutTheChosenFieldIsNamed) {
+  test::WriteArchive(folder_ / "a.tar", {{"x.a.jpg", JpegOf(1)},
+                                         {"x.b.jpg", JpegOf(2)},
+                                         {"x.cls", "0"},
+                                         {"y.a.jpg", JpegOf(3)},
+                                         {"y.cls", "0"}});
+  EXPECT_THAT(ForeignError({.source = folder_ / "a.tar"}),
+              HasSubstr("a.tar/x has both .a.jpg and .b.jpg: choose with --image_field a.jpg"));
+  ImportOptions options{.source = folder_ / "a.tar", .image_fields = {"b.jpg"}};
+  EXPECT_THAT(ForeignError(options), HasSubstr("a.tar/y has no field b.jpg, only a.jpg, cls; --skip_bad"));
+  options.skip_bad = true;
+  const auto report = Run(options, "out");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(Records("out"), ElementsAre(JpegOf(2)));
+  EXPECT_EQ(report->counts, (LeftOut{.imageless = 1}));
+  options.image_fields = {"a.jpg"};
+  options.class_fields = {"fine.cls"};
+  options.skip_bad = false;
+  EXPECT_THAT(ForeignError(options), HasSubstr("a.tar/x has no field fine.cls, only a.jpg, b.jpg, cls"));
+  test::Write(folder_ / "photos/cat/1.jpg", JpegOf(1));
+  EXPECT_THAT(ForeignError({.source = folder_ / "photos", .image_fields = {"jpg"}}),
+              HasSubstr("--image_field and --class_field are for WebDataset archives"));
+}
+
 }  // namespace
 }  // namespace mtrun::datasets

@@ -178,7 +178,7 @@ TEST_F(ImageSourcesTest, WebDatasetErrorsNameTheEntry) {
   EXPECT_THAT(error({{"x.jpg", photo}, {"x.cls", "-1/"}}), HasSubstr("a.tar/x.cls: \"-1/\" cannot be"));
   EXPECT_THAT(error({{"x.jpg", photo}, {"x.json", "{}"}}), HasSubstr("x.json: it has none of"));
   EXPECT_THAT(error({{"x.jpg", photo}, {"x.png", photo}, {"x.cls", "1"}}),
-              HasSubstr("images of the same sample"));
+              HasSubstr("a.tar/x has both .jpg and .png: choose with --image_field jpg"));
   EXPECT_THAT(error({{"x.jpg", photo}, {"x.jpg", photo}, {"x.cls", "1"}}), HasSubstr("twice"));
   EXPECT_THAT(Error({.source = folder_ / "t-{0..1}.tar"}), HasSubstr("there is no "));
   EXPECT_THAT(Error({.source = folder_ / "t-{0..1.tar"}), HasSubstr("brace"));

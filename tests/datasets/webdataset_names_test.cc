@@ -6,13 +6,34 @@ namespace mtrun::datasets {
 namespace {
 
 TEST(WebDatasetNamesTest, KeyEndsAtTheFirstDotOfTheLastName) {
-  EXPECT_EQ(ParseSampleName("a.b/x_1.jpg"), (SampleName{"a.b/x_1", "x_1.jpg", SamplePart::kImage}));
-  EXPECT_EQ(ParseSampleName("x.seg.PNG"), (SampleName{"x", "x.seg.PNG", SamplePart::kImage}));
-  EXPECT_EQ(ParseSampleName("x.cls"), (SampleName{"x", "x.cls", SamplePart::kClass}));
-  EXPECT_EQ(ParseSampleName("x.json"), (SampleName{"x", "x.json", SamplePart::kJson}));
+  EXPECT_EQ(ParseSampleName("a.b/x_1.jpg"), (SampleName{"a.b/x_1", "x_1.jpg", "jpg", SamplePart::kImage}));
+  EXPECT_EQ(ParseSampleName("x.seg.PNG"), (SampleName{"x", "x.seg.PNG", "seg.PNG", SamplePart::kImage}));
+  EXPECT_EQ(ParseSampleName("x.cls"), (SampleName{"x", "x.cls", "cls", SamplePart::kClass}));
+  EXPECT_EQ(ParseSampleName("x.json"), (SampleName{"x", "x.json", "json", SamplePart::kJson}));
   EXPECT_EQ(ParseSampleName("x.txt").part, SamplePart::kOther);
-  EXPECT_EQ(ParseSampleName("a.b/x"), (SampleName{"a.b/x", "x", SamplePart::kOther}));
+  EXPECT_EQ(ParseSampleName("a.b/x"), (SampleName{"a.b/x", "x", "", SamplePart::kOther}));
   EXPECT_EQ(ParseSampleName("").key, "");
+}
+
+TEST(WebDatasetNamesTest, FieldWithoutADotPrecedesOthers) {
+  const auto choose = [](const std::vector<absl::string_view>& fields, SamplePart part,
+                         const std::vector<std::string>& wanted = {}) {
+    const auto chosen = ChooseField(fields, part, wanted);
+    if (!chosen.ok()) return std::string(chosen.status().message());
+    return *chosen ? std::string(fields[**chosen]) : "none";
+  };
+  EXPECT_EQ(choose({"seg.png", "mask.png", "jpg", "cls"}, SamplePart::kImage), "jpg");
+  EXPECT_EQ(choose({"seg.png", "cls"}, SamplePart::kImage), "seg.png");
+  EXPECT_EQ(choose({"cls"}, SamplePart::kImage), "none");
+  EXPECT_EQ(choose({"top.cls", "cls", "json"}, SamplePart::kClass), "cls");
+  EXPECT_EQ(choose({"jpg", "png"}, SamplePart::kImage),
+            "has both .jpg and .png: choose with --image_field jpg");
+  EXPECT_EQ(choose({"a.cls", "b.cls"}, SamplePart::kClass),
+            "has both .a.cls and .b.cls: choose with --class_field a.cls");
+  EXPECT_EQ(choose({"seg.png", "jpg", "SEG.png"}, SamplePart::kImage, {"webp", "seg.png"}), "SEG.png");
+  EXPECT_EQ(choose({"jpg", "txt"}, SamplePart::kClass, {"txt"}), "txt");
+  EXPECT_EQ(choose({"jpg"}, SamplePart::kImage, {"png"}), "none");
+  EXPECT_EQ(*ChooseField({"jpg", "cls", "jpg"}, SamplePart::kImage, {}), 2u) << "the last one";
 }
 
 TEST(WebDatasetNamesTest, ClassesAreNumbersOrNames) {
