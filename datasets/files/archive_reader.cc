@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -25,6 +26,11 @@ namespace {
 // Small, because little more than the headers is read if an archive's contents are skipped.
 constexpr size_t kBlock = 1 << 14;
 constexpr size_t kZeros = 1 << 16;
+
+std::string WithoutDot(absl::string_view path) {
+  while (absl::ConsumePrefix(&path, "./")) continue;
+  return {path.data(), path.size()};
+}
 
 /// Gives the thread a UTF-8 locale while it exists. libarchive converts names that are declared as UTF-8
 /// (zip, pax) to the thread's locale, or fails to; a program starts in the "C" locale, which has only ASCII.
@@ -184,11 +190,12 @@ absl::StatusOr<bool> ArchiveReader::NextEntry() {
   } while (archive_entry_filetype(entry) == AE_IFDIR);
   const char* name = archive_entry_pathname(entry);
   if (name == nullptr) return UnreadableName();
-  name_ = name;
-  while (absl::StartsWith(name_, "./")) name_.erase(0, 2);
-  is_file_ = archive_entry_filetype(entry) == AE_IFREG && archive_entry_hardlink(entry) == nullptr;
-  is_encrypted_ = archive_entry_is_encrypted(entry) != 0;
+  name_ = WithoutDot(name);
   bytes_ = archive_entry_size_is_set(entry) != 0 ? archive_entry_size(entry) : -1;
+  const char* target = archive_entry_hardlink(entry);
+  hard_link_ = target == nullptr || bytes_ > 0 ? "" : WithoutDot(target);  // pax: a link can have contents
+  is_file_ = archive_entry_filetype(entry) == AE_IFREG && (target == nullptr || bytes_ > 0);
+  is_encrypted_ = archive_entry_is_encrypted(entry) != 0;
   header_at_ = input_->range.begin + archive_read_header_position(archive_.get());
   MT_RETURN_IF_ERROR(FindContents(archive_entry_sparse_count(entry) > 0));
   return true;

@@ -48,6 +48,8 @@ class ArchiveReader {
   /// whether it is a regular file.
   const std::string& name() const { return name_; }
   bool is_file() const { return is_file_; }
+  /// The name of the earlier entry whose contents a hard link shares; "" for other entries.
+  const std::string& hard_link() const { return hard_link_; }
   /// True if it cannot be read without a password.
   bool is_encrypted() const { return is_encrypted_; }
   /// Length of the contents; -1 if only reading them shows it (a zip archive written to a pipe).
@@ -89,7 +91,7 @@ class ArchiveReader {
   std::string noun_;
   std::unique_ptr<Input> input_;
   std::unique_ptr<archive, Closer> archive_;
-  std::string name_;
+  std::string name_, hard_link_;
   bool is_file_ = false, is_encrypted_ = false;
   int64_t bytes_ = 0, header_at_ = 0, contents_at_ = -1, hidden_files_ = 0;
 };

@@ -108,7 +108,8 @@ absl::StatusOr<std::string> Contents::ReadWhole(const std::string& path, int64_t
 absl::StatusOr<std::string> Contents::Read(const Place& place, int64_t bytes) const {
   switch (place.kind) {
     case Place::Kind::kLink:
-      return absl::InvalidArgumentError("a link in an archive; unpack it and import the folder");
+      return absl::InvalidArgumentError(
+          "a link whose target is not in the archive, or a symbolic link; unpack it and import the folder");
     case Place::Kind::kEncrypted:
       return absl::InvalidArgumentError("encrypted; unpack it with its password and import the folder");
     case Place::Kind::kSpooled:

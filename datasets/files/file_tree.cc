@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -55,6 +57,16 @@ struct FileTree::Level {
   int nesting = 0;
   std::string noun, prefix;
 };
+
+/// A hard link, and the path of its target.
+struct FileTree::HardLink {
+  size_t file = 0;
+  std::string target;
+};
+
+FileTree::FileTree(const std::string& spool_folder, bool any_depth)
+    : any_depth_(any_depth), contents_(spool_folder) {}
+FileTree::~FileTree() = default;
 
 absl::string_view FileTree::Keep(absl::string_view text) {
   if (texts_.empty() || texts_.back().capacity() - texts_.back().size() < text.size()) {
@@ -155,15 +167,37 @@ absl::Status FileTree::AddArchive(const std::string& path, const std::string& pr
 }
 
 absl::Status FileTree::ListEntries(ArchiveReader& reader, const Level& level) {
+  const size_t first_file = files_.size(), first_link = links_.size();
   for (;;) {
     MT_ASSIGN_OR_RETURN(const bool more, reader.Next());
     if (!more) {
       passed_over_.others += reader.hidden_files();
+      ResolveLinks(first_file, first_link);
       return absl::OkStatus();
     }
     const bool nested = reader.is_file() && level.nesting < kMaxNesting && HasPlainTarName(reader.name());
     MT_RETURN_IF_ERROR(nested ? ListNested(reader, level) : AddEntry(reader, level));
   }
+}
+
+/// Gives the links from `first_link` on the contents of the last file before them with their target's path.
+void FileTree::ResolveLinks(size_t first_file, size_t first_link) {
+  if (links_.size() == first_link) return;
+  std::map<absl::string_view, std::optional<size_t>> targets;
+  for (size_t i = first_link; i < links_.size(); ++i) targets.emplace(links_[i].target, std::nullopt);
+  size_t next = first_link;
+  for (size_t file = first_file; file < files_.size(); ++file) {
+    if (next < links_.size() && links_[next].file == file) {
+      if (const auto target = targets[links_[next].target]) {
+        files_[file].bytes = files_[*target].bytes;
+        places_[file] = places_[*target];
+      }
+      ++next;
+    }
+    const auto found = targets.find(files_[file].path);
+    if (found != targets.end()) found->second = file;
+  }
+  links_.resize(first_link);
 }
 
 absl::Status FileTree::AddEntry(ArchiveReader& reader, const Level& level) {
@@ -172,6 +206,8 @@ absl::Status FileTree::AddEntry(ArchiveReader& reader, const Level& level) {
   int64_t bytes = reader.bytes();
   if (!reader.is_file()) {
     place.kind = Kind::kLink;
+    if (!reader.hard_link().empty())
+      links_.push_back({.file = files_.size(), .target = absl::StrCat(level.prefix, reader.hard_link())});
   } else if (reader.is_encrypted()) {
     place.kind = Kind::kEncrypted;
   } else if (bytes > kMaxFileBytes) {  // Read returns the error

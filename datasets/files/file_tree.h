@@ -33,8 +33,8 @@ struct TreeSource {
 class FileTree {
  public:
   /// `any_depth`: lists folders at any depth, not only down to split/class/image.
-  explicit FileTree(const std::string& spool_folder, bool any_depth = false)
-      : any_depth_(any_depth), contents_(spool_folder) {}
+  explicit FileTree(const std::string& spool_folder, bool any_depth = false);
+  ~FileTree();
   FileTree(const FileTree&) = delete;
   FileTree& operator=(const FileTree&) = delete;
 
@@ -43,7 +43,7 @@ class FileTree {
   /// the place of a class folder is listed as a folder of its name.
   absl::Status AddFolder(const std::string& folder, const std::string& prefix);
   /// Lists a tar archive (compressed or not) or a zip archive. A .tar in it, the layout of ImageNet, is
-  /// listed as a folder of its name. Files in an uncompressed tar or in a zip archive are read there; those
+  /// listed as a folder of its name. A hard link has the contents of its target. Files in an uncompressed tar or in a zip archive are read there; those
   /// in a compressed tar are unpacked.
   absl::Status AddArchive(const std::string& path, const std::string& prefix);
   /// Like AddArchive, but all files are of the prefix's split, even if they are all in a split folder.
@@ -58,7 +58,8 @@ class FileTree {
   absl::StatusOr<std::string> Read(size_t i) const;
 
  private:
-  struct Level;  // an archive, maybe in another one
+  struct Level;     // an archive, maybe in another one
+  struct HardLink;  // to another file of the archive
   absl::string_view Keep(absl::string_view text);
   void Add(absl::string_view path, int64_t bytes, int64_t modified, const Place& place);
   void CountBeside(const std::string& path, const std::string& name);
@@ -66,12 +67,14 @@ class FileTree {
   absl::Status ListEntries(ArchiveReader& reader, const Level& level);
   absl::Status AddEntry(ArchiveReader& reader, const Level& level);
   absl::Status ListNested(ArchiveReader& reader, const Level& level);
+  void ResolveLinks(size_t first_file, size_t first_link);
 
   const bool any_depth_;
   TimePoint said_ = MonotonicNow();  // when the log last reported the number of listed files
   Contents contents_;
   std::vector<SourceFile> files_;
   std::vector<Place> places_;        // locations of files_
+  std::vector<HardLink> links_;      // of the archives that are being listed
   std::vector<std::string> roots_;   // folders: file path without its prefix is relative to one
   std::vector<size_t> prefix_size_;  // prefix lengths of roots_
   LeftOut passed_over_;

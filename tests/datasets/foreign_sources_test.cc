@@ -101,6 +101,52 @@ TEST_F(ForeignSourcesTest, SampleOfSeveralImagesHasOneToTrainOn) {
   EXPECT_THAT(named->index.classes, ElementsAre("caption"));
 }
 
+/// GNU tar stores a file with several names once, and links for the other names.
+TEST_F(ForeignSourcesTest, HardLinksInATarAreTheirFiles) {
+  for (const std::string format : {"gnu", "pax", "ustar"}) {
+    const std::string in = folder_ / format;
+    for (int i = 0; i < 4; ++i) test::Write(absl::StrCat(in, "/train/", i % 2, "/", i, ".jpg"), JpegOf(i));
+    fs::create_directories(in + "/val/0");
+    for (const char* name : {"/train/1/same.jpg", "/val/0/0.jpg"})
+      fs::create_hard_link(in + "/train/0/0.jpg", in + name);
+    ASSERT_TRUE(Run({.source = in}, format + "_expected").ok());
+    for (const std::string name : {"a.tar", "a.tar.gz"}) {
+      const std::string path = absl::StrCat(in, "_", name);
+      ASSERT_EQ(std::system(("tar --format=" + format + " -caf " + path + " -C " + in + " .").c_str()), 0);
+      const auto report = Run({.source = path}, "out");
+      ASSERT_TRUE(report.ok()) << path << ": " << report.status();
+      EXPECT_EQ(test::ReadTree(folder_ / "out"), test::ReadTree(folder_ / (format + "_expected"))) << path;
+      fs::remove_all(folder_ / "out");
+    }
+  }
+}
+
+TEST_F(ForeignSourcesTest, HardLinksInAWebDatasetAreTheirFiles) {
+  const std::string in = folder_ / "in/";
+  test::Write(in + "1.jpg", JpegOf(1));
+  test::Write(in + "1.cls", "0");
+  fs::create_hard_link(in + "1.jpg", in + "2.jpg");
+  fs::create_hard_link(in + "1.cls", in + "2.cls");
+  ASSERT_EQ(std::system(("cd " + in + " && tar -cf ../a.tar 1.jpg 1.cls 2.jpg 2.cls").c_str()), 0);
+  ASSERT_TRUE(Run({.source = folder_ / "a.tar"}, "out").ok());
+  EXPECT_THAT(Records("out"), ElementsAre(JpegOf(1), JpegOf(1)));
+}
+
+TEST_F(ForeignSourcesTest, LinksOutOfATarAreNamed) {
+  const std::string in = folder_ / "in/";
+  test::Write(in + "c/1.jpg", JpegOf(1));
+  fs::create_hard_link(in + "c/1.jpg", in + "c/2.jpg");
+  fs::create_symlink("1.jpg", in + "c/3.jpg");
+  ASSERT_EQ(std::system(("cd " + in +
+                         " && tar -cf ../a.tar c/1.jpg c/2.jpg c/3.jpg && "
+                         "tar --delete -f ../a.tar c/1.jpg")
+                            .c_str()),
+            0);
+  const std::string error = ForeignError({.source = folder_ / "a.tar"});
+  EXPECT_THAT(error, HasSubstr("2 bad image files"));
+  EXPECT_THAT(error, HasSubstr("c/2.jpg: a link whose target is not in the archive, or a symbolic link"));
+}
+
 TEST_F(ForeignSourcesTest, SampleWithoutTheChosenFieldIsNamed) {
   test::WriteArchive(folder_ / "a.tar", {{"x.a.jpg", JpegOf(1)},
                                          {"x.b.jpg", JpegOf(2)},
