@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxDepth = 3;       // <split>/<class>/<image>
-constexpr int kMaxAnyDepth = 100;  // if there are no class folders
+constexpr int kClassDepth = 3;  // <split>/<class>/<image>
+constexpr int kMaxDepth = 100;
 constexpr size_t kTextBytes = 1 << 20;
 constexpr int kMaxNesting = 1;
 constexpr size_t kFilesToSay = 1 << 12;
@@ -130,7 +130,7 @@ void FileTree::CountBeside(const std::string& path, const std::string& name) {
 }
 
 /// Lists `folder` ("" or "a/b/") of a root; its entries are `depth` names deep. Lists a folder that is too
-/// deep as a path, which ListTree refuses; also a link to one below kMaxDepth, because it may lead back.
+/// deep as a path, which ListTree refuses; also a link to one in a class folder, because it may lead back.
 absl::Status FileTree::Collect(uint32_t root, const std::string& folder, const std::string& prefix,
                                int depth) {
   std::error_code error;
@@ -145,11 +145,10 @@ absl::Status FileTree::Collect(uint32_t root, const std::string& folder, const s
       continue;
     }
     std::error_code ignored;
-    const bool is_entered =
-        depth < kMaxDepth || (any_depth_ && depth < kMaxAnyDepth && !entry->is_symlink(ignored));
-    if (is_folder && is_entered) {
+    const bool is_shallow = depth < kClassDepth;
+    if (is_folder && (is_shallow || (depth < kMaxDepth && !entry->is_symlink(ignored)))) {
       MT_RETURN_IF_ERROR(Collect(root, absl::StrCat(folder, name, "/"), prefix, depth + 1));
-    } else if (!is_folder && is_entered && HasPlainTarName(name)) {
+    } else if (!is_folder && (is_shallow || any_depth_) && HasPlainTarName(name)) {
       MT_RETURN_IF_ERROR(AddArchive(at + name, absl::StrCat(prefix, folder, WithoutTar(name), "/")));
     } else {
       Add(absl::StrCat(prefix, folder, name, is_folder ? "/" : ""), about.st_size,

@@ -32,7 +32,7 @@ struct TreeSource {
 /// The opened and listed sources. Const methods are thread-safe.
 class FileTree {
  public:
-  /// `any_depth`: lists folders at any depth, not only down to split/class/image.
+  /// `any_depth`: lists .tar files at any depth as folders, not only those in the place of a class folder.
   explicit FileTree(const std::string& spool_folder, bool any_depth = false);
   ~FileTree();
   FileTree(const FileTree&) = delete;
@@ -43,8 +43,8 @@ class FileTree {
   /// the place of a class folder is listed as a folder of its name.
   absl::Status AddFolder(const std::string& folder, const std::string& prefix);
   /// Lists a tar archive (compressed or not) or a zip archive. A .tar in it, the layout of ImageNet, is
-  /// listed as a folder of its name. A hard link has the contents of its target. Files in an uncompressed tar or in a zip archive are read there; those
-  /// in a compressed tar are unpacked.
+  /// listed as a folder of its name. A hard link has the contents of its target. Files in an uncompressed tar
+  /// or in a zip archive are read there; those in a compressed tar are unpacked.
   absl::Status AddArchive(const std::string& path, const std::string& prefix);
   /// Like AddArchive, but all files are of the prefix's split, even if they are all in a split folder.
   absl::Status AddArchiveOfASplit(const std::string& path, const std::string& prefix);
@@ -54,7 +54,7 @@ class FileTree {
   /// In no particular order.
   const std::vector<SourceFile>& files() const { return files_; }
   /// Returns the contents of files()[i]. kDataLoss: damaged, or changed since the listing; kInvalidArgument:
-  /// a link in an archive, a device, encrypted, or above 256 MiB; kAborted: the archive was changed.
+  /// a symbolic link in an archive, a device, encrypted, or above 256 MiB; kAborted: the archive was changed.
   absl::StatusOr<std::string> Read(size_t i) const;
 
  private:

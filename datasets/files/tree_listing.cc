@@ -32,39 +32,76 @@ bool HasSplit(const PathNames& names) {
                      [](absl::string_view name) { return IsSplitFolder(name); });
 }
 
+/// Returns the path before one of its names, "" or "a/b".
+absl::string_view Before(absl::string_view path, absl::string_view name) {
+  const auto begin = static_cast<size_t>(name.data() - path.data());
+  return begin == 0 ? absl::string_view() : path.substr(0, begin - 1);
+}
+/// Returns the path after one of its names.
+absl::string_view After(absl::string_view path, absl::string_view name) {
+  return path.substr(static_cast<size_t>(name.data() - path.data()) + name.size() + 1);
+}
+
 /// Returns nullopt if the file is outside of the split folders.
 absl::StatusOr<std::optional<NamedFile>> TakeApart(absl::string_view path, const PathNames& names,
                                                    bool has_splits, bool unlabelled) {
   const auto split = has_splits ? std::find_if(names.begin(), names.end(), IsSplitFolder) : names.begin();
   const auto below = names.end() - split - (has_splits ? 1 : 0);  // <class> and <file>, or less, or more
   if (below < 1) return std::nullopt;
-  if (names.back().empty()) {  // a folder that was not entered
-    return absl::InvalidArgumentError(absl::StrCat(
-        Plain(path), unlabelled ? " is nested too deeply, or is a link to a folder"
-                                : absl::StrCat(" is nested deeper than split/class/image; ", kExpected)));
-  }
-  const auto before = [&](PathNames::const_iterator name) {  // the path before a name
-    return name == names.begin() ? absl::string_view()
-                                 : path.substr(0, static_cast<size_t>(name->data() - path.data()) - 1);
-  };
-  NamedFile file{.prefix = has_splits ? before(split) : absl::string_view(),
+  if (names.back().empty())  // a folder that was not entered
+    return absl::InvalidArgumentError(
+        absl::StrCat(Plain(path), " is nested too deeply, or is a link to a folder"));
+  NamedFile file{.prefix = has_splits ? Before(path, *split) : absl::string_view(),
                  .folder = has_splits ? *split : absl::string_view(),
                  .class_name = {},
                  .file = names.back()};
   if (unlabelled || IsNoImageName(file.file)) return file;
-  if (!has_splits) {  // the class is the last folder, at any depth
+  if (!has_splits) {  // the class is the last folder, unless TakeFirstFolders finds another
     if (below < 2) return std::nullopt;
     file.class_name = names[names.size() - 2];
-    file.prefix = before(names.end() - 2);
+    file.prefix = Before(path, file.class_name);
     return file;
   }
   if (below == 1)
     return absl::InvalidArgumentError(absl::StrCat(Plain(path), " is not in a class folder; ", kExpected));
-  if (below > 2)
-    return absl::InvalidArgumentError(
-        absl::StrCat(Plain(path), " is nested deeper than split/class/image; ", kExpected));
   file.class_name = *(split + 1);
+  file.file = After(path, file.class_name);
   return file;
+}
+
+absl::string_view FolderOf(absl::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == absl::string_view::npos ? absl::string_view() : path.substr(0, slash);
+}
+
+/// Returns the innermost folder that contains all files in folders below it: "" or "a/b/". REQUIRES: files are
+/// in folders.
+absl::string_view CommonFolder(const std::vector<absl::string_view>& paths,
+                               const std::vector<NamedFile>& files) {
+  absl::string_view common = FolderOf(paths[files[0].path]);
+  const auto contains = [](absl::string_view folder, absl::string_view path) {
+    return folder.empty() || (absl::StartsWith(path, folder) && path.substr(folder.size())[0] == '/');
+  };
+  for (const NamedFile& file : files) {
+    while (!contains(common, paths[file.path])) common = FolderOf(common);
+  }
+  const auto is_in = [&](const NamedFile& file) { return FolderOf(paths[file.path]) == common; };
+  if (std::any_of(files.begin(), files.end(), is_in)) common = FolderOf(common);
+  return common.empty() ? common : absl::string_view(common.data(), common.size() + 1);
+}
+
+/// If images are in folders of different depths, or in several trees of folders, makes the first folders the
+/// classes, as torchvision's ImageFolder does.
+void TakeFirstFolders(const std::vector<absl::string_view>& paths, std::vector<NamedFile>& files) {
+  const auto is_other = [&](const NamedFile& file) { return file.prefix != files[0].prefix; };
+  if (std::none_of(files.begin(), files.end(), is_other)) return;
+  const absl::string_view root = CommonFolder(paths, files);
+  for (NamedFile& file : files) {
+    const absl::string_view below = paths[file.path].substr(root.size());
+    file.prefix = root;
+    file.class_name = below.substr(0, below.find('/'));
+    file.file = below.substr(file.class_name.size() + 1);
+  }
 }
 
 absl::Status CheckPrefixes(const std::vector<absl::string_view>& paths, const std::vector<NamedFile>& files) {
@@ -199,8 +236,10 @@ absl::StatusOr<TreeListing> ListNamed(const std::vector<absl::string_view>& path
   TreeListing listing{.classes = labels.names(), .images = {}, .left_out = {}};
   MT_ASSIGN_OR_RETURN(std::vector<Sorted> sorted,
                       Label(paths, files, labels, options.skip_bad, listing.left_out));
+  // ImageFolder's order: the images of a folder before those of the folders in it.
   const auto key = [&](const Sorted& a) {
-    return std::tie(a.split, a.label, a.file->file, paths[a.file->path]);
+    const absl::string_view folder = FolderOf(a.file->file);
+    return std::tuple(a.split, a.label, folder, a.file->file.substr(folder.size()), paths[a.file->path]);
   };
   std::sort(sorted.begin(), sorted.end(), [&](const Sorted& a, const Sorted& b) {
     return key(a) != key(b) ? key(a) < key(b) : a.file->path < b.file->path;
@@ -245,6 +284,7 @@ absl::StatusOr<TreeListing> ListTree(const std::vector<absl::string_view>& paths
       files.push_back(*file);
     }
   }
+  if (!options.unlabelled && !has_splits) TakeFirstFolders(paths, files);
   if (!options.unlabelled) MT_RETURN_IF_ERROR(CheckPrefixes(paths, files));
   MT_ASSIGN_OR_RETURN(TreeListing listing, ListNamed(paths, std::move(files), options));
   listing.left_out.AddPassedOver(passed_over);

@@ -65,11 +65,13 @@ struct NamedFile {
   size_t path = 0;  // index among the paths
 };
 
-/// Finds the images among the paths of a tree: [prefix/](train|val|valid|validation|test)/<class>/<file>, or
-/// if there are no split folders [prefix/]<class>/<file>, all of train; one prefix for all. Hidden files
+/// Finds the images among the paths of a tree: [prefix/](train|val|valid|validation|test)/<class>/<file>, where
+/// <file> can be in folders of its own, or if there are no split folders [prefix/]<class>/<file>, all of train;
+/// one prefix for all. Without split folders a class is the last folder if that gives one prefix, and else the
+/// first folder that not all images are in. Hidden files
 /// (".x") are not images, and hidden folders are ignored. Files outside of the split or class folders are
 /// left out and counted. kInvalidArgument names the path that does not fit: a file outside of class folders,
-/// a folder in a class folder, two prefixes, or an error of ListNamed.
+/// a folder that was not listed, two prefixes, or an error of ListNamed.
 absl::StatusOr<TreeListing> ListTree(const std::vector<absl::string_view>& paths,
                                      const TreeOptions& options = {});
 

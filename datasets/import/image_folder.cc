@@ -1,6 +1,7 @@
 #include "datasets/import/image_folder.h"
 
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <utility>
@@ -22,6 +23,9 @@ namespace fs = std::filesystem;
 // Images per task of a thread: taking a task costs as much as decoding a thumbnail.
 constexpr int64_t kImagesAtOnce = 16;
 constexpr size_t kNamedClasses = 5;  // in a warning
+// Limits of LooksLikeImageFolder.
+constexpr int kEntriesToLookAt = 100'000, kEntriesOfAFolder = 10'000;
+constexpr int kFollowedDepth = 3;  // links are followed in the places of split and class folders
 
 bool HasImageName(const std::string& name) {
   for (const char* end : {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"}) {
@@ -129,20 +133,27 @@ class ImageFolder : public ImageSource {
 }  // namespace
 
 bool LooksLikeImageFolder(const std::string& folder) {
-  std::error_code error;
-  std::vector<fs::path> folders;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    std::error_code is_none;
-    if (!entry->is_directory(is_none) || IsInHiddenFolder({name, ""})) continue;
-    if (IsSplitFolder(name)) return true;
-    folders.push_back(entry->path());
-  }
-  for (const fs::path& one : folders) {
-    for (fs::directory_iterator entry(one, error), end; !error && entry != end; entry.increment(error)) {
+  struct Folder {
+    fs::path path;
+    int depth = 0;  // of its entries
+  };
+  std::deque<Folder> folders{{folder, 1}};  // to look into, shallow ones first
+  for (int looked_at = 0; !folders.empty() && looked_at < kEntriesToLookAt; folders.pop_front()) {
+    const Folder one = folders.front();
+    std::error_code error;
+    int entries = 0;
+    for (fs::directory_iterator entry(one.path, error), end; !error && entry != end; entry.increment(error)) {
+      if (++entries > kEntriesOfAFolder) break;
       const std::string name = entry->path().filename().string();
-      if (HasImageName(name) && !IsHiddenName(name)) return true;
+      std::error_code ignored;
+      const bool is_folder = entry->is_directory(ignored);
+      if (is_folder && one.depth == 1 && IsSplitFolder(name)) return true;
+      if (!is_folder && one.depth > 1 && HasImageName(name) && !IsHiddenName(name)) return true;
+      const bool is_entered = one.depth < kFollowedDepth || !entry->is_symlink(ignored);
+      if (is_folder && is_entered && !IsInHiddenFolder({name, ""}))
+        folders.push_back({entry->path(), one.depth + 1});
     }
+    looked_at += entries;
   }
   return false;
 }

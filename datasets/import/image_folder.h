@@ -9,7 +9,8 @@
 
 namespace mtrun::datasets {
 
-/// Returns true for a folder with a split folder, or with folders that contain files with image names.
+/// Returns true for a folder with a split folder, or with folders that contain files with image names at any
+/// depth (among the first 100,000 entries).
 bool LooksLikeImageFolder(const std::string& folder);
 
 /// Opens a folder or an archive, and those in the options for other splits. If the source is used for pixels

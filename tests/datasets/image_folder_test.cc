@@ -1,5 +1,7 @@
 #include "datasets/import/image_folder.h"
 
+#include <filesystem>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
@@ -33,12 +35,34 @@ TEST(ImageFolderTest, FolderWithoutReadableImagesIsAnError) {
   EXPECT_THAT(std::string((*source)->FindShape().message()), HasSubstr("train/a/0.png: not a JPEG or PNG"));
 }
 
-TEST(ImageFolderTest, FolderInAClassFolderIsRefused) {
+TEST(ImageFolderTest, WalksClassFolders) {
   const test::TempFolder folder;
-  test::Write(folder / "train/a/images/0.png", "x");
+  for (const char* name : {"a/2020/01/0.png", "a/1.png", "b/2020/0.png", "b/2021/02/0.png"}) {
+    test::Write(folder / "set/train/" + name, "x");
+    test::Write(folder / "plain/" + name, "x");
+  }
+  for (const char* name : {"set", "plain"}) {
+    EXPECT_TRUE(LooksLikeImageFolder(folder / name));
+    const auto source = OpenImageFolder(folder / name, {});
+    ASSERT_TRUE(source.ok()) << source.status();
+    const TreeListing& listing = (*source)->files()->listing;
+    EXPECT_THAT(listing.classes, ElementsAre("a", "b"));
+    EXPECT_EQ(listing.images.size(), 4u);
+    EXPECT_EQ(*(*source)->files()->Read(1), "x");
+  }
+  std::filesystem::remove_all(folder / "plain/a/1.png");
+  std::filesystem::remove_all(folder / "plain/b/2020");
+  EXPECT_TRUE(LooksLikeImageFolder(folder / "plain")) << "if all images are deeper";
+}
+
+TEST(ImageFolderTest, LinkInAClassFolderIsRefused) {
+  const test::TempFolder folder;
+  test::Write(folder / "train/a/2020/0.png", "x");
+  std::filesystem::create_directory_symlink("..", folder / "train/a/2020/back");
   const auto source = OpenImageFolder(folder.path(), {});
   ASSERT_FALSE(source.ok());
-  EXPECT_THAT(std::string(source.status().message()), HasSubstr("train/a/images/ is nested deeper"));
+  EXPECT_THAT(std::string(source.status().message()),
+              HasSubstr("train/a/2020/back/ is nested too deeply, or is a link to a folder"));
 }
 
 TEST(ImageFolderTest, WarnsAboutClassesThatCannotBeEvaluated) {
