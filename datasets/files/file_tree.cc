@@ -12,10 +12,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "datasets/files/source_path.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -56,7 +58,13 @@ struct FileTree::Level {
   bool spooled = false;  // the archive was itself unpacked
   int nesting = 0;
   std::string noun, prefix;
+  std::string inside = "";  // folder of the archive whose entries are listed: "" or "a/b/"
 };
+
+/// Returns the path in the source of an entry's name.
+std::string FileTree::PathOf(absl::string_view name, const Level& level) {
+  return absl::StrCat(level.prefix, absl::StripPrefix(name, level.inside));
+}
 
 /// A hard link, and the path of its target.
 struct FileTree::HardLink {
@@ -159,9 +167,10 @@ absl::Status FileTree::Collect(uint32_t root, const std::string& folder, const s
 }
 
 absl::Status FileTree::AddArchive(const std::string& path, const std::string& prefix) {
-  Level level{.noun = path, .prefix = prefix};
-  MT_ASSIGN_OR_RETURN(level.holder, contents_.AddHolder(path));
-  MT_ASSIGN_OR_RETURN(ArchiveReader reader, ArchiveReader::Open(path));
+  const SourcePath place = FindSourcePath(path);
+  Level level{.noun = path, .prefix = prefix, .inside = place.inside};
+  MT_ASSIGN_OR_RETURN(level.holder, contents_.AddHolder(place.file));
+  MT_ASSIGN_OR_RETURN(ArchiveReader reader, ArchiveReader::Open(place.file));
   return ListEntries(reader, level);
 }
 
@@ -174,6 +183,7 @@ absl::Status FileTree::ListEntries(ArchiveReader& reader, const Level& level) {
       ResolveLinks(first_file, first_link);
       return absl::OkStatus();
     }
+    if (!absl::StartsWith(reader.name(), level.inside)) continue;
     const bool nested = reader.is_file() && level.nesting < kMaxNesting && HasPlainTarName(reader.name());
     MT_RETURN_IF_ERROR(nested ? ListNested(reader, level) : AddEntry(reader, level));
   }
@@ -206,7 +216,7 @@ absl::Status FileTree::AddEntry(ArchiveReader& reader, const Level& level) {
   if (!reader.is_file()) {
     place.kind = Kind::kLink;
     if (!reader.hard_link().empty())
-      links_.push_back({.file = files_.size(), .target = absl::StrCat(level.prefix, reader.hard_link())});
+      links_.push_back({.file = files_.size(), .target = PathOf(reader.hard_link(), level)});
   } else if (reader.is_encrypted()) {
     place.kind = Kind::kEncrypted;
   } else if (bytes > kMaxFileBytes) {  // Read returns the error
@@ -223,8 +233,7 @@ absl::Status FileTree::AddEntry(ArchiveReader& reader, const Level& level) {
   } else if (level.spooled) {
     place.kind = Kind::kSpooled;
   }
-  Add(absl::StrCat(level.prefix, reader.name()), std::max<int64_t>(0, bytes),
-      contents_.modified(level.holder), place);
+  Add(PathOf(reader.name(), level), std::max<int64_t>(0, bytes), contents_.modified(level.holder), place);
   return absl::OkStatus();
 }
 
@@ -232,7 +241,8 @@ absl::Status FileTree::ListNested(ArchiveReader& reader, const Level& level) {
   Level inner = level;
   ++inner.nesting;
   inner.noun = absl::StrCat(level.noun, ": ", AsPlainText(reader.name()));
-  inner.prefix = absl::StrCat(level.prefix, WithoutTar(reader.name()), "/");
+  inner.prefix = absl::StrCat(PathOf(WithoutTar(reader.name()), level), "/");
+  inner.inside = "";
   if (reader.contents_at() < 0) {
     MT_ASSIGN_OR_RETURN(const ByteRange range, contents_.Spool(reader, INT64_MAX));
     inner.spooled = true;

@@ -22,7 +22,7 @@ struct SourceFile {
   int64_t modified = 0;    // nanoseconds since 1970; that of the archive if in one
 };
 
-/// A folder or an archive, and the prefix of its files' paths: "" or "train/".
+/// A folder, an archive or a folder in an archive (source_path.h), and the prefix of its files' paths: "" or "train/".
 struct TreeSource {
   std::string path;
   std::string prefix = "";
@@ -42,7 +42,7 @@ class FileTree {
   /// it contains one split folder and `prefix` is not empty, its files are of the prefix's split. A .tar in
   /// the place of a class folder is listed as a folder of its name.
   absl::Status AddFolder(const std::string& folder, const std::string& prefix);
-  /// Lists a tar archive (compressed or not) or a zip archive. A .tar in it, the layout of ImageNet, is
+  /// Lists a tar archive (compressed or not) or a zip archive, or a folder in it: "a.zip/photos". A .tar in it, the layout of ImageNet, is
   /// listed as a folder of its name. A hard link has the contents of its target. Files in an uncompressed tar
   /// or in a zip archive are read there; those in a compressed tar are unpacked.
   absl::Status AddArchive(const std::string& path, const std::string& prefix);
@@ -60,6 +60,7 @@ class FileTree {
  private:
   struct Level;     // an archive, maybe in another one
   struct HardLink;  // to another file of the archive
+  static std::string PathOf(absl::string_view name, const Level& level);
   absl::string_view Keep(absl::string_view text);
   void Add(absl::string_view path, int64_t bytes, int64_t modified, const Place& place);
   void CountBeside(const std::string& path, const std::string& name);

@@ -63,7 +63,8 @@ absl::StatusOr<std::optional<NamedFile>> TakeApart(absl::string_view path, const
     return file;
   }
   if (below == 1)
-    return absl::InvalidArgumentError(absl::StrCat(Plain(path), " is not in a class folder; ", kExpected));
+    return absl::InvalidArgumentError(absl::StrCat(Plain(path), " is not in a class folder; ", kExpected,
+                                                   "; --unlabelled imports without classes"));
   file.class_name = *(split + 1);
   file.file = After(path, file.class_name);
   return file;
@@ -112,6 +113,23 @@ absl::Status CheckPrefixes(const std::vector<absl::string_view>& paths, const st
                                                      " are in two different trees; import only one of them"));
   }
   return absl::OkStatus();
+}
+
+/// Refuses a single class whose images are all in folders, because these are probably the classes.
+absl::Status CheckSeveralClasses(const std::vector<absl::string_view>& paths,
+                                 const std::vector<NamedFile>& files) {
+  const NamedFile* first = nullptr;
+  for (const NamedFile& file : files) {
+    if (SplitOf(file.folder) != "train") continue;
+    if (first == nullptr) first = &file;
+    if (file.class_name != first->class_name || !absl::StrContains(file.file, '/')) return absl::OkStatus();
+  }
+  if (first == nullptr) return absl::OkStatus();
+  const absl::string_view path = paths[first->path];
+  return absl::InvalidArgumentError(absl::StrCat(
+      Plain(path.substr(0, path.size() - first->file.size() - 1)),
+      "/ would be the only class, and its images are in folders; if these are the classes, import "
+      "that folder"));
 }
 
 absl::Status CheckSplits(const std::vector<NamedFile>& files) {
@@ -286,6 +304,7 @@ absl::StatusOr<TreeListing> ListTree(const std::vector<absl::string_view>& paths
   }
   if (!options.unlabelled && !has_splits) TakeFirstFolders(paths, files);
   if (!options.unlabelled) MT_RETURN_IF_ERROR(CheckPrefixes(paths, files));
+  if (!options.unlabelled && has_splits) MT_RETURN_IF_ERROR(CheckSeveralClasses(paths, files));
   MT_ASSIGN_OR_RETURN(TreeListing listing, ListNamed(paths, std::move(files), options));
   listing.left_out.AddPassedOver(passed_over);
   return listing;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "datasets/import/folder_layout.h"
 #include "datasets/import/ground_truth.h"
 
 namespace mtrun::datasets {
@@ -82,6 +83,12 @@ absl::StatusOr<ImageFiles> FindImageFiles(const FileSources& sources) {
   std::vector<absl::string_view> paths = found.Paths();
   std::deque<std::string> texts;
   if (!sources.val_labels.empty()) MT_RETURN_IF_ERROR(LabelVal(sources, paths, texts));
+  const bool is_whole = !apart && sources.val_labels.empty() && !sources.tree.unlabelled;
+  ImportWords words{.source = sources.source, .destination = sources.destination};
+  if (is_whole && !CheckLayout(paths, words).ok()) {
+    words.above = FolderOfClasses(sources.source);
+    return CheckLayout(paths, words);
+  }
   auto listing = ListTree(paths, sources.tree);
   if (!listing.ok()) return Annotate(listing.status(), sources.source);
   found.listing = *std::move(listing);

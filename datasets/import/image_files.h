@@ -29,9 +29,11 @@ struct FileSources {
   std::string val_labels = "", class_list = "";   // files (ground_truth.h, class_list.h)
   TreeOptions tree = {};
   std::string spool_folder = ".";
+  std::string destination = "DEST";  // for messages that name a command
 };
 
-/// With val_labels, val's images may be in any folder. Errors as for OpenFileTree, ListTree and FindClasses.
+/// With val_labels, val's images may be in any folder. Errors as for OpenFileTree, CheckLayout, ListTree and
+/// FindClasses.
 absl::StatusOr<ImageFiles> FindImageFiles(const FileSources& sources);
 
 }  // namespace mtrun::datasets

@@ -158,6 +158,18 @@ bool LooksLikeImageFolder(const std::string& folder) {
   return false;
 }
 
+bool HoldsImages(const std::string& folder) {
+  std::error_code error;
+  int entries = 0;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    std::error_code ignored;
+    if (HasImageName(name) && !IsHiddenName(name) && !entry->is_directory(ignored)) return true;
+    if (++entries > kEntriesOfAFolder) return false;
+  }
+  return false;
+}
+
 std::string EvaluationWarning(const TreeListing& listing, const std::string& name, const Shares& shares) {
   std::map<absl::string_view, std::vector<bool>> held;  // by split: whether it has images of a class
   for (const TreeImage& image : listing.images) {
@@ -203,7 +215,8 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageFolder(const std::string& 
                                                         .val_labels = options.val_labels,
                                                         .class_list = options.class_list,
                                                         .tree = options.tree,
-                                                        .spool_folder = options.spool_folder}));
+                                                        .spool_folder = options.spool_folder,
+                                                        .destination = options.destination}));
   return MakeImageSource(std::move(files), source, options);
 }
 

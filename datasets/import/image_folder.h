@@ -13,6 +13,9 @@ namespace mtrun::datasets {
 /// depth (among the first 100,000 entries).
 bool LooksLikeImageFolder(const std::string& folder);
 
+/// Returns true if the folder itself contains a file with an image name (among the first 10,000 entries).
+bool HoldsImages(const std::string& folder);
+
 /// Opens a folder or an archive, and those in the options for other splits. If the source is used for pixels
 /// and the rules fix no size, all images must have the size of the first readable one (FindShape).
 absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageFolder(const std::string& source,

@@ -45,6 +45,7 @@ struct SourceOptions {
   ImageRules rules = {};
   TreeOptions tree = {};
   std::string spool_folder = ".";                 // see Contents
+  std::string destination = "DEST";               // for messages that name a command
   std::string val_source = "", test_source = "";  // sources of these splits, if not in the main one
   std::string val_labels = "";                    // file: the classes of val's images (ground_truth.h)
   std::string class_list = "";                    // file: names of the classes (class_list.h)

@@ -13,10 +13,14 @@
 #include "base/utf8.h"
 #include "datasets/files/archive_reader.h"
 #include "datasets/files/progress.h"
+#include "datasets/files/shell_word.h"
+#include "datasets/files/source_path.h"
+#include "datasets/files/tree_listing.h"
 #include "datasets/import/brace_list.h"
 #include "datasets/import/cifar.h"
 #include "datasets/import/encoded_import.h"
 #include "datasets/import/further_formats.h"
+#include "datasets/import/image_folder.h"
 #include "datasets/import/importers.h"
 #include "datasets/packed/packed_writer.h"
 
@@ -31,12 +35,23 @@ constexpr char kPythonCifar[] =
     "is the Python version of CIFAR, which only Python can read; use the binary version "
     "(cifar-10-binary.tar.gz)";
 
-/// Returns "known are: idx (the MNIST family: ...), ...".
-std::string KnownFormats() {
-  const auto one = [](std::string* out, const Importer& importer) {
-    absl::StrAppend(out, importer.name, " (", importer.help, ")");
-  };
-  return absl::StrCat("known formats: ", absl::StrJoin(Importers(), ", ", one));
+constexpr char kHelp[] = "mtdata import --help lists what can be imported";
+
+/// Names the archives in a folder of which nothing else is known.
+std::string ArchivesIn(const std::string& source) {
+  std::error_code error;
+  std::vector<std::string> archives;
+  for (fs::directory_iterator entry(source, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code ignored;
+    const std::string name = entry->path().filename().string();
+    if (HasArchiveName(name) && !IsHiddenName(name) && entry->is_regular_file(ignored))
+      archives.push_back(name);
+  }
+  if (archives.empty()) return "";
+  std::sort(archives.begin(), archives.end());
+  return AsPlainText(absl::StrCat(source, " holds no images, but ", archives.size(), " archive",
+                                  archives.size() == 1 ? "" : "s", "; import one with: mtdata import ",
+                                  ShellWord((fs::path(source) / archives[0]).string()), " DEST"));
 }
 
 /// Detects the format by the names in the archive, up to the first decisive one.
@@ -61,13 +76,14 @@ absl::StatusOr<std::string> DetectFolder(const std::string& source, bool unlabel
   for (const Importer& importer : Importers()) {
     if (importer.is_folder(source)) return importer.name;
   }
-  if (unlabelled) return Importers().back().name;
+  if (unlabelled || HoldsImages(source)) return Importers().back().name;  // whose errors say what is missing
   std::error_code error;
   if (fs::exists(fs::path(source) / "data_batch_1", error)) {
     return absl::InvalidArgumentError(absl::StrCat(source, " ", kPythonCifar));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(source, " is not a data set in a known format; ", KnownFormats()));
+  const std::string archives = ArchivesIn(source);
+  if (!archives.empty()) return absl::InvalidArgumentError(archives);
+  return absl::InvalidArgumentError(absl::StrCat(source, " holds no images and no known data set; ", kHelp));
 }
 
 /// Resolves kAuto by the source's contents; kInvalidArgument: the store does not fit the source or rules.
@@ -165,12 +181,13 @@ absl::Status BadFilesError(const std::string& source, const std::vector<BadFile>
 absl::StatusOr<std::string> DetectFormat(const std::string& source, bool unlabelled) {
   std::error_code error;
   const fs::file_status status = fs::status(source, error);
+  if (!fs::exists(status) && !FindSourcePath(source).inside.empty()) return Importers().back().name;
   if (!fs::exists(status) && source.find('{') != std::string::npos) return "webdataset";
   if (!fs::exists(status)) return absl::NotFoundError(absl::StrCat("there is no ", source));
   if (fs::is_directory(status)) return DetectFolder(source, unlabelled);
   if (HasArchiveName(source)) return DetectArchive(source);
-  return absl::InvalidArgumentError(absl::StrCat(
-      source, " is neither a folder nor an archive (.tar, .tar.gz, .tgz, .zip, ...); ", KnownFormats()));
+  return absl::InvalidArgumentError(
+      absl::StrCat(source, " is neither a folder nor an archive (.tar, .tar.gz, .tgz, .zip, ...); ", kHelp));
 }
 
 /// Refuses flags that only sources with image files have.
@@ -208,6 +225,7 @@ absl::StatusOr<ImportReport> Import(const ImportOptions& options, const std::ato
   SourceOptions about{.rules = options.rules,
                       .tree = options.tree,
                       .spool_folder = ParentOf(options.destination),
+                      .destination = options.destination,
                       .val_source = options.val_source,
                       .test_source = options.test_source,
                       .val_labels = options.val_labels,

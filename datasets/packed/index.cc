@@ -8,12 +8,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 #include "base/json_text.h"
 #include "base/posix.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "datasets/files/shell_word.h"
 #include "datasets/packed/data_url.h"
 #include "nlohmann/json.hpp"
 
@@ -243,14 +243,6 @@ absl::StatusOr<Index> DecodeIndex(std::string_view text) {
 
 namespace {
 
-/// Quotes the path as one word for a shell.
-std::string Quoted(const std::string& path) {
-  const bool plain =
-      path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@%=") ==
-      std::string::npos;
-  return plain ? path : absl::StrCat("'", absl::StrReplaceAll(path, {{"'", "'\\''"}}), "'");
-}
-
 /// Returns a command that makes a packed set from `root`, which is not one.
 std::string HowToImport(const std::string& root) {
   std::error_code error;
@@ -258,9 +250,9 @@ std::string HowToImport(const std::string& root) {
   while (source.size() > 1 && source.back() == '/') source.pop_back();
   if (source.back() == '.') source = fs::weakly_canonical(source, error).string();  // "." has no sibling
   if (!fs::exists(source, error))
-    return absl::StrCat("create one with: mtdata import SOURCE ", Quoted(source));
+    return absl::StrCat("create one with: mtdata import SOURCE ", ShellWord(source));
   if (fs::is_directory(source, error) && fs::is_empty(source, error))
-    return absl::StrCat("it is empty; create one with: mtdata import SOURCE ", Quoted(source));
+    return absl::StrCat("it is empty; create one with: mtdata import SOURCE ", ShellWord(source));
   bool has_folders = false, has_test = false;
   for (fs::directory_iterator entry(source, error), end; !error && entry != end; entry.increment(error)) {
     std::error_code ignored;
@@ -270,9 +262,9 @@ std::string HowToImport(const std::string& root) {
     has_test |= name == "test" || name == "val" || name == "valid" || name == "validation";
   }
   const std::string packed = absl::StrCat(source, "-packed");
-  return absl::StrCat("if it contains images, pack them with: mtdata import ", Quoted(source), " ",
-                      Quoted(packed), has_folders && !has_test ? " --test_share 0.1" : "", " and give ",
-                      Quoted(packed));
+  return absl::StrCat("if it contains images, pack them with: mtdata import ", ShellWord(source), " ",
+                      ShellWord(packed), has_folders && !has_test ? " --test_share 0.1" : "", " and give ",
+                      ShellWord(packed));
 }
 
 }  // namespace
@@ -289,7 +281,7 @@ absl::StatusOr<Index> ReadIndex(const std::string& root) {
   std::error_code error;
   if (absl::IsNotFound(text.status()) && IsDataUrl(root)) {
     return absl::NotFoundError(absl::StrCat(root, " is on a server, but a folder is needed: `mtdata fetch ",
-                                            Quoted(root), "` fetches it and prints the folder to give"));
+                                            ShellWord(root), "` fetches it and prints the folder to give"));
   }
   if (absl::IsNotFound(text.status()) || fs::is_regular_file(root, error)) {
     return absl::NotFoundError(

@@ -44,6 +44,38 @@ class ForeignSourcesTest : public testing::Test {
   const test::TempFolder folder_;
 };
 
+/// The digests are those of the importer before it walked class folders, chose fields and passed over hidden
+/// files in archives.
+TEST_F(ForeignSourcesTest, SetsImportedBeforeKeepTheirDigests) {
+  const auto png = [](int i) { return test::Encode(".png", test::Picture(4, 6, i), 4, 6); };
+  const char* const splits[] = {"train", "train", "val", "test"};
+  for (int i = 0; i < 16; ++i)
+    test::Write(
+        absl::StrCat(folder_ / "tree/", splits[i % 4], "/", i / 4 % 2 == 0 ? "a" : "b", "/", i, ".png"),
+        png(i));
+  Entries wrapped, samples;
+  for (int i = 0; i < 6; ++i) {
+    wrapped.emplace_back(absl::StrCat("set/", i % 2 == 0 ? "a" : "b", "/", i, ".png"), png(i));
+    samples.emplace_back(absl::StrCat(i, ".cls"), absl::StrCat(i % 2));
+    samples.emplace_back(absl::StrCat(i, ".png"), png(i));
+  }
+  for (int i = 6; i < 8; ++i) {
+    samples.emplace_back(absl::StrCat(i, ".left.png"), png(i));
+    samples.emplace_back(absl::StrCat(i, ".json"), absl::StrCat("{\"label\": ", i % 2, "}"));
+  }
+  test::WriteArchive(folder_ / "wrapped.tar", wrapped);
+  test::WriteArchive(folder_ / "samples.tar", samples);
+  for (const auto& [name, digest] :
+       {std::pair("tree", "73ffdbae3c2b6f9354d1c8051021b5aea040d3a669e908e95aef8584b31e67f6"),
+        {"wrapped.tar", "98db3c56851054b137a6f866ff5a1688d6db69b0e9ce155c469685a337ebb552"},
+        {"samples.tar", "dcd695e164415081e3c392dc6c28aa6ac897d7952847fc45559d02a6b8280299"}}) {
+    const auto report = Import(
+        {.source = folder_ / name, .destination = folder_ / (std::string(name) + ".out")}, test::kGoOn);
+    ASSERT_TRUE(report.ok()) << name << ": " << report.status();
+    EXPECT_EQ(IndexDigest(report->index), digest) << name;
+  }
+}
+
 TEST_F(ForeignSourcesTest, HiddenFilesOfAMacChangeNoSet) {
   const std::vector<std::string> classes{"n00000003", "n00000001", "n00000002"};
   std::vector<test::Photo> photos;
@@ -78,6 +110,50 @@ TEST_F(ForeignSourcesTest, HiddenFilesOfAMacAreNoImagesWithoutClasses) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_THAT(Records("out"), ElementsAre(JpegOf(1)));
   EXPECT_EQ(report->counts, (LeftOut{.others = 1}));
+}
+
+/// The same tree as a folder and in archives gives the same sentence, whose command works.
+TEST_F(ForeignSourcesTest, SplitsUnderOtherNamesHaveACommand) {
+  Entries tree;
+  for (int i = 0; i < 6; ++i)
+    tree.emplace_back(absl::StrCat("set/", i < 4 ? "Training" : "Testing", "/", i % 2, "/", i, ".jpg"),
+                      JpegOf(i));
+  for (const auto& [name, bytes] : tree) test::Write(folder_ / "in/" + name, bytes);
+  for (const char* name : {"in.zip", "in.tar", "in.tar.gz"}) test::WriteArchive(folder_ / name, tree);
+  test::Write(folder_ / "usual/train/x", "");
+  fs::copy(folder_ / "in/set/Training", folder_ / "usual/train", fs::copy_options::recursive);
+  fs::copy(folder_ / "in/set/Testing", folder_ / "usual/test", fs::copy_options::recursive);
+  fs::remove(folder_ / "usual/train/x");
+  ASSERT_TRUE(Run({.source = folder_ / "usual"}, "expected").ok());
+  for (const char* name : {"in", "in.zip", "in.tar", "in.tar.gz"}) {
+    const std::string source = folder_ / name;
+    EXPECT_EQ(
+        ForeignError({.source = source}),
+        absl::StrCat(source, ": the splits are called set/Training/ and set/Testing/; import them with: ",
+                     "mtdata import ", source, "/set/Training ", folder_ / "refused", " --test_source ",
+                     source, "/set/Testing"));
+    const auto report =
+        Run({.source = source + "/set/Training", .test_source = source + "/set/Testing"}, "out");
+    ASSERT_TRUE(report.ok()) << source << ": " << report.status();
+    EXPECT_EQ(test::ReadTree(folder_ / "out"), test::ReadTree(folder_ / "expected")) << source;
+    fs::remove_all(folder_ / "out");
+  }
+  EXPECT_THAT(ForeignError({.source = folder_ / "in.zip/none"}), HasSubstr("in.zip/none holds no images"));
+}
+
+TEST_F(ForeignSourcesTest, InsideOfAClassHasACommand) {
+  for (const char* name : {"photos/cat/1.jpg", "photos/dog/2.jpg"}) test::Write(folder_ / name, JpegOf(1));
+  test::WriteArchive(folder_ / "cat.zip", {{"1.jpg", JpegOf(1)}});
+  const std::string top = fs::canonical(folder_.path()).string();
+  const std::string holds = " holds 1 image and no class folders; ";
+  EXPECT_EQ(ForeignError({.source = folder_ / "photos/cat/"}),
+            absl::StrCat(folder_ / "photos/cat", holds,
+                         "if it is one class of several, import all with: mtdata import ", top, "/photos ",
+                         folder_ / "refused", ", or without classes: mtdata import ", folder_ / "photos/cat ",
+                         folder_ / "refused", " --unlabelled"));
+  EXPECT_EQ(ForeignError({.source = folder_ / "cat.zip"}),
+            absl::StrCat(folder_ / "cat.zip", holds, "import without classes with: mtdata import ",
+                         folder_ / "cat.zip ", folder_ / "refused", " --unlabelled"));
 }
 
 TEST_F(ForeignSourcesTest, SampleOfSeveralImagesHasOneToTrainOn) {

@@ -238,7 +238,7 @@ TEST_F(ImageSourcesTest, ImagesWithoutClassesCanBeAtAnyDepth) {
 TEST_F(ImageSourcesTest, ArchivesWithoutClassesForDiffusion) {
   for (const std::string name : {"flat.tar", "flat.zip"}) {
     test::WriteArchive(folder_ / name, Of("train"));
-    EXPECT_THAT(Error({.source = folder_ / name}), HasSubstr("no images to train on"));
+    EXPECT_THAT(Error({.source = folder_ / name}), HasSubstr("holds 27 images and no class folders"));
     const auto report = Run({.source = folder_ / name, .tree = {.unlabelled = true}}, name + ".out");
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_EQ(report->index.images(), 27);

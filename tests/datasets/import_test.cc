@@ -269,7 +269,12 @@ TEST_F(ImportTest, DetectsFormats) {
               HasSubstr("neither a tar nor a zip"));
   test::Write(folder_ / "text/a.txt", "x");
   EXPECT_THAT(std::string(DetectFormat(folder_ / "text").status().message()),
-              HasSubstr("known formats: idx ("));
+              HasSubstr("text holds no images and no known data set; mtdata import --help"));
+  test::Write(folder_ / "packed/b.zip", "x");
+  test::Write(folder_ / "packed/a b.tar", "x");
+  EXPECT_THAT(std::string(DetectFormat(folder_ / "packed").status().message()),
+              HasSubstr("packed holds no images, but 2 archives; import one with: mtdata import '" +
+                        folder_ / "packed/a b.tar' DEST"));
   test::Write(folder_ / "py/data_batch_1", "x");
   EXPECT_THAT(std::string(DetectFormat(folder_ / "py").status().message()), HasSubstr("Python version"));
   test::WriteTarGz(folder_ / "py.tar.gz", {{"cifar-10-batches-py/data_batch_1", "x"}});

@@ -230,10 +230,13 @@ TEST_F(MtdataTest, ArchiveFileNamesArePrintedWithoutControlCharacters) {
       EXPECT_THAT(err_ + out_, AllOf(HasSubstr(shown), Not(HasSubstr("\x1B")), Not(HasSubstr("\nall"))));
     }
   };
-  import({{ "train/" + bad + "/1.png", image }});                                 // a class
-  import({{"train/a/1.png", image}, { "train/a/" + bad, "x" }});                  // a bad file
-  import({{"train/a/1.png", image}, { "train/a/" + bad, "x" }}, {"--skip_bad"});  // left out
-  import({{ "train/" + bad, image }});                                            // in no class folder
+  import({{ "train/" + bad + "/1.png", image }});                                     // a class
+  import({{"train/a/1.png", image}, { "train/a/" + bad, "x" }});                      // a bad file
+  import({{"train/a/1.png", image}, { "train/a/" + bad, "x" }}, {"--skip_bad"});      // left out
+  import({{ "train/" + bad, image }});                                                // in no class folder
+  import({{ "train/" + bad + "/b/1.png", image }});                                   // only class
+  import({{bad + "/Training/a/1.png", image}, { bad + "/Testing/a/1.png", image }});  // splits by other names
+  import({{"x.a.jpg", image}, {"x." + bad + ".jpg", image}, { "x.cls", "1" }}, {"--format=webdataset"});
   import({{"train/a/1.png", image}, {"train/a/" + bad, image}, { "train/a/" + bad, image }});  // twice
   import({{"train/a/1.png", image}, { "val/" + bad + "/1.png", image }});                      // untrained
   import({{"train/a/1.png", image}, { "val/" + bad + "/1.png", image }}, {"--skip_bad"});

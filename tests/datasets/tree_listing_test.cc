@@ -121,6 +121,8 @@ TEST(ListTreeTest, ErrorNamesTheMismatch) {
   EXPECT_THAT(ListError({"c.jpg"}), HasSubstr("no images to train on"));
   EXPECT_THAT(ListError({"test/a/1"}), HasSubstr("no images to train on"));
   EXPECT_THAT(ListError({"train/1.jpg"}), HasSubstr("train/1.jpg is not in a class folder"));
+  EXPECT_THAT(ListError({"set/train/photos/a/1", "set/train/photos/b/1", "set/test/photos/a/1"}),
+              HasSubstr("set/train/photos/ would be the only class"));
   EXPECT_THAT(ListError({"train/a/1", "test/b/1"}), HasSubstr("train/ has no class \"b\""));
   EXPECT_THAT(ListError({"train/a/1", "valid/a/1", "val/a/1"}), HasSubstr("both the val split"));
   EXPECT_THAT(ListError({"train/a/1", "train/a/1"}), HasSubstr("twice"));

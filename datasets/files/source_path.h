@@ -1,0 +1,18 @@
+// Paths of sources, which can lead into an archive: "photos.zip/set/Training".
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace mtrun::datasets {
+
+struct SourcePath {
+  std::string file;    // a folder or a file on the disk
+  std::string inside;  // the folder in the archive, "set/Training/"; "" for all of it
+};
+
+/// Finds the archive in a path that does not exist as a whole. If there is none, the path is the file.
+SourcePath FindSourcePath(const std::string& path);
+
+}  // namespace mtrun::datasets
