@@ -73,6 +73,12 @@ absl::Status ReadRows(JpegReader& reader, RgbImage& image) {
   });
 }
 
+/// Returns true for brightness in units of 4x2 or 2x4 blocks (4:1:0 and its transpose). With these, libjpeg-turbo
+/// before 3.0 reads beyond its rows if a scaled image loses columns, and blends wrong rows if it loses rows.
+bool NeedsWhole(const jpeg_decompress_struct& library) {
+  return library.max_h_samp_factor * library.max_v_samp_factor > 4;
+}
+
 /// Returns the smallest of 1, 2, 4 and 8 eighths at which `box` is at least as large as `at_least`;
 /// libjpeg-turbo has fast transforms for these scales.
 int ScaleFor(const ImageBox& box, const ImageSize& at_least) {
@@ -145,6 +151,11 @@ absl::StatusOr<JpegPart> DecodeJpegPart(std::string_view file, const ImageBox& b
   if (!IsInside(box, {static_cast<int>(library.image_height), static_cast<int>(library.image_width)}))
     return absl::InvalidArgumentError(
         absl::StrCat("the box ends outside ", library.image_height, "x", library.image_width, " pixels"));
+  if (NeedsWhole(library)) {
+    JpegPart whole;
+    MT_ASSIGN_OR_RETURN(whole.image, DecodeJpeg(file, limits));
+    return whole;
+  }
   JpegPart part{.image = {}, .eighths = ScaleFor(box, at_least)};
   library.scale_num = static_cast<unsigned>(part.eighths);
   library.scale_denom = 8;

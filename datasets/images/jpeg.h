@@ -28,8 +28,8 @@ struct JpegPart {
   int top = 0, left = 0;  // position of `image` in the whole image at that scale
 };
 /// Decodes at least the pixels of `box`, at the smallest scale at which the box is not smaller than
-/// `at_least`. Skips frequencies that the result cannot show, and rows above and below. Errors as for
-/// DecodeJpeg; also kInvalidArgument if the box is not inside the image. REQUIRES: box.height, box.width > 0.
+/// `at_least`. Skips frequencies that the result cannot show, and rows above and below. A JPEG of sampling 4x2
+/// or 2x4 is decoded whole, at full scale. Errors as for DecodeJpeg; also kInvalidArgument if the box is not inside the image. REQUIRES: box.height, box.width > 0.
 absl::StatusOr<JpegPart> DecodeJpegPart(std::string_view file, const ImageBox& box, const ImageSize& at_least,
                                         const DecodeLimits& limits = {});
 
