@@ -7,7 +7,9 @@
 
 namespace mtrun::datasets {
 
-/// Returns the orientation (1 to 8) in a JPEG's or PNG's first Exif block; 1 (upright) if none is valid.
+/// Returns the orientation (1 to 8) in a file's first Exif block: the segment APP1 of JPEG, the chunk eXIf of
+/// PNG or EXIF of WebP, the first directory of TIFF. Without one, XMP's in a JPEG, PNG or WebP counts. 1
+/// (upright) if none is valid.
 int ExifOrientation(std::string_view file);
 
 /// Returns the image turned and mirrored according to `orientation` (1 to 8).

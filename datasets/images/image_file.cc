@@ -2,9 +2,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "datasets/images/bmp.h"
 #include "datasets/images/jpeg.h"
 #include "datasets/images/png.h"
 #include "datasets/images/resample.h"
+#include "datasets/images/tiff.h"
+#include "datasets/images/webp.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -31,10 +34,9 @@ ImageKind FindImageKind(std::string_view file) {
   if (IsJpeg(file)) return ImageKind::kJpeg;
   if (IsPng(file)) return ImageKind::kPng;
   if (file.size() < 12) return ImageKind::kNone;
-  if (file.substr(0, 4) == "RIFF" && file.substr(8, 4) == "WEBP") return ImageKind::kWebp;
-  if (file.substr(0, 2) == "BM") return ImageKind::kBmp;
-  if (file.substr(0, 4) == std::string_view("II*\0", 4)) return ImageKind::kTiff;
-  if (file.substr(0, 4) == std::string_view("MM\0*", 4)) return ImageKind::kTiff;
+  if (IsWebp(file)) return ImageKind::kWebp;
+  if (IsBmp(file)) return ImageKind::kBmp;
+  if (IsTiff(file)) return ImageKind::kTiff;
   if (file.substr(0, 4) == "GIF8") return ImageKind::kGif;
   return IsHeif(file) ? ImageKind::kHeif : ImageKind::kNone;
 }

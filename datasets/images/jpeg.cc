@@ -6,28 +6,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "datasets/images/byte_number.h"
+#include "datasets/images/cmyk.h"
 #include "datasets/images/jpeg_library.h"
+#include "datasets/images/jpeg_markers.h"
 
 namespace mtrun::datasets {
 namespace {
 
 /// Smooth chroma upsampling reads neighbours, so a part needs extra columns and rows at its edges.
 constexpr int kMargin = 2;
-
-uint8_t Byte(std::string_view file, size_t i) { return static_cast<uint8_t>(file[i]); }
-
-/// Returns true for markers without a length: RST0..RST7, TEM.
-bool StandsAlone(uint8_t marker) { return (marker >= 0xD0 && marker <= 0xD7) || marker == 0x01; }
-
-/// Returns the position of the next marker after entropy-coded data, or npos.
-size_t SkipScan(std::string_view file, size_t at) {
-  while ((at = file.find('\xFF', at)) != std::string_view::npos && at + 1 < file.size()) {
-    const uint8_t next = Byte(file, at + 1);
-    if (next != 0x00 && next != 0xFF && !StandsAlone(next)) return at;
-    at += next == 0xFF ? 1 : 2;
-  }
-  return std::string_view::npos;
-}
 
 bool IsCmyk(const jpeg_decompress_struct& library) {
   return library.jpeg_color_space == JCS_CMYK || library.jpeg_color_space == JCS_YCCK;
@@ -45,16 +33,9 @@ absl::Status Begin(JpegReader& reader, std::string_view file, const DecodeLimits
   return absl::OkStatus();
 }
 
-/// round(a b / 255)
-uint8_t Product(int a, int b) { return static_cast<uint8_t>((2 * a * b + 255) / 510); }
-
-/// Adobe's programs store 255 - ink.
-void CmykToRgb(const uint8_t* cmyk, int width, bool inverted, uint8_t* rgb) {
-  const int flip = inverted ? 0 : 255;
-  for (int x = 0; x < width; ++x, cmyk += 4, rgb += 3) {
-    const int key = cmyk[3] ^ flip;
-    for (int c = 0; c < 3; ++c) rgb[c] = Product(cmyk[c] ^ flip, key);
-  }
+/// All programs store 255 - ink, whether they write Adobe's marker or not.
+void CmykToRgb(const uint8_t* cmyk, int width, uint8_t* rgb) {
+  for (int x = 0; x < width; ++x, cmyk += 4, rgb += 3) LightOfInks(cmyk, rgb);
 }
 
 /// Reads all rows of `image`, whose width is libjpeg's output width.
@@ -68,15 +49,16 @@ absl::Status ReadRows(JpegReader& reader, RgbImage& image) {
       uint8_t* const row = image.pixels.data() + y * stride;
       JSAMPROW into = cmyk ? buffer.data() : row;
       jpeg_read_scanlines(&library, &into, 1);
-      if (cmyk) CmykToRgb(buffer.data(), image.size.width, library.saw_Adobe_marker == TRUE, row);
+      if (cmyk) CmykToRgb(buffer.data(), image.size.width, row);
     }
   });
 }
 
-/// Returns true for brightness in units of 4x2 or 2x4 blocks (4:1:0 and its transpose). With these, libjpeg-turbo
-/// before 3.0 reads beyond its rows if a scaled image loses columns, and blends wrong rows if it loses rows.
+/// Returns true for brightness in units of 4x2 or 2x4 blocks (4:1:0 and its transpose). With these,
+/// libjpeg-turbo before 3.0 reads beyond its rows if a scaled image loses columns, and blends wrong rows if
+/// it loses rows.
 bool NeedsWhole(const jpeg_decompress_struct& library) {
-  return library.max_h_samp_factor * library.max_v_samp_factor > 4;
+  return library.max_h_samp_factor * library.max_v_samp_factor >= 8;
 }
 
 /// Returns the smallest of 1, 2, 4 and 8 eighths at which `box` is at least as large as `at_least`;
@@ -104,21 +86,11 @@ Range Scaled(int begin, int length, int eighths, int limit) {
 bool IsJpeg(std::string_view file) { return file.substr(0, 3) == "\xFF\xD8\xFF"; }
 
 bool JpegIsComplete(std::string_view file) {
-  size_t at = 2;
-  const size_t last = file.empty() ? 0 : file.size() - 1;  // not at + 1: SkipScan may return npos
-  while (at < last) {
-    if (Byte(file, at) != 0xFF) return false;
-    const uint8_t marker = Byte(file, at + 1);
-    if (marker == 0xD9) return true;
-    if (marker == 0xFF) {  // fill byte
-      ++at;
-      continue;
-    }
-    at += 2;
-    if (StandsAlone(marker)) continue;
-    if (at >= last) return false;
-    at += size_t{Byte(file, at)} << 8 | Byte(file, at + 1);
-    if (marker == 0xDA) at = SkipScan(file, at);  // start of scan
+  for (size_t at = FindMarkerCode(file, 2); at != std::string_view::npos; at = FindMarkerCode(file, at)) {
+    const auto marker = static_cast<uint8_t>(file[at++]);
+    if (marker == kEndOfImage) return true;
+    // The data of a scan follow its header; no byte in them is a marker but a restart.
+    if (!StandsAlone(marker)) at += NumberAt(file, at, 2, false);
   }
   return false;
 }

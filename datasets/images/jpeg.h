@@ -16,9 +16,9 @@ bool JpegIsComplete(std::string_view file);
 /// Reads only the header. Errors as for DecodeJpeg.
 absl::StatusOr<ImageSize> JpegSize(std::string_view file);
 
-/// Decodes the whole image. Grey is repeated over the channels; CMYK (also Adobe's inverted form) becomes RGB
-/// by R = (255 - C) (255 - K) / 255; an EXIF orientation is not applied. kDataLoss: truncated or damaged;
-/// kInvalidArgument: not a JPEG, above the limits, or more than 500 scans.
+/// Decodes the whole image. Grey is repeated over the channels; CMYK, stored inverted with and without
+/// Adobe's marker, becomes RGB by R = (255 - C) (255 - K) / 255; an EXIF orientation is not applied.
+/// kDataLoss: truncated or damaged; kInvalidArgument: not a JPEG, above the limits, or more than 500 scans.
 absl::StatusOr<RgbImage> DecodeJpeg(std::string_view file, const DecodeLimits& limits = {});
 
 /// A part of a JPEG at a fraction of its size.
@@ -28,8 +28,9 @@ struct JpegPart {
   int top = 0, left = 0;  // position of `image` in the whole image at that scale
 };
 /// Decodes at least the pixels of `box`, at the smallest scale at which the box is not smaller than
-/// `at_least`. Skips frequencies that the result cannot show, and rows above and below. A JPEG of sampling 4x2
-/// or 2x4 is decoded whole, at full scale. Errors as for DecodeJpeg; also kInvalidArgument if the box is not inside the image. REQUIRES: box.height, box.width > 0.
+/// `at_least`. Skips frequencies that the result cannot show, and rows above and below. A JPEG of sampling
+/// 4x2 or 2x4 is decoded whole, at full scale. Errors as for DecodeJpeg; also kInvalidArgument if the box is
+/// not inside the image. REQUIRES: box.height, box.width > 0.
 absl::StatusOr<JpegPart> DecodeJpegPart(std::string_view file, const ImageBox& box, const ImageSize& at_least,
                                         const DecodeLimits& limits = {});
 

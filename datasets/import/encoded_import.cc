@@ -21,7 +21,6 @@
 #include "datasets/files/parallel.h"
 #include "datasets/files/progress.h"
 #include "datasets/import/encoded_plan.h"
-#include "datasets/import/further_formats.h"
 #include "datasets/packed/atomic_folder.h"
 #include "datasets/packed/encoded_shard.h"
 #include "datasets/packed/shard_state.h"
@@ -332,7 +331,7 @@ absl::Status NumberShards(const std::string& root, const ShardMaker& maker) {
 absl::StatusOr<ImportReport> ImportEncoded(const ImageFiles& files, const ImportOptions& options,
                                            const std::atomic<bool>& cancelled) {
   MT_RETURN_IF_ERROR(CheckClassNames(files.listing.classes));
-  const std::string key = ImportKey(files, options.rules, options.shard_bytes, ReadsFurtherFormats());
+  const std::string key = ImportKey(files, options.rules, options.shard_bytes);
   MT_ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::Resume(options.destination, options.replace, key));
   MT_RETURN_IF_ERROR(CheckRoom(folder.path(), files, options.rules));
   std::vector<ShardPlan> plans = PlanShards(files, options.shard_bytes);

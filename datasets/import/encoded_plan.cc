@@ -23,11 +23,9 @@ std::vector<ShardPlan> PlanShards(const ImageFiles& files, int64_t shard_bytes) 
   return shards;
 }
 
-std::string ImportKey(const ImageFiles& files, const ImageRules& rules, int64_t shard_bytes,
-                      bool further_formats) {
+std::string ImportKey(const ImageFiles& files, const ImageRules& rules, int64_t shard_bytes) {
   Sha256 sha;
-  sha.Update(absl::StrCat("encoded import 2\n", rules.Describe(), "\n", shard_bytes, "\n",
-                          further_formats ? "further formats\n" : "",
+  sha.Update(absl::StrCat("encoded import 3\n", rules.Describe(), "\n", shard_bytes, "\n",
                           absl::StrJoin(files.listing.classes, "/"), "\n"));
   for (size_t i = 0; i < files.listing.images.size(); ++i) {
     const TreeImage& image = files.listing.images[i];

@@ -24,9 +24,8 @@ struct ShardPlan {
 std::vector<ShardPlan> PlanShards(const ImageFiles& files, int64_t shard_bytes);
 
 /// Returns 16 hexadecimal digits that identify an import. The key is equal if sources (paths, sizes,
-/// modification times), rules, shards and readable formats are equal, so a later attempt reuses only shards
-/// that it would have made itself. `further_formats`: ReadsFurtherFormats.
-std::string ImportKey(const ImageFiles& files, const ImageRules& rules, int64_t shard_bytes,
-                      bool further_formats);
+/// modification times), rules and shards are equal, so a later attempt reuses only shards that it would have
+/// made itself. Another release whose decoders differ has other keys.
+std::string ImportKey(const ImageFiles& files, const ImageRules& rules, int64_t shard_bytes);
 
 }  // namespace mtrun::datasets

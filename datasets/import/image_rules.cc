@@ -9,14 +9,14 @@
 #include "datasets/images/jpeg.h"
 #include "datasets/images/png.h"
 #include "datasets/images/resample.h"
-#include "datasets/import/further_formats.h"
+#include "datasets/import/opencv_image.h"
 
 namespace mtrun::datasets {
 namespace {
 
 /// Decodes and turns; sets `turned` if that changed the image.
 absl::StatusOr<RgbImage> DecodeUpright(std::string_view file, const ImageRules& rules, bool* turned) {
-  MT_ASSIGN_OR_RETURN(RgbImage image, DecodeAnyImage(file, rules.limits));
+  MT_ASSIGN_OR_RETURN(RgbImage image, DecodeSourceImage(file, rules.limits));
   const int orientation = rules.exif ? ExifOrientation(file) : 1;
   *turned = orientation != 1;
   return *turned ? Upright(image, orientation) : std::move(image);

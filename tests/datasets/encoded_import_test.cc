@@ -192,8 +192,8 @@ TEST_F(EncodedImportTest, UnreadableFileIsReadByTheNextAttempt) {
 TEST_F(EncodedImportTest, BuildWithMoreFormatsStartsOver) {
   const auto files = FindImageFiles({.source = source_});
   ASSERT_TRUE(files.ok()) << files.status();
-  EXPECT_EQ(ImportKey(*files, {}, 1, true), ImportKey(*files, {}, 1, true));
-  EXPECT_NE(ImportKey(*files, {}, 1, true), ImportKey(*files, {}, 1, false));
+  EXPECT_EQ(ImportKey(*files, {}, 1), ImportKey(*files, {}, 1));
+  EXPECT_NE(ImportKey(*files, {}, 1), ImportKey(*files, {.exif = true}, 1));
 }
 
 TEST_F(EncodedImportTest, CancellingLeavesNoDataSet) {

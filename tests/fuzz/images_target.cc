@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/status_macros.h"
+#include "datasets/images/any_image.h"
 #include "datasets/images/exif.h"
 #include "datasets/images/image_file.h"
 #include "datasets/images/resample.h"
@@ -15,8 +16,8 @@ void FuzzImages(std::string_view bytes) {
   constexpr DecodeLimits kLimits{.max_pixels = 1 << 14};
   const int orientation = ExifOrientation(bytes);
   MT_CHECK(orientation >= 1 && orientation <= 8) << orientation;
-  const auto size = FindImageSize(bytes);
-  const auto image = DecodeImage(bytes, kLimits);
+  const auto size = FindAnyImageSize(bytes);
+  const auto image = DecodeAnyImage(bytes, kLimits);
   if (!image.ok()) {
     MT_CHECK(!image.status().message().empty());
   } else {

@@ -16,6 +16,7 @@ find_package(LibArchive REQUIRED)
 find_package(CURL REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
+find_package(TIFF REQUIRED)
 set(MT_SPDLOG spdlog::spdlog)
 if(MT_STATIC)
   get_property(imported DIRECTORY PROPERTY IMPORTED_TARGETS)
@@ -26,9 +27,9 @@ if(MT_STATIC)
   set(MT_SPDLOG spdlog::spdlog_header_only fmt::fmt-header-only)  # Debian has no static ones
 endif()
 
-# Only mtdata uses it, to read WebP, BMP and TIFF; without it, these formats are rejected by name. libopencv-dev pulls
-# in 210 packages; the three small -dev packages have no CMake config, hence find_library.
-option(MT_OPENCV "mtdata reads WebP, BMP and TIFF through OpenCV" ON)
+# Only mtdata uses it, for still WebP and BMP of 24 bits; our own readers take all kinds. libopencv-dev pulls in 210
+# packages; the three small -dev packages have no CMake config, hence find_library.
+option(MT_OPENCV "mtdata reads WebP and BMP through OpenCV, as far as OpenCV reads them exactly" ON)
 add_library(mt_opencv INTERFACE)
 if(MT_OPENCV)
   foreach(part core imgproc imgcodecs)
@@ -37,6 +38,15 @@ if(MT_OPENCV)
   endforeach()
   target_include_directories(mt_opencv SYSTEM INTERFACE /usr/include/opencv4)
   target_compile_definitions(mt_opencv INTERFACE MT_OPENCV)
+endif()
+
+add_library(mt_webp INTERFACE)
+foreach(part webpdemux webp)
+  find_library(MT_WEBP_${part} ${part} REQUIRED)
+  target_link_libraries(mt_webp INTERFACE ${MT_WEBP_${part}})
+endforeach()
+if(MT_STATIC)
+  mt_link_tiff_statically()
 endif()
 
 find_path(MT_ASIO_INCLUDE asio.hpp REQUIRED)

@@ -39,3 +39,13 @@ function(mt_link_archive_statically)
   endforeach()
   set_property(TARGET LibArchive::LibArchive APPEND PROPERTY INTERFACE_LINK_LIBRARIES "${needs};ZLIB::ZLIB")
 endfunction()
+
+# libtiff's own dependencies.
+function(mt_link_tiff_statically)
+  set(needs "")
+  foreach(name webp zstd lzma jbig Lerc deflate jpeg)
+    find_library(MT_STATIC_TIFF_${name} ${name} REQUIRED)
+    list(APPEND needs ${MT_STATIC_TIFF_${name}})
+  endforeach()
+  set_property(TARGET TIFF::TIFF APPEND PROPERTY INTERFACE_LINK_LIBRARIES "${needs};ZLIB::ZLIB")
+endfunction()

@@ -1,0 +1,413 @@
+#!/usr/bin/env python3
+"""Writes a file of every kind of image that the world has, and what it shows: make_kinds.py FOLDER. Needs Pillow alone.
+
+FOLDER gets NAME.EXT (the file), NAME.expected.png (its pixels, stored as they are: not turned) and kinds.json, a list of
+{"name", "file", "kind", "expected" or null, "refused" or null, "pillow"}. `kind` is the row of docs/images.md. The pixels are
+Pillow's, but for kinds that Pillow does not read or reads otherwise; `pillow` says which: "same", "other" or "refused"."""
+import io
+import json
+import math
+import os
+import struct
+import sys
+
+from PIL import Image
+
+WIDTH, HEIGHT = 37, 22
+KINDS = []
+FOLDER = ""
+
+
+def photo(mode="RGB"):
+    image = Image.new("RGBA", (WIDTH, HEIGHT))
+    for y in range(HEIGHT):
+        for x in range(WIDTH):
+            shade = [int(127 + 120 * math.sin(x / 7 + y / 11)), int(127 + 120 * math.cos(x / 5)), 11 * y]
+            if x + y > 40:
+                shade = [255 - s // 2 for s in shade]
+            if x < 4 and y < 4:
+                shade = [255, 255, 255]
+            image.putpixel((x, y), (*shade, (x * 7 + y * 5) % 256))
+    return image if mode == "RGBA" else image.convert("RGB").convert(mode)
+
+
+def rgb(image):
+    """Converts as the exported model.py does: the high byte of 16-bit grey."""
+    if image.mode.startswith("I;16"):
+        image = Image.frombytes("L", image.size, image.tobytes()[0 if image.mode == "I;16B" else 1::2])
+    return image.convert("RGB")
+
+
+def add(name, extension, kind, data, expected=None, refused=None):
+    """Adds a kind: read as Pillow reads it, or as `expected` (an RGB image), or refused with these words."""
+    with open(os.path.join(FOLDER, f"{name}.{extension}"), "wb") as file:
+        file.write(data)
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            theirs = rgb(image)
+    except Exception:
+        theirs = None
+    row = {"name": name, "file": f"{name}.{extension}", "kind": kind, "expected": None, "refused": refused}
+    if refused is None:
+        ours = expected or theirs
+        assert ours is not None, f"Pillow does not read {name}"
+        row["expected"] = f"{name}.expected.png"
+        ours.save(os.path.join(FOLDER, row["expected"]))
+        same = theirs is not None and theirs.tobytes() == ours.tobytes()
+        row["pillow"] = "refused" if theirs is None else "same" if same else "other"
+    else:
+        row["pillow"] = "refused" if theirs is None else "other"
+    KINDS.append(row)
+
+
+def saved(image, form, **how):
+    out = io.BytesIO()
+    image.save(out, form, **how)
+    return out.getvalue()
+
+
+def pixels(image):
+    return [image.getpixel((x, y)) for y in range(image.height) for x in range(image.width)]
+
+
+def image_of(function):
+    image = Image.new("RGB", (WIDTH, HEIGHT))
+    for y in range(HEIGHT):
+        for x in range(WIDTH):
+            image.putpixel((x, y), function(x, y))
+    return image
+
+
+def packed(values, bits, width, align=1):
+    """Packs rows of small numbers, first pixel in the highest bits."""
+    out = b""
+    for at in range(0, len(values), width):
+        row = 0
+        for value in values[at:at + width]:
+            row = row << bits | value
+        count = (width * bits + 7) // 8
+        row <<= 8 * count - width * bits
+        out += row.to_bytes(count, "big") + b"\0" * (-count % align)
+    return out
+
+
+# ---- BMP
+
+
+def bmp(bits, rows, header=40, coding=0, masks=(), palette=(), top_down=False, width=WIDTH, height=HEIGHT):
+    """`rows`: the bytes of the pixels as stored; `palette`: (red, green, blue)."""
+    if header == 12:
+        info = struct.pack("<IHHHH", 12, width, height, 1, bits)
+    else:
+        info = struct.pack("<IiiHHIIiiII", header, width, -height if top_down else height, 1, bits, coding, len(rows), 2835, 2835,
+                           len(palette), 0)
+        packed_masks = struct.pack(f"<{len(masks)}I", *masks)
+        info = info + packed_masks if header == 40 else (info + packed_masks).ljust(header, b"\0")
+    colours = b"".join(bytes((b, g, r)) + (b"" if header == 12 else b"\0") for r, g, b in palette)
+    at = 14 + len(info) + len(colours)
+    return b"BM" + struct.pack("<IHHI", at + len(rows), 0, 0, at) + info + colours + rows
+
+
+def bmp_rows(function, count):
+    """Rows from the bottom, each pixel `count` bytes of the number that the function gives, padded to four bytes."""
+    out = b""
+    for y in reversed(range(HEIGHT)):
+        row = b"".join(function(x, y).to_bytes(count, "little") for x in range(WIDTH))
+        out += row + b"\0" * (-len(row) % 4)
+    return out
+
+
+def masked(masks, function):
+    """Returns the rows of a masked BMP of `photo`, and its expected image."""
+    image = photo()
+
+    def channel(mask, value):
+        shift = (mask & -mask).bit_length() - 1
+        most = mask >> shift
+        return value * most // 255 << shift, most, shift
+
+    def number(x, y):
+        return sum(channel(mask, value)[0] for mask, value in zip(masks, image.getpixel((x, y))))
+
+    def shown(x, y):
+        out = []
+        for mask in masks:
+            _, most, shift = channel(mask, 0)
+            out.append((number(x, y) >> shift & most) * 255 // most)
+        return tuple(out)
+
+    return function(number), image_of(shown)
+
+
+def bitmaps():
+    image = photo()
+    add("bmp24", "bmp", "BMP of 24 bits", saved(image, "BMP"))
+    flipped = saved(image.transpose(Image.Transpose.FLIP_TOP_BOTTOM), "BMP")
+    add("bmp24_top_down", "bmp", "BMP of 24 bits", flipped[:22] + struct.pack("<i", -HEIGHT) + flipped[26:])
+    add("bmp24_os2", "bmp", "BMP of 24 bits", bmp(24, bmp_rows(lambda x, y: int.from_bytes(bytes(image.getpixel((x, y))), "big"), 3), 12))
+    add("bmp24_v5", "bmp", "BMP of 24 bits", bmp(24, bmp_rows(lambda x, y: int.from_bytes(bytes(image.getpixel((x, y))), "big"), 3), 124))
+    add("bmp32", "bmp", "BMP of 32 bits", bmp(32, bmp_rows(lambda x, y: int.from_bytes(bytes(image.getpixel((x, y))), "big"), 4)))
+
+    def rows(count):
+        return lambda number: bmp_rows(number, count)
+
+    for name, kind, bits, header, masks in (
+            ("bmp32_bgra", "BMP of 32 bits with masks", 32, 108, (0xFF0000, 0xFF00, 0xFF, 0xFF000000)),
+            ("bmp32_rgba", "BMP of 32 bits with masks", 32, 108, (0xFF, 0xFF00, 0xFF0000, 0xFF000000)),
+            ("bmp32_xbgr", "BMP of 32 bits with masks", 32, 40, (0xFF000000, 0xFF0000, 0xFF00)),
+            ("bmp32_abgr", "BMP of 32 bits with masks", 32, 56, (0xFF000000, 0xFF0000, 0xFF00, 0xFF)),
+            ("bmp32_gbr", "BMP of 32 bits with other masks", 32, 40, (0xFF00, 0xFF000000, 0xFF)),
+            ("bmp32_10", "BMP of 32 bits with other masks", 32, 40, (0x3FF00000, 0xFFC00, 0x3FF)),
+            ("bmp16", "BMP of 16 bits", 16, 40, (0x7C00, 0x3E0, 0x1F)),
+            ("bmp16_555", "BMP of 16 bits", 16, 40, (0x7C00, 0x3E0, 0x1F)),
+            ("bmp16_565", "BMP of 16 bits", 16, 40, (0xF800, 0x7E0, 0x1F)),
+            ("bmp16_565_v4", "BMP of 16 bits", 16, 108, (0xF800, 0x7E0, 0x1F)),
+            ("bmp16_444", "BMP of 16 bits with other masks", 16, 40, (0xF00, 0xF0, 0xF)),
+            ("bmp16_bgr", "BMP of 16 bits with other masks", 16, 40, (0x1F, 0x7E0, 0xF800))):
+        data, expected = masked(masks[:3], rows(bits // 8))
+        plain = name == "bmp16"
+        add(name, "bmp", kind, bmp(bits, data, header, 0 if plain else 3, () if plain else masks), expected)
+    for bits in (1, 2, 4, 8):
+        colours = [(7 * i % 256, 255 - i * 11 % 256, i * 31 % 256) for i in range(min(200, 1 << bits))]
+        index = [(x // 3 + y) % len(colours) for y in range(HEIGHT) for x in range(WIDTH)]
+        bottom_up = [index[y * WIDTH + x] for y in reversed(range(HEIGHT)) for x in range(WIDTH)]
+        expected = image_of(lambda x, y: colours[index[y * WIDTH + x]])
+        add(f"bmp{bits}", "bmp", "BMP with a palette of 2 bits" if bits == 2 else "BMP with a palette", bmp(bits, packed(bottom_up, bits, WIDTH, 4), palette=colours), expected)
+        if bits == 8:
+            whole = colours + [(0, 0, 0)] * (256 - len(colours))
+            add("bmp8_os2", "bmp", "BMP with a palette", bmp(8, packed(bottom_up, 8, WIDTH, 4), 12, palette=whole), expected)
+            add("bmp8_os2v2", "bmp", "BMP with a palette", bmp(8, packed(bottom_up, 8, WIDTH, 4), 64, palette=colours), expected)
+        if bits in (4, 8):
+            runs = b""
+            for at in range(0, len(bottom_up), WIDTH):
+                row = bottom_up[at:at + WIDTH]
+                x = 0
+                while x < WIDTH:
+                    end = x
+                    while end < WIDTH and row[end] == row[x]:
+                        end += 1
+                    if x % 2 == 0 and x + 5 <= WIDTH:  # five pixels as they are
+                        runs += bytes((0, 5)) + packed(row[x:x + 5], bits, 5, 2)
+                        x += 5
+                    else:
+                        runs += bytes((end - x, row[x] if bits == 8 else row[x] * 17))
+                        x = end
+                runs += b"\0\0"
+            add(f"bmp{bits}_rle", "bmp", "BMP of RLE4 or RLE8", bmp(bits, runs + b"\0\1", coding=1 if bits == 8 else 2, palette=colours), expected)
+            gap = b"\x03\x01\0\2\2\1\x02\x01\0\1"  # three pixels, over two and up one, two pixels, the end
+            hit = {(x, HEIGHT - 1) for x in range(3)} | {(x, HEIGHT - 2) for x in (5, 6)}
+            if bits == 8:
+                add("bmp8_rle_gaps", "bmp", "BMP of RLE8 that ends early", bmp(8, gap, coding=1, palette=colours),
+                    image_of(lambda x, y: colours[1 if (x, y) in hit else 0]))
+    add("bmp_jpeg", "bmp", "BMP with a JPEG or PNG inside", bmp(0, saved(image, "JPEG"), coding=4), refused="a BMP with a JPEG inside is not taken: convert it")
+    add("bmp_png", "bmp", "BMP with a JPEG or PNG inside", bmp(0, saved(image, "PNG"), coding=5), refused="a BMP with a PNG inside is not taken: convert it")
+    add("bmp64", "bmp", "BMP of 64 bits", bmp(64, b"\0" * 8 * WIDTH * HEIGHT), refused="a BMP of 64 bits a pixel is not taken: convert it")
+    add("bmp_huffman", "bmp", "BMP of OS/2 with Huffman coding or RLE24", bmp(1, b"\0" * 100, 64, 3), refused="a BMP with Huffman coding is not taken: convert it")
+    add("bmp_rle24", "bmp", "BMP of OS/2 with Huffman coding or RLE24", bmp(24, b"\0" * 100, 64, 4), refused="a BMP of RLE24 is not taken: convert it")
+
+
+# ---- TIFF
+
+
+def tiff(tags, pieces, order="<", big=False, tiles=None):
+    """`tags`: number -> (type, values); `pieces`: the bytes of strips, or of tiles of the size `tiles`."""
+    tags = {256: (4, (WIDTH,)), 257: (4, (HEIGHT,)), **tags}
+    if tiles:
+        tags |= {322: (4, (tiles,)), 323: (4, (tiles,))}
+    else:
+        tags.setdefault(278, (4, (HEIGHT,)))
+    at = 16 if big else 8
+    tags[324 if tiles else 273] = (4, tuple(at + sum(map(len, pieces[:i])) for i in range(len(pieces))))
+    tags[325 if tiles else 279] = (4, tuple(map(len, pieces)))
+    body = b"".join(pieces)
+    body += b"\0" * (-len(body) % 8)
+    formats = {1: "B", 3: "H", 4: "I", 5: "I", 11: "f", 16: "Q"}
+    word, inline, count_format = ("Q", 8, "Q") if big else ("I", 4, "H")
+    directory = at + len(body)
+    after = directory + struct.calcsize("=" + count_format) + len(tags) * (20 if big else 12) + inline
+    entries, extra = b"", b""
+    for number, (kind, values) in sorted(tags.items()):
+        value = struct.pack(f"{order}{len(values)}{formats[kind]}", *values)
+        if len(value) > inline:
+            extra += b"\0" * (len(extra) % 2)
+            field = struct.pack(order + word, after + len(extra))
+            extra += value
+        else:
+            field = value.ljust(inline, b"\0")
+        entries += struct.pack(f"{order}HH{word}", number, kind, len(values)) + field
+    mark = (b"II" if order == "<" else b"MM") + struct.pack(order + "H", 43 if big else 42)
+    head = mark + (struct.pack(order + "HHQ", 8, 0, directory) if big else struct.pack(order + "I", directory))
+    return head + body + struct.pack(order + count_format, len(tags)) + entries + b"\0" * inline + extra
+
+
+def shorts(*values):
+    return 3, values
+
+
+def plain(bits, samples, meaning, **more):
+    return {258: shorts(*[bits] * samples), 259: shorts(1), 262: shorts(meaning), 277: shorts(samples)} | {int(k[1:]): v for k, v in more.items()}
+
+
+def in_tiles(samples, side):
+    """Cuts rows of 8-bit samples (WIDTH x HEIGHT) into padded tiles."""
+    count = len(samples) // (WIDTH * HEIGHT)
+    out = []
+    for top in range(0, HEIGHT, side):
+        for left in range(0, WIDTH, side):
+            tile = b""
+            for y in range(top, top + side):
+                row = samples[count * WIDTH * y:count * WIDTH * (y + 1)] if y < HEIGHT else b""
+                tile += row[count * left:count * (left + side)].ljust(count * side, b"\0")
+            out.append(tile)
+    return out
+
+
+def tiffs():
+    image, clear, grey = photo(), photo("RGBA"), photo("L")
+    flat = image.tobytes()
+    for coding in ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits"):
+        add(f"tiff_{coding}", "tiff", "TIFF of RGB", saved(image, "TIFF", compression=coding))
+    add("tiff_zstd", "tiff", "TIFF of Zstandard, LZMA or WebP coding", saved(image, "TIFF", compression="zstd"))
+    add("tiff_jpeg", "tiff", "TIFF of JPEG data", saved(image, "TIFF", compression="jpeg", quality=90))
+    add("tiff_jpeg_grey", "tiff", "TIFF of JPEG data", saved(grey, "TIFF", compression="jpeg", quality=90))
+    add("tiff_big_endian", "tiff", "TIFF of RGB", tiff(plain(8, 3, 2), [flat], ">"))
+    strips = [flat[3 * WIDTH * y:3 * WIDTH * min(HEIGHT, y + 5)] for y in range(0, HEIGHT, 5)]
+    add("tiff_strips", "tiff", "TIFF of RGB", tiff(plain(8, 3, 2, t278=(4, (5,))), strips))
+    add("tiff_planes", "tiff", "TIFF of RGB in planes", tiff(plain(8, 3, 2, t284=shorts(2)), [flat[c::3] for c in range(3)]), image)
+    add("tiff_big", "tiff", "BigTIFF", tiff(plain(8, 3, 2), [flat], big=True))
+    add("tiff_big_mm", "tiff", "BigTIFF, big-endian", tiff(plain(8, 3, 2), [flat], ">", big=True), image)
+    for side in (16, 32, 64):
+        add(f"tiff_tiles{side}", "tiff", "TIFF of RGB in tiles", tiff(plain(8, 3, 2), in_tiles(flat, side), tiles=side), image)
+    add("tiff_tiles_planes", "tiff", "TIFF of RGB in tiles", tiff(plain(8, 3, 2, t284=shorts(2)), [t for c in range(3) for t in in_tiles(flat[c::3], 16)], tiles=16), image)
+    add("tiff_pages", "tiff", "TIFF of several pages: the first", saved(image, "TIFF", save_all=True, append_images=[grey.convert("RGB")]), image)
+    # Alpha of every meaning.
+    add("tiff_alpha", "tiff", "TIFF with alpha", saved(clear, "TIFF"))
+    add("tiff_alpha_lzw", "tiff", "TIFF with alpha", saved(clear, "TIFF", compression="tiff_lzw"))
+    for meaning, name in ((0, "unknown"), (1, "multiplied"), (2, "plain")):
+        add(f"tiff_extra_{name}", "tiff", "TIFF with alpha", tiff(plain(8, 4, 2, t338=shorts(meaning)), [clear.tobytes()]))
+    add("tiff_extra_none", "tiff", "TIFF with alpha", tiff(plain(8, 4, 2), [clear.tobytes()]))
+    add("tiff_extra_two", "tiff", "TIFF with alpha", tiff(plain(8, 5, 2, t338=shorts(0, 0)), [b"".join(bytes(p) + b"\7" for p in pixels(clear))]))
+    wide = b"".join(struct.pack("<4H", *(v * 257 ^ 0x55 for v in p)) for p in pixels(clear))
+    add("tiff_alpha16", "tiff", "TIFF with alpha", tiff(plain(16, 4, 2, t338=shorts(2)), [wide]))
+    add("tiff_alpha16_multiplied", "tiff", "TIFF with alpha", tiff(plain(16, 4, 2, t338=shorts(1)), [wide]))
+    add("tiff_grey_alpha", "tiff", "TIFF with alpha", saved(clear.convert("LA"), "TIFF"))
+    # Grey and palettes.
+    add("tiff_grey", "tiff", "TIFF of grey, 1, 2, 4 or 8 bits", saved(grey, "TIFF"))
+    add("tiff_grey_white0", "tiff", "TIFF of grey, 1, 2, 4 or 8 bits", tiff(plain(8, 1, 0), [grey.tobytes()]))
+    for bits in (1, 2, 4):
+        values = [v >> 8 - bits for v in grey.tobytes()]
+        for white in (0, 1):
+            add(f"tiff_grey{bits}_{'white0' if white == 0 else 'black0'}", "tiff", "TIFF of grey, 1, 2, 4 or 8 bits", tiff(plain(bits, 1, white), [packed(values, bits, WIDTH)]))
+    bilevel = grey.point(lambda v: 255 * (v > 120)).convert("1")
+    for coding in ("group3", "group4"):
+        add(f"tiff_{coding}", "tiff", "TIFF of a fax", saved(bilevel, "TIFF", compression=coding))
+    for bits in (1, 2, 4, 8):
+        count = 1 << bits
+        colours = [(7 * i % 256, 255 - i * 11 % 256, i * 31 % 256) for i in range(count)]
+        table = tuple(colours[i][c] * 257 for c in range(3) for i in range(count))
+        values = [(x // 3 + y) % count for y in range(HEIGHT) for x in range(WIDTH)]
+        add(f"tiff_palette{bits}", "tiff", "TIFF with a palette of 1, 2, 4 or 8 bits", tiff(plain(bits, 1, 3, t320=shorts(*table)), [packed(values, bits, WIDTH)]))
+    # 16 bits, inks, YCbCr.
+    for order in "<>":
+        deep = struct.pack(f"{order}{WIDTH * HEIGHT}H", *(v * 256 + 200 for v in grey.tobytes()))
+        add(f"tiff_grey16_{'little' if order == '<' else 'big'}", "tiff", "TIFF of grey, 16 bits", tiff(plain(16, 1, 1), [deep], order))
+        deep = struct.pack(f"{order}{3 * WIDTH * HEIGHT}H", *(v * 256 + 200 for v in flat))
+        add(f"tiff_rgb16_{'little' if order == '<' else 'big'}", "tiff", "TIFF of RGB, 16 bits", tiff(plain(16, 3, 2), [deep], order))
+    inks = image.convert("CMYK")
+    add("tiff_cmyk", "tiff", "TIFF of CMYK", saved(inks, "TIFF"))
+    add("tiff_cmyk_extra", "tiff", "TIFF of CMYK", tiff(plain(8, 5, 5, t338=shorts(0)), [b"".join(bytes(p) + b"\7" for p in pixels(inks))]))
+    add("tiff_cmyk16", "tiff", "TIFF of CMYK", tiff(plain(16, 4, 5), [struct.pack(f"<{4 * WIDTH * HEIGHT}H", *(v * 256 + 99 for v in inks.tobytes()))]))
+    add("tiff_ycbcr", "tiff", "TIFF of YCbCr", tiff(plain(8, 3, 6, t530=shorts(1, 1)) | {259: shorts(8)}, [__import__("zlib").compress(image.convert("YCbCr").tobytes())]))
+    # Kinds that are refused.
+    size = WIDTH * HEIGHT
+    for name, tags, count, words in (
+            ("12bit", plain(12, 1, 1), 2 * size, "of 12 bits a sample"),
+            ("32bit", plain(32, 1, 1), 4 * size, "of 32 bits a sample"),
+            ("white16", plain(16, 1, 0), 2 * size, "of 16 bits a sample in which 0 is white"),
+            ("float", plain(32, 1, 1, t339=shorts(3)), 4 * size, "of floating-point samples (32 bits)"),
+            ("float64", plain(64, 3, 2, t339=shorts(3, 3, 3)), 24 * size, "of floating-point samples (64 bits)"),
+            ("signed", plain(16, 1, 1, t339=shorts(2)), 2 * size, "of signed or complex samples"),
+            ("palette16", plain(16, 1, 3, t320=shorts(*[0] * 3 * 65536)), 2 * size, "with a palette of 16 bits"),
+            ("lab", plain(8, 3, 8), 3 * size, "of photometric interpretation 8"),
+            ("many", plain(8, 12, 2, t338=shorts(*[0] * 9)), 12 * size, "of 12 samples of 8 bits a pixel"),
+            ("old_jpeg", plain(8, 3, 6) | {259: shorts(6)}, 3 * size, "of JPEG data in the old style"),
+            ("coding", plain(8, 3, 2) | {259: shorts(60000)}, 3 * size, "of compression 60000")):
+        kind = {"12bit": "TIFF of 12 or 32 bits", "32bit": "TIFF of 12 or 32 bits", "float": "TIFF of floating-point samples",
+                "float64": "TIFF of floating-point samples"}.get(name, "TIFF of other kinds")
+        add(f"tiff_{name}", "tiff", kind, tiff(tags, [b"\x11" * count]), refused=f"a TIFF {words} is not taken: convert it")
+
+
+# ---- WebP, JPEG, PNG, others
+
+
+def webps():
+    image, clear = photo(), photo("RGBA")
+    add("webp_lossy", "webp", "WebP", saved(image, "WEBP", quality=90))
+    add("webp_lossless", "webp", "WebP", saved(image, "WEBP", lossless=True))
+    add("webp_alpha", "webp", "WebP with alpha", saved(clear, "WEBP", quality=90, exact=True))
+    add("webp_alpha_lossless", "webp", "WebP with alpha", saved(clear, "WEBP", lossless=True, exact=True))
+    frames = [photo("RGBA").rotate(180)]
+    add("webp_animated", "webp", "animated WebP: the first frame", saved(clear, "WEBP", save_all=True, append_images=frames, lossless=True, exact=True))
+
+
+def without_marker(jpeg, marker):
+    """Leaves out a segment of a JPEG's head."""
+    at = 2
+    while jpeg[at + 1] != marker:
+        at += 2 + int.from_bytes(jpeg[at + 2:at + 4], "big")
+    return jpeg[:at] + jpeg[at + 2 + int.from_bytes(jpeg[at + 2:at + 4], "big"):]
+
+
+def stray(jpeg, marker, between):
+    """Puts bytes before a segment of a JPEG's head."""
+    at = 2
+    while jpeg[at + 1] != marker:
+        at += 2 + int.from_bytes(jpeg[at + 2:at + 4], "big")
+    return jpeg[:at] + between + jpeg[at:]
+
+
+def jpegs():
+    image = photo()
+    for name, how in (("444", {"subsampling": 0}), ("422", {"subsampling": 1}), ("420", {"subsampling": 2}), ("progressive", {"progressive": True})):
+        add(f"jpeg_{name}", "jpg", "JPEG", saved(image, "JPEG", quality=90, **how))
+    add("jpeg_grey", "jpg", "JPEG", saved(image.convert("L"), "JPEG", quality=90))
+    inks = saved(image.convert("CMYK"), "JPEG", quality=90)
+    add("jpeg_cmyk", "jpg", "JPEG of CMYK with Adobe's marker", inks)
+    add("jpeg_cmyk_plain", "jpg", "JPEG of CMYK without a marker", without_marker(inks, 0xEE))
+    plain_file = saved(image, "JPEG", quality=90)
+    add("jpeg_stray", "jpg", "JPEG with stray bytes between segments", stray(plain_file, 0xC0, b"\0\0stray"))
+    add("jpeg_stray_fill", "jpg", "JPEG with stray bytes between segments", stray(plain_file, 0xC4, b"\xff\xff\xff"))
+
+
+def pngs():
+    image, clear, grey = photo(), photo("RGBA"), photo("L")
+    add("png_rgb", "png", "PNG", saved(image, "PNG"))
+    add("png_rgba", "png", "PNG with alpha", saved(clear, "PNG"))
+    add("png_grey", "png", "PNG", saved(grey, "PNG"))
+    add("png_grey_alpha", "png", "PNG with alpha", saved(clear.convert("LA"), "PNG"))
+    add("png_palette", "png", "PNG", saved(image.quantize(60), "PNG"))
+    add("png_palette_clear", "png", "PNG with alpha", saved(image.quantize(60), "PNG", transparency=3))
+    add("png_bits", "png", "PNG", saved(grey.point(lambda v: 255 * (v > 120)).convert("1"), "PNG"))
+    deep = Image.frombytes("I;16", grey.size, b"".join(struct.pack("<H", v * 256 + 200) for v in grey.tobytes()))
+    add("png_grey16", "png", "PNG of grey, 16 bits", saved(deep, "PNG"))
+
+
+def others():
+    image = photo()
+    add("gif", "gif", "GIF, HEIC, AVIF", saved(image, "GIF"), refused="a GIF file, which is not supported; convert it to JPEG or PNG")
+    add("avif", "avif", "GIF, HEIC, AVIF", b"\0\0\0\x1cftypavif\0\0\0\0avifmif1miaf" + b"\0" * 40, refused="a HEIC or AVIF file, which is not supported; convert it to JPEG or PNG")
+
+
+def main():
+    global FOLDER
+    FOLDER = sys.argv[1]
+    os.makedirs(FOLDER, exist_ok=True)
+    for part in (bitmaps, tiffs, webps, jpegs, pngs, others):
+        part()
+    with open(os.path.join(FOLDER, "kinds.json"), "w", encoding="utf-8") as file:
+        json.dump(KINDS, file, indent=1)
+    print(len(KINDS), "kinds")
+
+
+if __name__ == "__main__":
+    main()
