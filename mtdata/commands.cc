@@ -119,6 +119,15 @@ absl::StatusOr<std::vector<std::string>> Positionals(Settings& settings, const s
       absl::StrCat("\"", positionals[names.size()], "\" is one argument too many; expected ", expected));
 }
 
+/// Says what became of images whose files have an orientation; empty if there are none.
+std::string OrientedText(int64_t oriented, bool turned) {
+  if (oriented == 0) return "";
+  return absl::StrFormat(
+      turned ? "%s turned upright, as their EXIF orientation says (--exif=false keeps them as stored)\n"
+             : "%s kept as stored, though they have an EXIF orientation (--exif=false)\n",
+      WithCommas(oriented));
+}
+
 int RunImport(const std::vector<std::string>& args) {
   Settings settings("mtdata import", ImportSpecs());
   const auto positionals = Positionals(settings, args, {"SOURCE", "DEST"});
@@ -140,7 +149,7 @@ int RunImport(const std::vector<std::string>& args) {
             << absl::StrFormat("\nimported %s images (%s) in %.1f s, %s left out\n",
                                WithCommas(report->index.images()), report->format, report->seconds,
                                WithCommas(bad_files + report->counts.files()))
-            << LeftOutText(bad_files, report->counts);
+            << OrientedText(report->oriented, options->rules.exif) << LeftOutText(bad_files, report->counts);
   return 0;
 }
 

@@ -133,12 +133,16 @@ int ExifOrientation(std::string_view file) {
   return found == 0 ? kUpright : found;
 }
 
+ImageSize UprightSize(const ImageSize& size, int orientation) {
+  return orientation >= kTransposed ? ImageSize{size.width, size.height} : size;
+}
+
 RgbImage Upright(const RgbImage& image, int orientation) {
   MT_CHECK(orientation >= 1 && orientation <= 8) << orientation;
   if (orientation == kUpright) return image;
   const bool transposed = orientation >= kTransposed;
   const ImageSize& from = image.size;
-  RgbImage out = MakeImage(transposed ? ImageSize{from.width, from.height} : from);
+  RgbImage out = MakeImage(UprightSize(from, orientation));
   // Orientations 5..8 equal 1, 4, 3, 2 with the axes swapped first.
   const int rest = transposed ? (orientation == 5   ? 1
                                  : orientation == 6 ? 4

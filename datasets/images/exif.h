@@ -12,6 +12,8 @@ namespace mtrun::datasets {
 /// (upright) if none is valid.
 int ExifOrientation(std::string_view file);
 
+/// Returns the size of an image of `size` after Upright.
+ImageSize UprightSize(const ImageSize& size, int orientation);
 /// Returns the image turned and mirrored according to `orientation` (1 to 8).
 RgbImage Upright(const RgbImage& image, int orientation);
 

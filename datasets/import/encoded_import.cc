@@ -126,6 +126,7 @@ absl::StatusOr<ShardState> WriteShard(const std::string& path, const ImageFiles&
   for (size_t i = 0; i < shard.records.size(); ++i) {
     if (!shard.records[i]) continue;
     Widen(state, shard.records[i]->size);
+    state.oriented += shard.records[i]->oriented ? 1 : 0;
     labels.push_back(files.listing.images[shard.plan->first + i].label);
     records.push_back(*std::move(shard.records[i]));
   }
@@ -344,8 +345,11 @@ absl::StatusOr<ImportReport> ImportEncoded(const ImageFiles& files, const Import
   if (!report.left_out.empty() && !options.skip_bad) return BadFilesError(options.source, report.left_out);
   report.index.encoded = true;
   report.index.classes = files.listing.classes;
-  for (size_t i = 0; i < maker.plans().size(); ++i)
+  report.index.orientation = options.rules.orientation();
+  for (size_t i = 0; i < maker.plans().size(); ++i) {
     AddShard(files, maker.plans()[i], maker.state(i), report.index);
+    report.oriented += maker.state(i).oriented;
+  }
   if (report.index.splits.count("train") == 0) return absl::InvalidArgumentError("no images to train on");
   const std::string index = EncodeIndex(report.index);
   MT_RETURN_IF_ERROR(NumberShards(folder.path(), maker));

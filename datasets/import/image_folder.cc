@@ -1,6 +1,7 @@
 #include "datasets/import/image_folder.h"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <filesystem>
 #include <map>
@@ -73,13 +74,15 @@ class ImageFolder : public ImageSource {
     Mutex bad_mutex;
     const auto copy = [&](size_t i) -> absl::Status {
       const TreeImage& target = files_.listing.images[i];
-      const auto image = Decode(i);
+      bool oriented = false;
+      const auto image = Decode(i, &oriented);
       if (absl::IsAborted(image.status())) return image.status();  // the listing is invalid
       if (!image.ok()) {
         const MutexLock lock(bad_mutex);
         bad[i] = std::string(image.status().message());
         return absl::OkStatus();
       }
+      oriented_ += oriented ? 1 : 0;
       if (image->size != size_) return MixedSizes(std::string(files_.file(i).path), image->size);
       return sink.Put(std::string(target.split), positions_[i], {target.label}, image->size, image->pixels);
     };
@@ -93,10 +96,12 @@ class ImageFolder : public ImageSource {
     return LeaveOut(bad);
   }
 
+  int64_t oriented() const override { return oriented_; }
+
  private:
-  absl::StatusOr<RgbImage> Decode(size_t image) const {
+  absl::StatusOr<RgbImage> Decode(size_t image, bool* oriented = nullptr) const {
     MT_ASSIGN_OR_RETURN(const std::string bytes, files_.Read(image));
-    return DecodeFitted(bytes, rules_);
+    return DecodeFitted(bytes, rules_, oriented);
   }
 
   absl::Status MixedSizes(const std::string& path, const ImageSize& size) const {
@@ -126,6 +131,7 @@ class ImageFolder : public ImageSource {
   const ImageRules rules_;
   std::vector<int64_t> positions_;         // indices of the listing's images in their splits
   std::map<std::string, int64_t> counts_;  // images in each split
+  std::atomic<int64_t> oriented_ = 0;
   ImageSize size_;
   std::string size_from_;  // the image that determined size_
 };

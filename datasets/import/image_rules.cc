@@ -14,12 +14,13 @@
 namespace mtrun::datasets {
 namespace {
 
-/// Decodes and turns; sets `turned` if that changed the image.
-absl::StatusOr<RgbImage> DecodeUpright(std::string_view file, const ImageRules& rules, bool* turned) {
+/// Decodes, and turns if the rules say so; sets `oriented` to whether the file has an orientation that is not
+/// upright.
+absl::StatusOr<RgbImage> DecodeUpright(std::string_view file, const ImageRules& rules, bool* oriented) {
   MT_ASSIGN_OR_RETURN(RgbImage image, DecodeSourceImage(file, rules.limits));
-  const int orientation = rules.exif ? ExifOrientation(file) : 1;
-  *turned = orientation != 1;
-  return *turned ? Upright(image, orientation) : std::move(image);
+  const int orientation = ExifOrientation(file);
+  *oriented = orientation != 1;
+  return *oriented && rules.exif ? Upright(image, orientation) : std::move(image);
 }
 
 }  // namespace
@@ -51,23 +52,24 @@ RgbImage FitImage(RgbImage image, const ImageRules& rules) {
   return ResizeImage(Crop(image, box), *rules.centre);
 }
 
-absl::StatusOr<RgbImage> DecodeFitted(std::string_view file, const ImageRules& rules) {
-  bool turned = false;
-  MT_ASSIGN_OR_RETURN(RgbImage image, DecodeUpright(file, rules, &turned));
+absl::StatusOr<RgbImage> DecodeFitted(std::string_view file, const ImageRules& rules, bool* oriented) {
+  bool ignored = false;
+  MT_ASSIGN_OR_RETURN(RgbImage image, DecodeUpright(file, rules, oriented == nullptr ? &ignored : oriented));
   return FitImage(std::move(image), rules);
 }
 
 absl::StatusOr<Record> MakeRecord(std::string file, const ImageRules& rules) {
-  bool turned = false;
-  MT_ASSIGN_OR_RETURN(RgbImage image, DecodeUpright(file, rules, &turned));
+  bool oriented = false;
+  MT_ASSIGN_OR_RETURN(RgbImage image, DecodeUpright(file, rules, &oriented));
+  const bool turned = oriented && rules.exif;
   const ImageSize before = image.size;
   const ImageKind kind = FindImageKind(file);
   image = FitImage(std::move(image), rules);
   const ImageSize size = image.size;
   const bool packs = kind == ImageKind::kJpeg || kind == ImageKind::kPng;
-  if (packs && !turned && size == before) return Record{std::move(file), size};
+  if (packs && !turned && size == before) return Record{std::move(file), size, oriented};
   const bool lossless = kind == ImageKind::kPng || kind == ImageKind::kBmp || kind == ImageKind::kTiff;
-  return Record{lossless ? EncodePng(image) : EncodeJpeg(image, rules.quality), size};
+  return Record{lossless ? EncodePng(image) : EncodeJpeg(image, rules.quality), size, oriented};
 }
 
 }  // namespace mtrun::datasets

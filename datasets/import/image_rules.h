@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "datasets/images/image.h"
 #include "datasets/packed/encoded_shard.h"
+#include "datasets/packed/index.h"
 
 namespace mtrun::datasets {
 
@@ -18,12 +19,14 @@ struct ImageRules {
   std::optional<ImageSize> centre = std::nullopt;   // the middle with this aspect ratio, resized to this size
   int short_side = 0, max_side = 0;  // reduce larger images, keeping their aspect ratio; 0: no limit
   int quality = 90;                  // of JPEGs that are encoded again
-  bool exif = false;                 // turn as the camera's orientation says
+  bool exif = true;                  // turn as the file's orientation says
   DecodeLimits limits = {};
   /// The size of every image, if the rules fix it.
   std::optional<ImageSize> fixed_size() const { return stretch ? stretch : centre; }
   /// Returns one line; equal for equal rules.
   std::string Describe() const;
+  /// Returns the value of Index::orientation for images that these rules made.
+  const char* orientation() const { return exif ? kTurnedUpright : kAsStored; }
 };
 
 /// kInvalidArgument names the flags that cannot be combined.
@@ -32,8 +35,10 @@ absl::Status CheckRules(const ImageRules& rules);
 /// Crops and resizes `image`; ignores `exif`.
 RgbImage FitImage(RgbImage image, const ImageRules& rules);
 
-/// Decodes a file of any readable format, turns, crops and resizes it. Errors as for DecodeAnyImage.
-absl::StatusOr<RgbImage> DecodeFitted(std::string_view file, const ImageRules& rules);
+/// Decodes a file of any readable format, turns, crops and resizes it. Sets `oriented`, if given, to whether
+/// the file says that its pixels are not upright. Errors as for DecodeAnyImage.
+absl::StatusOr<RgbImage> DecodeFitted(std::string_view file, const ImageRules& rules,
+                                      bool* oriented = nullptr);
 
 /// Makes a record. A JPEG or PNG that the rules do not change keeps its bytes; other images are encoded
 /// again: PNG, BMP and TIFF as PNG, the rest as JPEG. Decodes every image, so that a bad one is detected.

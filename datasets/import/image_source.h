@@ -70,6 +70,8 @@ class ImageSource {
   virtual PackedShape shape() const = 0;
   /// Writes all images except bad ones, which it returns: their places stay empty.
   virtual absl::StatusOr<std::vector<BadFile>> CopyTo(ImageSink& sink, int threads) = 0;
+  /// Returns the number of copied images whose files had an orientation. Call after CopyTo.
+  virtual int64_t oriented() const { return 0; }
 };
 
 }  // namespace mtrun::datasets

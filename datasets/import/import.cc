@@ -17,6 +17,7 @@
 #include "datasets/files/source_path.h"
 #include "datasets/files/tree_listing.h"
 #include "datasets/images/any_image.h"
+#include "datasets/images/exif.h"
 #include "datasets/import/brace_list.h"
 #include "datasets/import/cifar.h"
 #include "datasets/import/encoded_import.h"
@@ -103,8 +104,9 @@ absl::StatusOr<Store> ChooseStore(const ImportOptions& options, const ImageFiles
   std::optional<ImageSize> common;
   for (size_t i = 0; i < files->listing.images.size(); ++i) {
     const auto bytes = files->Read(i);
-    const auto size = bytes.ok() ? FindAnyImageSize(*bytes) : bytes.status();
+    auto size = bytes.ok() ? FindAnyImageSize(*bytes) : bytes.status();
     if (!size.ok()) continue;  // the import reports it
+    if (options.rules.exif) size = UprightSize(*size, ExifOrientation(*bytes));
     if (size->pixels() > kSmallPixels || *size != common.value_or(*size)) return Store::kEncoded;
     common = *size;
   }
@@ -119,6 +121,7 @@ absl::StatusOr<ImportReport> ImportPixels(ImageSource& source, const ImportOptio
   const ImageSize target = options.rules.fixed_size().value_or(ImageSize{shape.height, shape.width});
   shape.height = target.height;
   shape.width = target.width;
+  if (source.files() != nullptr) shape.orientation = options.rules.orientation();
   MT_ASSIGN_OR_RETURN(const std::unique_ptr<PackedWriter> writer,
                       PackedWriter::Create(options.destination, shape,
                                            {.shard_bytes = options.shard_bytes, .replace = options.replace}));
@@ -128,6 +131,7 @@ absl::StatusOr<ImportReport> ImportPixels(ImageSource& source, const ImportOptio
   {
     const Progress progress(shape.images(), done);
     MT_ASSIGN_OR_RETURN(report.left_out, source.CopyTo(sink, options.threads));
+    report.oriented = source.oriented();
   }
   if (cancelled) return absl::CancelledError("stopped");
   if (!report.left_out.empty()) {

@@ -39,6 +39,7 @@ struct ImportReport {
   std::string format;             // the importer that was used
   std::vector<BadFile> left_out;  // only with skip_bad
   LeftOut counts = {};            // other files that were left out
+  int64_t oriented = 0;           // images whose files had an orientation; turned, or kept as stored
   double seconds = 0;
 };
 

@@ -144,8 +144,8 @@ std::vector<SettingSpec> ImageSpecs() {
            .value = "HEIGHTxWIDTH"},
           {.name = "exif",
            .kind = Kind::kBool,
-           .default_text = "false",
-           .help = "Rotate images as their EXIF orientation says.",
+           .default_text = "true",
+           .help = "Turn images upright as their EXIF orientation says; false: as stored in the files.",
            .group = group}};
 }
 

@@ -18,6 +18,7 @@ namespace mtrun::datasets {
 struct Record {
   std::string bytes;
   ImageSize size;
+  bool oriented = false;  // the source's file said that its pixels are not upright
 };
 
 /// Returns the bytes of a shard file before the images, which follow one after the other; two parts, so that

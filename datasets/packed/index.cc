@@ -213,6 +213,7 @@ std::string IndexDigest(const Index& index) { return Sha256Hex(CanonicalIndex(in
 std::string EncodeIndex(const Index& index) {
   json object = ToJson(index);
   object["digest"] = IndexDigest(index);
+  if (!index.orientation.empty()) object["orientation"] = index.orientation;
   return object.dump(2) + "\n";
 }
 
@@ -234,6 +235,11 @@ absl::StatusOr<Index> DecodeIndex(std::string_view text) {
   if (splits == object.end() || !splits->is_object() || splits->empty()) return Damaged("no splits");
   for (const auto& [name, entry] : splits->items()) {
     MT_ASSIGN_OR_RETURN(index.splits[name], ParseSplit(name, entry, index.classes.size()));
+  }
+  if (object.contains("orientation")) {
+    MT_ASSIGN_OR_RETURN(index.orientation, GetText(object, "orientation"));
+    if (index.orientation != kTurnedUpright && index.orientation != kAsStored)
+      return Damaged(absl::StrCat("\"orientation\" is \"", AsPlainText(index.orientation), "\""));
   }
   MT_ASSIGN_OR_RETURN(const std::string digest, GetText(object, "digest"));
   if (digest != IndexDigest(index))

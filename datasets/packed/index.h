@@ -26,6 +26,9 @@ struct SplitEntry {
   bool operator==(const SplitEntry&) const = default;
 };
 
+/// Values of Index::orientation: images were turned as their files said, or kept as stored in the files.
+inline constexpr char kTurnedUpright[] = "upright", kAsStored[] = "as_stored";
+
 struct Index {
   int height = 0;  // size of all images; maximum in an encoded set
   int width = 0;
@@ -34,6 +37,9 @@ struct Index {
   int min_width = 0;
   std::vector<std::string> classes;               // label i is classes[i]
   std::map<std::string, SplitEntry> splits = {};  // at least one; names of [a-z0-9_]
+  /// What became of the orientation of the source's files; empty if it had no files, or an earlier release
+  /// made the set. Not part of the digest: the pixels are.
+  std::string orientation = {};
   int64_t images() const;
   int64_t bytes() const;
   /// True if images differ in size.
@@ -51,7 +57,8 @@ bool IsSplitName(std::string_view name);
 /// Returns true for 64 hexadecimal digits, as in digests and checksums.
 bool IsSha256(std::string_view text);
 
-/// Returns the canonical text, equal for equal sets: JSON without white space, sorted keys, no "digest".
+/// Returns the canonical text, equal for equal sets: JSON without white space, sorted keys, no "digest" and
+/// no "orientation".
 std::string CanonicalIndex(const Index& index);
 /// Returns the SHA-256 of the canonical text.
 std::string IndexDigest(const Index& index);

@@ -312,6 +312,7 @@ bool PackedSplit::has_all() const { return state_->missing == 0; }
 int PackedSplit::height() const { return state_->index.height; }
 int PackedSplit::width() const { return state_->index.width; }
 const std::vector<std::string>& PackedSplit::class_names() const { return state_->index.classes; }
+const std::string& PackedSplit::orientation() const { return state_->index.orientation; }
 const std::string& PackedSplit::digest() const { return state_->digest; }
 
 bool PackedSplit::encoded() const { return state_->index.encoded; }

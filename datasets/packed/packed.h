@@ -73,6 +73,8 @@ class PackedSplit {
   bool varies() const;
   static constexpr int channels() { return 3; }
   const std::vector<std::string>& class_names() const;
+  /// Index::orientation.
+  const std::string& orientation() const;
   /// Returns uint8 [H, W, 3], row-major, in the mapped file. REQUIRES: !encoded().
   absl::Span<const uint8_t> image(int64_t i) const;
   /// Returns the bytes of a JPEG or PNG file, in the mapped file; empty if the file was overwritten and they

@@ -223,7 +223,10 @@ class PackedWriter::Impl {
   }
 
   absl::StatusOr<Index> Finish() {
-    Index index{.height = shape_.height, .width = shape_.width, .classes = shape_.classes};
+    Index index{.height = shape_.height,
+                .width = shape_.width,
+                .classes = shape_.classes,
+                .orientation = shape_.orientation};
     for (const auto& [name, shards] : splits_) {
       SplitEntry& split = index.splits[name];
       split.class_counts.assign(shape_.classes.size(), 0);

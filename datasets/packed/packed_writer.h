@@ -22,6 +22,7 @@ struct PackedShape {
   int width = 0;
   std::vector<std::string> classes;
   std::map<std::string, int64_t> splits = {};  // number of images in each
+  std::string orientation = {};                // Index::orientation
   int64_t image_bytes() const { return int64_t{3} * height * width; }
   int64_t images() const;
 };

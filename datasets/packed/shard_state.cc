@@ -16,6 +16,7 @@ std::string EncodeShardState(const ShardState& state) {
       {"bytes", state.entry.bytes},
       {"sha256", state.entry.sha256},
       {"sides", {state.smallest.height, state.smallest.width, state.largest.height, state.largest.width}},
+      {"oriented", state.oriented},
       {"bad", bad}}
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -29,6 +30,7 @@ absl::StatusOr<ShardState> DecodeShardState(std::string_view text) {
     const json& sides = object.at("sides");
     state.smallest = {sides.at(0).get<int>(), sides.at(1).get<int>()};
     state.largest = {sides.at(2).get<int>(), sides.at(3).get<int>()};
+    state.oriented = object.at("oriented").get<int64_t>();
     for (const json& one : object.at("bad"))
       state.bad.emplace_back(one.at(0).get<int64_t>(), one.at(1).get<std::string>());
     return state;

@@ -16,6 +16,7 @@ namespace mtrun::datasets {
 struct ShardState {
   ShardEntry entry;                                       // no images: the shard has no file
   ImageSize smallest, largest;                            // of its images, each side separately
+  int64_t oriented = 0;                                   // images whose files had an orientation
   std::vector<std::pair<int64_t, std::string>> bad = {};  // planned images that are left out, and why
   bool operator==(const ShardState&) const = default;
 };

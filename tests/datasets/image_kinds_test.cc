@@ -1,13 +1,16 @@
 // Every kind of image file that the world has: read exactly, or refused by its name. The files are made by
 // tests/testdata/kinds/make_kinds.py with Pillow, and docs/images.md has a row for each kind.
 #include <map>
+#include <random>
 #include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "base/posix.h"
 #include "datasets/images/any_image.h"
+#include "datasets/images/exif.h"
 #include "datasets/images/png.h"
+#include "datasets/import/image_rules.h"
 #include "datasets/import/opencv_image.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -31,9 +34,11 @@ class ImageKindsTest : public ::testing::Test {
                              support::TestFile("testdata/kinds/make_kinds.py"), folder_->path()});
     ASSERT_EQ(python.Wait(), 0) << python.Text();
     kinds_ = new json(json::parse(test::Read(*folder_ / "kinds.json")));
+    turned_ = new json(json::parse(test::Read(*folder_ / "turned.json")));
   }
   static void TearDownTestSuite() {
     delete kinds_;
+    delete turned_;
     delete folder_;
   }
   void SetUp() override {
@@ -41,8 +46,13 @@ class ImageKindsTest : public ::testing::Test {
   }
   static std::string File(const json& kind) { return test::Read(*folder_ / kind["file"].get<std::string>()); }
 
+  static absl::StatusOr<RgbImage> Decoded(const absl::StatusOr<Record>& record) {
+    return record.ok() ? DecodeAnyImage(record->bytes) : record.status();
+  }
+
   static inline test::TempFolder* folder_ = nullptr;
-  static inline json* kinds_ = nullptr;
+  static inline json* kinds_ = nullptr;   // files as they are stored
+  static inline json* turned_ = nullptr;  // files with an orientation
 };
 
 TEST_F(ImageKindsTest, EachIsReadExactlyOrRefusedByName) {
@@ -63,6 +73,33 @@ TEST_F(ImageKindsTest, EachIsReadExactlyOrRefusedByName) {
     EXPECT_EQ(test::Compare(*image, *expected).largest, 0);
     EXPECT_EQ(*FindAnyImageSize(file), expected->size);
   }
+}
+
+TEST_F(ImageKindsTest, EachOrientationIsTurnedAsPillowTurnsIt) {
+  EXPECT_GT(turned_->size(), 40U);
+  for (const json& kind : *turned_) {
+    SCOPED_TRACE(kind["name"].get<std::string>());
+    const std::string file = File(kind);
+    const auto expected = DecodePng(test::Read(*folder_ / kind["expected"].get<std::string>()));
+    for (const auto& image : {DecodeFitted(file, {}), Decoded(MakeRecord(file, {.quality = 100}))}) {
+      ASSERT_TRUE(image.ok()) << image.status();
+      EXPECT_EQ(image->size, expected->size);
+    }
+    EXPECT_EQ(test::Compare(*DecodeFitted(file, {}), *expected).largest, 0);
+    const int orientation = kind["orientation"].get<int>();
+    const bool known = orientation > 1 && orientation < 9;
+    EXPECT_EQ(ExifOrientation(file), known ? orientation : 1);
+    const auto stored = DecodeFitted(file, {.exif = false});
+    EXPECT_EQ(UprightSize(stored->size, ExifOrientation(file)), expected->size);
+    EXPECT_EQ(stored->size, (ImageSize{22, 37})) << "a TIFF too";
+  }
+}
+
+TEST_F(ImageKindsTest, ModelPySeesWhatImportSees) {
+  support::Program python({support::PeersPython(), "-W", "ignore",
+                           support::TestFile("testdata/kinds/compare_model.py"),
+                           support::TestFile("../trainers/program/python/tail.py"), folder_->path()});
+  EXPECT_EQ(python.Wait(), 0) << python.Text();
 }
 
 TEST_F(ImageKindsTest, OpenCvReadsWhatItIsGivenExactly) {
@@ -94,6 +131,35 @@ TEST_F(ImageKindsTest, TruncatedFilesAreRefused) {
       EXPECT_FALSE(DecodeSourceImage(some).ok()) << part;
     }
   }
+}
+
+// Also a search for reads beyond buffers, under the sanitizers of preset dev.
+TEST_F(ImageKindsTest, DamagedFilesNeverCrash) {
+  std::mt19937_64 random(test::Seed());
+  int refused = 0;
+  for (const json* kinds : {kinds_, turned_}) {
+    for (const json& kind : *kinds) {
+      const std::string original = File(kind);
+      for (int round = 0; round < 30; ++round) {
+        std::string bytes = original;
+        // Most mistakes are in headers, at the beginning, or in TIFF at the end.
+        const size_t span = round % 3 == 0 ? bytes.size() : std::min<size_t>(bytes.size(), 200);
+        const size_t from = round % 3 == 2 ? bytes.size() - span : 0;
+        for (uint64_t n = 1 + random() % 4; n > 0; --n)
+          bytes[from + random() % span] = static_cast<char>(random());
+        const auto image = DecodeAnyImage(bytes, {.max_pixels = 1 << 20});
+        if (image.ok()) {
+          EXPECT_EQ(*FindAnyImageSize(bytes), image->size) << kind["name"];
+        } else {
+          EXPECT_FALSE(image.status().message().empty());
+        }
+        const int orientation = ExifOrientation(bytes);
+        EXPECT_TRUE(orientation >= 1 && orientation <= 8) << orientation;
+        refused += !image.ok();
+      }
+    }
+  }
+  EXPECT_GT(refused, 500);
 }
 
 /// Returns the cells of the rows of the table below a heading, keyed by the first cell.
@@ -130,6 +196,20 @@ TEST_F(ImageKindsTest, DocumentsHaveARowForEach) {
     for (const std::string& word : pillow[kind]) EXPECT_THAT(row->second[1], ::testing::HasSubstr(word));
   }
   for (const auto& [kind, row] : rows) EXPECT_EQ(ours.count(kind), 1U) << kind << " has no file";
+}
+
+TEST_F(ImageKindsTest, DocumentsHaveARowForEachOrientation) {
+  const auto rows = TableBelow(test::Read(support::TestFile("../docs/images.md")), "## Orientation");
+  std::set<std::string> kinds;
+  for (const json& kind : *turned_) {
+    kinds.insert(kind["kind"]);
+    const auto row = rows.find(kind["kind"].get<std::string>());
+    ASSERT_NE(row, rows.end()) << kind["kind"];
+    const bool valid = kind["orientation"] >= 1 && kind["orientation"] <= 8;
+    EXPECT_EQ(row->second[0], valid ? "turned" : "stored");
+    EXPECT_EQ(row->second[1], valid ? kind["pillow"].get<std::string>() : "stored");
+  }
+  EXPECT_EQ(rows.size(), kinds.size());
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ std::string Turned() {
 
 TEST(ImageRulesTest, FittingImageKeepsItsBytes) {
   for (const std::string& file : {EncodeJpeg(kImage, 90), EncodePng(kImage)}) {
-    for (const ImageRules& rules :
-         {ImageRules{}, ImageRules{.short_side = 20}, ImageRules{.max_side = 30}, ImageRules{.exif = true}}) {
+    for (const ImageRules& rules : {ImageRules{}, ImageRules{.short_side = 20}, ImageRules{.max_side = 30},
+                                    ImageRules{.exif = false}}) {
       const auto record = MakeRecord(file, rules);
       ASSERT_TRUE(record.ok()) << record.status();
       EXPECT_EQ(record->bytes, file);
@@ -48,12 +48,18 @@ TEST(ImageRulesTest, CropsTheCenterOrStretches) {
   EXPECT_EQ(MakeRecord(EncodePng(kImage), centre)->size, (ImageSize{10, 10}));
 }
 
-TEST(ImageRulesTest, RotatesOnlyIfRequested) {
-  EXPECT_EQ(MakeRecord(Turned(), {})->bytes, Turned());
-  const auto upright = MakeRecord(Turned(), {.exif = true});
+TEST(ImageRulesTest, TurnsUnlessToldOtherwise) {
+  const auto stored = MakeRecord(Turned(), {.exif = false});
+  EXPECT_EQ(stored->bytes, Turned());
+  EXPECT_TRUE(stored->oriented);
+  const auto upright = MakeRecord(Turned(), {});
   ASSERT_TRUE(upright.ok()) << upright.status();
   EXPECT_EQ(upright->size, (ImageSize{30, 20}));
-  EXPECT_EQ(DecodeFitted(Turned(), {.exif = true})->size, (ImageSize{30, 20}));
+  EXPECT_TRUE(upright->oriented);
+  EXPECT_EQ(DecodeFitted(Turned(), {})->size, (ImageSize{30, 20}));
+  EXPECT_FALSE(MakeRecord(EncodePng(kImage), {})->oriented);
+  EXPECT_STREQ(ImageRules{}.orientation(), kTurnedUpright);
+  EXPECT_STREQ(ImageRules{.exif = false}.orientation(), kAsStored);
 }
 
 TEST(ImageRulesTest, ConflictingRulesAreRefused) {

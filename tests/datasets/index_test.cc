@@ -34,6 +34,23 @@ TEST(IndexTest, RoundTrip) {
   EXPECT_EQ(decoded->bytes(), 270);
 }
 
+// Sets of earlier releases lack it, and the same source gives the same digest as it did before.
+TEST(IndexTest, OrientationIsKeptOutsideOfTheDigest) {
+  Index index = Sample();
+  for (const char* rule : {kTurnedUpright, kAsStored}) {
+    index.orientation = rule;
+    EXPECT_EQ(IndexDigest(index), IndexDigest(Sample()));
+    EXPECT_EQ(json::parse(EncodeIndex(index))["orientation"], rule);
+    const auto decoded = DecodeIndex(EncodeIndex(index));
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(*decoded, index);
+  }
+  EXPECT_FALSE(json::parse(EncodeIndex(Sample())).contains("orientation"));
+  index.orientation = "sideways";
+  EXPECT_THAT(Message(DecodeIndex(EncodeIndex(index)).status()),
+              HasSubstr("\"orientation\" is \"sideways\""));
+}
+
 TEST(IndexTest, GoldenCanonicalText) {
   const std::string a(64, 'a'), b(64, 'b'), c(64, 'c');
   const std::string text =

@@ -13,8 +13,10 @@
 #include "base/posix.h"
 #include "base/token.h"
 #include "base/version.h"
+#include "datasets/images/jpeg.h"
 #include "datasets/images/png.h"
 #include "datasets/import/importers.h"
+#include "datasets/packed/index.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
@@ -85,6 +87,26 @@ TEST_F(MtdataTest, ImportsAndInspects) {
   EXPECT_THAT(out_, Not(HasSubstr("verified")));
   ASSERT_EQ(Run({"info", "--verify", folder_ / "out"}), 0) << err_;
   EXPECT_THAT(out_, AllOf(HasSubstr("digest"), HasSubstr("verified")));
+}
+
+TEST_F(MtdataTest, TurnsPhotographsAndSaysHowMany) {
+  const std::string exif("Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0", 32);
+  const std::string jpeg = EncodeJpeg({{20, 30}, test::Picture(20, 30, 1)}, 90);
+  for (const char* name : {"train/a/1.jpg", "train/b/2.jpg", "test/a/3.jpg"})
+    test::Write(folder_ / "in" + "/" + name,
+                jpeg.substr(0, 2) + "\xFF\xE1" + std::string("\0\x22", 2) + exif + jpeg.substr(2));
+  const auto orientation = [&](const std::string& set) { return ReadIndex(folder_ / set)->orientation; };
+  for (const std::string store : {"encoded", "pixels"}) {
+    ASSERT_EQ(Run({"import", folder_ / "in", folder_ / store, "--store=" + store}), 0) << err_;
+    EXPECT_THAT(out_, HasSubstr("3 turned upright, as their EXIF orientation says"));
+    EXPECT_EQ(orientation(store), kTurnedUpright);
+    EXPECT_EQ(ReadIndex(folder_ / store)->height, 30);
+  }
+  ASSERT_EQ(Run({"import", folder_ / "in", folder_ / "stored", "--exif=false", "--store=encoded"}), 0)
+      << err_;
+  EXPECT_THAT(out_, HasSubstr("3 kept as stored, though they have an EXIF orientation"));
+  EXPECT_EQ(orientation("stored"), kAsStored);
+  EXPECT_EQ(ReadIndex(folder_ / "stored")->height, 20);
 }
 
 TEST_F(MtdataTest, PrintsItsVersion) {

@@ -3,18 +3,20 @@
 
 FOLDER gets NAME.EXT (the file), NAME.expected.png (its pixels, stored as they are: not turned) and kinds.json, a list of
 {"name", "file", "kind", "expected" or null, "refused" or null, "pillow"}. `kind` is the row of docs/images.md. The pixels are
-Pillow's, but for kinds that Pillow does not read or reads otherwise; `pillow` says which: "same", "other" or "refused"."""
+Pillow's, but for kinds that Pillow does not read or reads otherwise; `pillow` says which: "same", "other" or "refused".
+turned.json is such a list of files with an orientation, whose expected pixels are turned."""
 import io
 import json
 import math
 import os
 import struct
 import sys
+import zlib
 
-from PIL import Image
+from PIL import Image, ImageOps
 
 WIDTH, HEIGHT = 37, 22
-KINDS = []
+KINDS, TURNED = [], []
 FOLDER = ""
 
 
@@ -317,7 +319,7 @@ def tiffs():
     add("tiff_cmyk", "tiff", "TIFF of CMYK", saved(inks, "TIFF"))
     add("tiff_cmyk_extra", "tiff", "TIFF of CMYK", tiff(plain(8, 5, 5, t338=shorts(0)), [b"".join(bytes(p) + b"\7" for p in pixels(inks))]))
     add("tiff_cmyk16", "tiff", "TIFF of CMYK", tiff(plain(16, 4, 5), [struct.pack(f"<{4 * WIDTH * HEIGHT}H", *(v * 256 + 99 for v in inks.tobytes()))]))
-    add("tiff_ycbcr", "tiff", "TIFF of YCbCr", tiff(plain(8, 3, 6, t530=shorts(1, 1)) | {259: shorts(8)}, [__import__("zlib").compress(image.convert("YCbCr").tobytes())]))
+    add("tiff_ycbcr", "tiff", "TIFF of YCbCr", tiff(plain(8, 3, 6, t530=shorts(1, 1)) | {259: shorts(8)}, [zlib.compress(image.convert("YCbCr").tobytes())]))
     # Kinds that are refused.
     size = WIDTH * HEIGHT
     for name, tags, count, words in (
@@ -398,14 +400,79 @@ def others():
     add("avif", "avif", "GIF, HEIC, AVIF", b"\0\0\0\x1cftypavif\0\0\0\0avifmif1miaf" + b"\0" * 40, refused="a HEIC or AVIF file, which is not supported; convert it to JPEG or PNG")
 
 
+# ---- Orientation
+
+
+TURNS = {2: "FLIP_LEFT_RIGHT", 3: "ROTATE_180", 4: "FLIP_TOP_BOTTOM", 5: "TRANSPOSE", 6: "ROTATE_270", 7: "TRANSVERSE", 8: "ROTATE_90"}
+
+
+def turned(name, extension, kind, data, orientation, flat):
+    """Adds a file that says that its pixels, those of the image `flat`, have this orientation."""
+    with open(os.path.join(FOLDER, f"{name}.{extension}"), "wb") as file:
+        file.write(data)
+    stored = Image.open(io.BytesIO(data))
+    theirs = rgb(ImageOps.exif_transpose(stored))
+    ours = flat.transpose(getattr(Image.Transpose, TURNS[orientation])) if orientation in TURNS else flat
+    ours.save(os.path.join(FOLDER, f"{name}.expected.png"))
+    TURNED.append({"name": name, "file": f"{name}.{extension}", "kind": kind, "expected": f"{name}.expected.png", "orientation": orientation,
+                   "pillow": "turned" if theirs.size == ours.size and theirs.tobytes() == ours.tobytes() else "stored"})
+
+
+def exif(orientation, kind=3):
+    return struct.pack("<2sHIHHHII", b"II", 42, 8, 1, 274, kind, 1, orientation) + b"\0\0\0\0"
+
+
+def xmp(orientation):
+    return b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf tiff:Orientation="%d"/></x:xmpmeta>' % orientation
+
+
+def segment(marker, body):
+    return bytes((0xFF, marker)) + struct.pack(">H", len(body) + 2) + body
+
+
+def chunk(name, body):
+    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+
+def webp_with(file, name, body, flag):
+    """Makes a WebP of the extended form, with a chunk after the pixels."""
+    head = b"VP8X" + struct.pack("<I", 10) + bytes((flag, 0, 0, 0)) + struct.pack("<I", WIDTH - 1)[:3] + struct.pack("<I", HEIGHT - 1)[:3]
+    rest = head + file[12:] + name + struct.pack("<I", len(body)) + body + b"\0" * (len(body) % 2)
+    return b"RIFF" + struct.pack("<I", len(rest) + 4) + b"WEBP" + rest
+
+
+def orientations():
+    image = photo()
+    jpeg, png, webp = saved(image, "JPEG", quality=90), saved(image, "PNG"), saved(image, "WEBP", lossless=True)
+    flat_jpeg = Image.open(io.BytesIO(jpeg)).convert("RGB")
+    for i in (1, 2, 3, 4, 5, 6, 7, 8):
+        app1 = segment(0xE1, b"Exif\0\0" + exif(i))
+        turned(f"turned_jpeg{i}", "jpg", "JPEG: EXIF", jpeg[:2] + app1 + jpeg[2:], i, flat_jpeg)
+        turned(f"turned_png{i}", "png", "PNG: eXIf", png[:33] + chunk(b"eXIf", exif(i)) + png[33:], i, image)
+        turned(f"turned_webp{i}", "webp", "WebP: EXIF", webp_with(webp, b"EXIF", exif(i), 8), i, image)
+        turned(f"turned_tiff{i}", "tiff", "TIFF: tag 274", tiff(plain(8, 3, 2, t274=shorts(i)), [image.tobytes()]), i, image)
+    for i in (3, 6):
+        app1 = segment(0xE1, b"Exif\0\0" + exif(i))
+        turned(f"turned_fill{i}", "jpg", "JPEG: fill bytes before EXIF", jpeg[:2] + b"\xff\xff\xff" + app1 + jpeg[2:], i, flat_jpeg)
+        turned(f"turned_long{i}", "jpg", "JPEG: EXIF with a tag of type LONG", jpeg[:2] + segment(0xE1, b"Exif\0\0" + exif(i, 4)) + jpeg[2:], i, flat_jpeg)
+        turned(f"turned_xmp{i}", "jpg", "JPEG: XMP alone", jpeg[:2] + segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0" + xmp(i)) + jpeg[2:], i, flat_jpeg)
+        turned(f"turned_webp_xmp{i}", "webp", "WebP: XMP alone", webp_with(webp, b"XMP ", xmp(i), 4), i, image)
+        turned(f"turned_png_xmp{i}", "png", "PNG: XMP alone", png[:33] + chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + xmp(i)) + png[33:], i, image)
+        turned(f"turned_late{i}", "png", "PNG: eXIf after the pixels", png[:-12] + chunk(b"eXIf", exif(i)) + png[-12:], i, image)
+    for i in (0, 9):
+        turned(f"turned_wrong{i}", "jpg", "an orientation of 0 or 9", jpeg[:2] + segment(0xE1, b"Exif\0\0" + exif(i)) + jpeg[2:], i, flat_jpeg)
+
+
 def main():
     global FOLDER
     FOLDER = sys.argv[1]
     os.makedirs(FOLDER, exist_ok=True)
-    for part in (bitmaps, tiffs, webps, jpegs, pngs, others):
+    for part in (bitmaps, tiffs, webps, jpegs, pngs, others, orientations):
         part()
     with open(os.path.join(FOLDER, "kinds.json"), "w", encoding="utf-8") as file:
         json.dump(KINDS, file, indent=1)
+    with open(os.path.join(FOLDER, "turned.json"), "w", encoding="utf-8") as file:
+        json.dump(TURNED, file, indent=1)
     print(len(KINDS), "kinds")
 
 

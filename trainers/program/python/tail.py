@@ -35,12 +35,40 @@ def shown(width, height):
     return left, top, left + box_width, top + box_height
 
 
+def to_rgb(image):
+    """Converts a PIL image of any mode to RGB. 16-bit grey is reduced to its high byte, which convert("RGB") clips."""
+    from PIL import Image
+
+    if image.mode.startswith("I;16"):
+        high = 0 if image.mode == "I;16B" else 1
+        image = Image.frombytes("L", image.size, image.tobytes()[high::2])
+    elif image.mode == "I":  # of PNG files, before Pillow 10.3
+        image = image.point(lambda value: value * (1 / 256)).convert("L")
+    return image.convert("RGB")
+
+
+def upright(image):
+    """Turns a PIL image as its file says, if the training images were turned; otherwise returns it as stored."""
+    from PIL import Image, ImageOps
+
+    if CONFIG.get("upright", True):
+        return ImageOps.exif_transpose(image)
+    if image.format != "TIFF":
+        return image
+    # Pillow turns TIFF files itself when it loads them: turn them back.
+    flip = Image.Transpose
+    back = {2: flip.FLIP_LEFT_RIGHT, 3: flip.ROTATE_180, 4: flip.FLIP_TOP_BOTTOM, 5: flip.TRANSPOSE, 6: flip.ROTATE_90,
+            7: flip.TRANSVERSE, 8: flip.ROTATE_270}.get(image.getexif().get(274, 1))
+    image.load()
+    return image if back is None else image.transpose(back)
+
+
 def preprocess(image):
     """Converts a PIL image of any size to [1, 3, S, S], as in training: the middle of the image, resized if its
     size is not that of the training images, and centred on black if the network takes larger ones."""
-    from PIL import Image, ImageOps
+    from PIL import Image
 
-    image = ImageOps.exif_transpose(image).convert("RGB")
+    image = to_rgb(upright(image))
     size, (height, width) = CONFIG["input_size"], CONFIG["target_size"]
     image = image.crop(shown(*image.size)).resize((width, height), Image.BILINEAR)
     canvas = Image.new("RGB", (size, size))
