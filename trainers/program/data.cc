@@ -52,7 +52,7 @@ absl::StatusOr<RunData> Together(const std::string& folder, bool needs_test, Ope
 }  // namespace
 
 ImageShape ShapeOf(const PackedSplit& split) {
-  return {split.height(), split.width(), split.varies(), !split.encoded()};
+  return {split.height(), split.width(), split.varies(), !split.encoded(), split.orientation()};
 }
 
 ImageShape RunData::shape() const {

@@ -16,6 +16,7 @@ namespace mtrun::trainers {
 struct ImageShape {
   int height = 0, width = 0;
   bool varies = false, pixels = false;
+  std::string orientation = {};  // datasets::Index::orientation
 };
 ImageShape ShapeOf(const datasets::PackedSplit& split);
 

@@ -14,7 +14,8 @@ using nlohmann::json;
 
 constexpr size_t kMaxClassBytes = 16 << 20;
 constexpr int kLargestSide = 1 << 16;
-constexpr char kPixels[] = "pixels", kPart[] = "part", kSettings[] = "settings";
+constexpr char kPixels[] = "pixels", kPart[] = "part", kSettings[] = "settings",
+               kOrientation[] = "orientation";
 
 absl::Status Malformed(const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("metadata \"", name, "\" is malformed"));
@@ -48,6 +49,11 @@ absl::Status ReadLater(const std::map<std::string, std::string>& metadata, Descr
   if (const auto part = metadata.find(kPart); part != metadata.end()) {
     if (!absl::SimpleAtod(part->second, &d.part) || !(d.part > 0 && d.part <= 1)) return Malformed(kPart);
   }
+  if (const auto rule = metadata.find(kOrientation); rule != metadata.end()) {
+    d.orientation = rule->second;
+    if (d.orientation != datasets::kTurnedUpright && d.orientation != datasets::kAsStored)
+      return Malformed(kOrientation);
+  }
   const auto settings = metadata.find(kSettings);
   return settings == metadata.end() ? absl::OkStatus() : ReadSettings(settings->second, d.settings);
 }
@@ -67,17 +73,20 @@ datasets::ImageSize Description::target() const {
 }
 
 std::map<std::string, std::string> ToMetadata(const Description& d) {
-  return {{"program", d.program},
-          {"classes", json(d.classes).dump(-1, ' ', false, json::error_handler_t::replace)},
-          {"image_size", absl::StrCat(d.image_size)},
-          {"input_size", absl::StrCat(d.input_size)},
-          {"data_height", absl::StrCat(d.data_height)},
-          {"data_width", absl::StrCat(d.data_width)},
-          {"data_varies", d.data_varies ? "true" : "false"},
-          {"data_store", d.data_pixels ? kPixels : "encoded"},
-          {kPart, absl::StrFormat("%.17g", d.part)},
-          {kSettings, json(d.settings).dump(-1, ' ', false, json::error_handler_t::replace)},
-          {"pixels", kPixelRule}};
+  std::map<std::string, std::string> metadata{
+      {"program", d.program},
+      {"classes", json(d.classes).dump(-1, ' ', false, json::error_handler_t::replace)},
+      {"image_size", absl::StrCat(d.image_size)},
+      {"input_size", absl::StrCat(d.input_size)},
+      {"data_height", absl::StrCat(d.data_height)},
+      {"data_width", absl::StrCat(d.data_width)},
+      {"data_varies", d.data_varies ? "true" : "false"},
+      {"data_store", d.data_pixels ? kPixels : "encoded"},
+      {kPart, absl::StrFormat("%.17g", d.part)},
+      {kSettings, json(d.settings).dump(-1, ' ', false, json::error_handler_t::replace)},
+      {"pixels", kPixelRule}};
+  if (!d.orientation.empty()) metadata[kOrientation] = d.orientation;
+  return metadata;
 }
 
 absl::StatusOr<Description> DescriptionOf(const std::map<std::string, std::string>& metadata) {

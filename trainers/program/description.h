@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "datasets/images/image.h"
+#include "datasets/packed/index.h"
 
 namespace mtrun::trainers {
 
@@ -19,10 +20,13 @@ struct Description {
   int data_height = 0, data_width = 0;  // of the training images, or of the largest if they differ
   bool data_varies = false;             // training images differ in size
   bool data_pixels = false;             // stored as pixels, and larger images are resized whole
+  std::string orientation = {};         // Index::orientation of the training images
   double part = 1;                      // shown part of the shorter side of test images
   std::map<std::string, std::string> settings = {};  // of the program, if the network or its images need them
   bool operator==(const Description&) const = default;
 
+  /// Returns whether images are turned as their files say: unless the training images were not.
+  bool turns() const { return orientation != datasets::kAsStored; }
   /// Returns whether images are used as they are instead of being resized.
   bool whole() const { return !data_varies && data_height <= input_size && data_width <= input_size; }
   /// Returns whether a square is cut out of each image. If not, the training images' shape is.

@@ -26,6 +26,10 @@ namespace {
 
 using datasets::PackedSplit;
 
+const char* OrientationText(const std::string& orientation) {
+  return orientation == datasets::kAsStored ? "as stored in their files" : "turned upright";
+}
+
 absl::Status CheckClasses(const WeightsSource& source, const PackedSplit& data, const std::string& folder) {
   const absl::StatusOr<Description> known = DescriptionOf(source.metadata);
   if (absl::IsNotFound(known.status())) return absl::OkStatus();
@@ -38,6 +42,11 @@ absl::Status CheckClasses(const WeightsSource& source, const PackedSplit& data, 
     return absl::InvalidArgumentError(absl::StrCat("class ", i, " of ", folder, " is \"", is, "\", but ",
                                                    source.what, " was trained with \"", was, "\""));
   }
+  const std::string& ours_turned = data.orientation();
+  if (!known->orientation.empty() && !ours_turned.empty() && known->orientation != ours_turned)
+    log::Warning(folder, " has images ", OrientationText(ours_turned), ", but ", source.what,
+                 " was trained with images ", OrientationText(known->orientation),
+                 ": import it with --exif=", known->turns() ? "true" : "false");
   return absl::OkStatus();
 }
 

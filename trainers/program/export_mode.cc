@@ -25,6 +25,7 @@ nlohmann::json Config(const TrainedNetwork& network) {
                            {"target_size", {target.height, target.width}},
                            {"shape", {shape.height, shape.width}},
                            {"part", d.part},
+                           {"upright", d.turns()},
                            {"pixels", kPixelRule}};
   for (const auto& [name, text] : d.settings) config[name] = text;
   return config;

@@ -13,8 +13,8 @@
 #include "base/standard_output.h"
 #include "base/status_macros.h"
 #include "base/string_view.h"
+#include "datasets/images/any_image.h"
 #include "datasets/images/exif.h"
-#include "datasets/images/image_file.h"
 #include "datasets/images/resample.h"
 #include "trainers/device/torch_status.h"
 #include "trainers/input/byte_values.h"
@@ -30,12 +30,15 @@ namespace fs = std::filesystem;
 
 constexpr size_t kAtOnce = 64;
 
+/// Returns true for the endings that import takes.
 bool HasImageName(const fs::path& path) {
   const std::string end = absl::AsciiStrToLower(path.extension().string());
-  return end == ".jpg" || end == ".jpeg" || end == ".png";
+  return end == ".jpg" || end == ".jpeg" || end == ".png" || end == ".webp" || end == ".bmp" ||
+         end == ".tif" || end == ".tiff";
 }
 
-/// Returns the files as named. A folder is replaced by the images in and below it, sorted by name.
+/// Returns the files as named. A folder is replaced by the images in and below it, sorted by name, without
+/// hidden ones and those in hidden folders, as in an import.
 absl::StatusOr<std::vector<std::string>> ListFiles(const std::vector<std::string>& named) {
   std::vector<std::string> files;
   for (const std::string& name : named) {
@@ -47,22 +50,27 @@ absl::StatusOr<std::vector<std::string>> ListFiles(const std::vector<std::string
     const size_t first = files.size();
     for (fs::recursive_directory_iterator item(name, error), end; !error && item != end;
          item.increment(error)) {
-      if (HasImageName(item->path())) files.push_back(item->path().string());
+      std::error_code ignored;
+      const bool hidden = item->path().filename().string().front() == '.';
+      if (hidden && item->is_directory(ignored)) item.disable_recursion_pending();
+      if (!hidden && HasImageName(item->path())) files.push_back(item->path().string());
     }
     if (error) return absl::InternalError(absl::StrCat("list ", name, ": ", error.message()));
     std::sort(files.begin() + static_cast<std::ptrdiff_t>(first), files.end());
     if (files.size() == first)
-      return absl::NotFoundError(absl::StrCat(name, " contains no .jpg, .jpeg or .png files"));
+      return absl::NotFoundError(
+          absl::StrCat(name, " contains no .jpg, .jpeg, .png, .webp, .bmp, .tif or .tiff files"));
   }
   return files;
 }
 
-/// Reads an image upright, cuts its middle as for test images, and resizes it to the network's input size.
+/// Reads an image, turned as the training images were, cuts its middle as for test images, and resizes it to
+/// the network's input size.
 absl::StatusOr<datasets::RgbImage> ReadImage(const std::string& file, const TrainedNetwork& network) {
   const datasets::ImageSize target = network.description.target();
   MT_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(file));
-  MT_ASSIGN_OR_RETURN(datasets::RgbImage image, datasets::DecodeImage(bytes));
-  image = datasets::Upright(image, datasets::ExifOrientation(bytes));
+  MT_ASSIGN_OR_RETURN(datasets::RgbImage image, datasets::DecodeAnyImage(bytes));
+  if (network.description.turns()) image = datasets::Upright(image, datasets::ExifOrientation(bytes));
   const datasets::ImageBox box = network.description.Shown(image.size);
   return datasets::ResizeBilinear(image, datasets::InEighths(box), target);
 }

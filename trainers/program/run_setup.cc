@@ -89,7 +89,8 @@ Description Describe(const Run& run, const ImageShape& images, const std::vector
                 .data_height = images.height,
                 .data_width = images.width,
                 .data_varies = images.varies,
-                .data_pixels = images.pixels};
+                .data_pixels = images.pixels,
+                .orientation = images.orientation};
   if (d.cut()) d.part = test_batch.part;
   for (const Option& option : run.program.settings) {
     if (IsOfNetwork(option)) d.settings[option.spec.name] = run.settings.Text(option.spec.name);

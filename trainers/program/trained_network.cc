@@ -28,7 +28,8 @@ absl::StatusOr<Description> FromData(const Run& run, const WeightsSource& source
                      .data_height = shape.height,
                      .data_width = shape.width,
                      .data_varies = shape.varies,
-                     .data_pixels = shape.pixels};
+                     .data_pixels = shape.pixels,
+                     .orientation = shape.orientation};
 }
 
 }  // namespace
@@ -65,9 +66,10 @@ absl::StatusOr<TrainedNetwork> OpenTrained(Run& run, const std::string& path) {
   // Weights record the size even without their run's settings.
   if (known->image_size > 0 && run.options.image_size == 0 && run.program.images.adjustable)
     run.options.image_size = known->image_size;
-  return MakeTrained(run, source,
-                     {known->data_height, known->data_width, known->data_varies, known->data_pixels},
-                     known->classes);
+  return MakeTrained(
+      run, source,
+      {known->data_height, known->data_width, known->data_varies, known->data_pixels, known->orientation},
+      known->classes);
 }
 
 }  // namespace mtrun::trainers

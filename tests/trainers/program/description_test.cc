@@ -15,6 +15,7 @@ const Description kExample{.program = "resnet18",
                            .data_width = 32,
                            .data_varies = false,
                            .data_pixels = true,
+                           .orientation = datasets::kAsStored,
                            .part = 0.875,
                            .settings = {{"normalize", "imagenet"}, {"train", "all"}}};
 
@@ -22,6 +23,13 @@ TEST(Description, RoundTripsThroughAFile) {
   const auto read = DescriptionOf(ToMetadata(kExample));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(*read, kExample);
+}
+
+TEST(Description, ImagesAreTurnedUnlessTheTrainingImagesWereNot) {
+  EXPECT_FALSE(kExample.turns());
+  for (const char* rule : {"", datasets::kTurnedUpright})
+    EXPECT_TRUE(Description{.orientation = rule}.turns());
+  EXPECT_EQ(ToMetadata(Description{}).count("orientation"), 0U) << "as in files of earlier releases";
 }
 
 TEST(Description, FileOfAnEarlierReleaseHasNoDescription) {
@@ -35,6 +43,7 @@ TEST(Description, MalformedFieldIsNamed) {
                                                                      {"input_size", "-4"},
                                                                      {"data_width", "1e9"},
                                                                      {"part", "0"},
+                                                                     {"orientation", "left"},
                                                                      {"settings", "{\"a\":1}"}}) {
     auto metadata = ToMetadata(kExample);
     metadata[name] = text;
