@@ -30,7 +30,7 @@ class ImageKindsTest : public ::testing::Test {
   static void SetUpTestSuite() {
     if (support::PeersPython().empty()) return;
     folder_ = new test::TempFolder;
-    support::Program python({support::PeersPython(), "-W", "ignore",
+    support::Program python({support::PeersPython(), "-B", "-W", "ignore",
                              support::TestFile("testdata/kinds/make_kinds.py"), folder_->path()});
     ASSERT_EQ(python.Wait(), 0) << python.Text();
     kinds_ = new json(json::parse(test::Read(*folder_ / "kinds.json")));
@@ -96,7 +96,7 @@ TEST_F(ImageKindsTest, EachOrientationIsTurnedAsPillowTurnsIt) {
 }
 
 TEST_F(ImageKindsTest, ModelPySeesWhatImportSees) {
-  support::Program python({support::PeersPython(), "-W", "ignore",
+  support::Program python({support::PeersPython(), "-B", "-W", "ignore",
                            support::TestFile("testdata/kinds/compare_model.py"),
                            support::TestFile("../trainers/program/python/tail.py"), folder_->path()});
   EXPECT_EQ(python.Wait(), 0) << python.Text();

@@ -63,7 +63,7 @@ class PredictKindsTest : public ::testing::Test {
     if (support::PeersPython().empty()) GTEST_SKIP() << "no Python with PyTorch (tools/setup --peers)";
   }
   std::string Python(const std::vector<std::string>& args) {
-    std::vector<std::string> words = {support::PeersPython(), "-W", "ignore"};
+    std::vector<std::string> words = {support::PeersPython(), "-B", "-W", "ignore"};
     words.insert(words.end(), args.begin(), args.end());
     support::Program python(words, testing::NoLauncher());
     EXPECT_EQ(python.Wait(kLong), 0) << python.Text();
