@@ -213,6 +213,7 @@ class Agent {
                           [this](const std::vector<std::string>& services) { session_->TryToo(services); });
     }
     session_ = OpenSession(options_, access_, offer_.node_id, handler);
+    session_->SetOrdinary(core_.ordinary());
     Stamp();
   }
 
@@ -278,6 +279,7 @@ class Agent {
     watching_.events.Write(event);
     const Effects effects = core_.Step(event, MonotonicNow());
     BeginGeneration();
+    session_->SetOrdinary(core_.ordinary());
     SetAlarm();  // before the workers start: this process may be suspended at any time
     for (const Effect& effect : effects) {
       watching_.events.Write(effect);

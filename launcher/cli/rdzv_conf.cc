@@ -25,6 +25,8 @@ struct OfEtcd {};
 struct OfStatic {
   Duration JobSettings::*member;
 };
+/// Seconds between heartbeats; if given, silence is judged by them whatever the program.
+struct KeepAlive {};
 /// Seconds above 0, or "never", which is stored as zero.
 struct OrNever {
   Duration JobSettings::*member;
@@ -46,7 +48,8 @@ struct Only {
 struct ConfKey {
   const char* name;
   std::variant<Duration JobSettings::*, Duration Options::*, int JobSettings::*, bool Options::*,
-               std::optional<bool> Options::*, IgnoredSeconds, OfEtcd, OfStatic, OrNever, OneOf, Only>
+               std::optional<bool> Options::*, IgnoredSeconds, OfEtcd, OfStatic, KeepAlive, OrNever, OneOf,
+               Only>
       target;
   bool zero_is_fine = false;
 };
@@ -56,7 +59,7 @@ const std::vector<ConfKey>& ConfKeys() {
       {"join_timeout", &JobSettings::join_timeout},
       {"last_call_timeout", &JobSettings::last_call, true},
       {"cold_start_wait", &JobSettings::cold_start_wait, true},
-      {"keep_alive_interval", &JobSettings::heartbeat_interval},
+      {"keep_alive_interval", KeepAlive{}},
       {"keep_alive_max_attempt", &JobSettings::heartbeats_missed},
       {"read_timeout", &Options::connect_timeout},
       {"reconnect_grace", &JobSettings::reconnect_grace},
@@ -116,6 +119,11 @@ class ConfReader {
   absl::Status operator()(const OfStatic& of) const {
     Duration unused{};
     return Seconds(fixed_ ? &(options_.job.*of.member) : &unused);
+  }
+  absl::Status operator()(const KeepAlive&) const {
+    const absl::Status read = Seconds(&options_.job.heartbeat_interval);
+    options_.job.ordinary_interval = options_.job.heartbeat_interval;
+    return read;
   }
   absl::Status operator()(const OrNever& or_never) const {
     Duration& duration = options_.job.*or_never.member;
@@ -184,6 +192,7 @@ std::string ConfHelp() {
   std::vector<std::string> seconds, others;
   for (const ConfKey& key : ConfKeys()) {
     if (std::holds_alternative<Duration JobSettings::*>(key.target) ||
+        std::holds_alternative<KeepAlive>(key.target) ||
         std::holds_alternative<Duration Options::*>(key.target)) {
       seconds.push_back(key.name);
     } else if (std::holds_alternative<OrNever>(key.target)) {

@@ -45,6 +45,7 @@ Effects AgentCore::Step(const Event& event, TimePoint now) {
   now_ = now;
   OnEvent(event);
   Settle();
+  if (phase_ == Phase::kRunning && slots_.AnyMemberRunning()) cooperative_ = slots_.Cooperative();
   if (phase_ != Phase::kEnded) {
     std::string note;
     for (const HangWatch::Hang& hang : watch_.Reported(slots_, ScopeOf(phase_, draining())))

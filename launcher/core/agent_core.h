@@ -88,6 +88,9 @@ class AgentCore {
   }
   /// Returns whether ordinary programs run: they cannot be told to stop committing.
   bool workers_die_with_lease() const;
+  /// Returns whether a new generation starts the program of this node again: not all its workers have said that
+  /// they outlive one. While it has no workers, its last ones count.
+  bool ordinary() const { return !config_.warm_up && !cooperative_; }
   /// Returns whether this node is in a generation, running or finished here, and not draining.
   bool takes_part() const {
     return (phase_ == Phase::kRunning || phase_ == Phase::kFinished) && !drain_.begun();
@@ -156,6 +159,7 @@ class AgentCore {
   Others others_;
   int restart_count_ = 0;  // as last reported by the service
   WorkerSlots slots_;
+  bool cooperative_ = false;  // all workers, or the last ones that this node had, have said so
   WarmPool pool_;
   HangWatch watch_;
   WaitNews wait_;     // why there is no generation

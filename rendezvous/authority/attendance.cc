@@ -39,6 +39,8 @@ void Attendance::Change(const std::string& node_id, const NodeFacets& before, co
   if (before.confirmed) --confirmed_;
   if (after.confirmed) ++confirmed_;
   if (before.greeted != after.greeted) Put(absent_, rank, !after.greeted);
+  Put(ordinary_, rank, after.greeted && after.ordinary);
+  Put(fallen_, rank, after.greeted && !after.connected);
   if (before.workers != after.workers) Put(grown_, rank, after.workers > workers);
 }
 
@@ -51,6 +53,8 @@ std::string Attendance::Describe() const {
   };
   add("absent", absent_);
   add("grown", grown_);
+  add("ordinary", ordinary_);
+  add("fallen", fallen_);
   add("untold", untold_);
   return text;
 }

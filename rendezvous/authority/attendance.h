@@ -27,6 +27,10 @@ class Attendance {
   const std::set<int>& absent() const { return absent_; }
   /// Ranks of members that have more workers ready than they have ranks.
   const std::set<int>& grown() const { return grown_; }
+  /// True if a member that is here has said that it runs an ordinary program.
+  bool ordinary() const { return !ordinary_.empty(); }
+  /// Ranks of members that are here and whose stream has ended.
+  const std::set<int>& fallen() const { return fallen_; }
   /// Nodes that are here, members or not, and were not told of this generation.
   const std::set<std::string>& untold() const { return untold_; }
 
@@ -43,7 +47,7 @@ class Attendance {
   std::optional<Generation> generation_;
   std::map<std::string, Share> members_;
   size_t confirmed_ = 0;
-  std::set<int> absent_, grown_;
+  std::set<int> absent_, grown_, ordinary_, fallen_;
   std::set<std::string> untold_;
 };
 

@@ -169,6 +169,21 @@ std::map<std::string, PresenceProbe> Departures::Request(const GenerationRecord&
     if (generation.running() ? !unsure : here) continue;
     wanted[member.node_id] = ProbeOf(member);
   }
+  wanted.merge(FallenOrdinary(generation, roster));
+  return wanted;
+}
+
+std::map<std::string, PresenceProbe> Departures::FallenOrdinary(const GenerationRecord& generation,
+                                                                const Roster& roster) const {
+  std::map<std::string, PresenceProbe> wanted;
+  if (!generation.running() || !roster.attendance().ordinary()) return wanted;
+  size_t looked = 0;
+  for (const int rank : roster.attendance().fallen()) {
+    const Member& member = generation.last()->members[static_cast<size_t>(rank)];
+    if (member.presence_port == 0 || Gone(member.node_id)) continue;
+    if (++looked > kMaxLooked) break;
+    wanted[member.node_id] = ProbeOf(member);
+  }
   return wanted;
 }
 

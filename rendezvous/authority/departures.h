@@ -86,12 +86,20 @@ class Departures {
   std::string DescribeHold(const Assignment& running) const;
   /// Returns when the generation is over because a member's lease has ended; empty if leases do not end.
   std::optional<TimePoint> FirstLeaseEnd(const GenerationRecord& generation, const Roster& roster) const;
+  /// Returns when the member's lease in the last generation has ended for certain; empty if leases do not end.
+  std::optional<TimePoint> LeaseEndOf(const Member& member, const Roster& roster) const {
+    return LeaseEndAfter(HeardOf(member, roster));
+  }
   /// Returns the members of the running generation whose stream has just ended and that can be proven dead.
   std::vector<std::string> Fallen(const GenerationRecord& generation, const Roster& roster) const;
   /// Returns the presence ports to probe: those of members that have not answered yet, those of members whose
   /// stream has ended, and those of missing members.
   std::map<std::string, PresenceProbe> Request(const GenerationRecord& generation,
                                                const Roster& roster) const;
+  /// Returns the presence ports of members of an ordinary program whose stream has ended: they are not lost with
+  /// it (Suspects), so each one is probed.
+  std::map<std::string, PresenceProbe> FallenOrdinary(const GenerationRecord& generation,
+                                                      const Roster& roster) const;
 
   /// Returns the presence ports of members that are not connected and can be proven dead.
   std::map<std::string, PresenceProbe> Absent(const GenerationRecord& generation, const Roster& roster) const;

@@ -44,6 +44,7 @@ NodeFacets Roster::FacetsOf(const RosterNode& node) {
   facets.confirmed = node.confirmed;
   facets.greeted = node.greeted;
   facets.expected = node.expected;
+  facets.ordinary = node.ordinary;
   if (node.offer) facets.workers = node.offer->workers, facets.host = node.offer->host;
   facets.told = node.told;
   facets.run = node.run;
@@ -92,7 +93,10 @@ bool Roster::Consistent(const std::optional<Assignment>& generation) const {
 void Roster::Open(const std::string& node_id, TimePoint now) {
   if (const auto [node, created] = nodes_.try_emplace(node_id); created)
     Reindex(node_id, NodeFacets(), FacetsOf(node->second));
-  Change(node_id, [](RosterNode& node) { node.connected = true; });
+  Change(node_id, [](RosterNode& node) {
+    node.connected = true;
+    node.refused = false;
+  });
   Touch(node_id, now);
 }
 
@@ -116,16 +120,17 @@ void Roster::Touch(const std::string& node_id, RosterNode& node, TimePoint now) 
   if (node.connected) index_.ChangeLoss(node_id, std::exchange(node.lost_at, now + lease_), now + lease_);
 }
 
-bool Roster::Beat(const std::string& node_id, Duration main_loop_age, const std::string& note,
-                  TimePoint now) {
+bool Roster::Beat(const std::string& node_id, const Heartbeat& beat, TimePoint now) {
   const auto known = nodes_.find(node_id);
   if (known == nodes_.end()) return false;
   RosterNode& node = known->second;
   Touch(node_id, node, now);
   const bool was_stuck = node.main_loop_age >= kStuckMainLoop;
-  node.main_loop_age = main_loop_age;
-  if (node.note != note) node.note = note, node.noted_at = now;
-  return main_loop_age >= kStuckMainLoop && !was_stuck;
+  node.main_loop_age = beat.main_loop_age;
+  if (node.note != beat.note) node.note = beat.note, node.noted_at = now;
+  if (node.ordinary != beat.ordinary)
+    Change(node_id, [&](RosterNode& changed) { changed.ordinary = beat.ordinary; });
+  return beat.main_loop_age >= kStuckMainLoop && !was_stuck;
 }
 
 void Roster::TakeOffer(const std::string& node_id, const Offer& offer) {
@@ -246,16 +251,24 @@ std::optional<TimePoint> Roster::NextLoss() const {
   return losses.empty() ? std::nullopt : std::optional(losses.begin()->first);
 }
 
+NodeLost Roster::WhyLost(const std::string& node_id, TimePoint now) const {
+  const RosterNode& node = nodes_.at(node_id);
+  const NodeLost silent{.how = NodeLost::How::kSilent, .time = now - node.heard_at};
+  return node.connected ? silent : node.closed_why;
+}
+
 std::vector<Roster::Lost> Roster::Expired(bool all, TimePoint now) const {
   std::vector<Lost> lost;
   for (const auto& [lost_at, node_id] : index_.losses()) {
     if (lost_at > now && !all) break;
-    const RosterNode& node = nodes_.at(node_id);
-    const NodeLost silent{.how = NodeLost::How::kSilent, .time = now - node.heard_at};
-    lost.push_back(Lost{node_id, node.connected ? silent : node.closed_why});
+    lost.push_back(Lost{node_id, WhyLost(node_id, now)});
   }
   std::sort(lost.begin(), lost.end(), [](const Lost& a, const Lost& b) { return a.node_id < b.node_id; });
   return lost;
+}
+
+void Roster::PutOffLoss(const std::string& node_id, TimePoint lost_at) {
+  index_.ChangeLoss(node_id, std::exchange(nodes_.at(node_id).lost_at, lost_at), lost_at);
 }
 
 void Roster::ExtendLeases(Duration late, TimePoint now) {
@@ -278,7 +291,8 @@ std::string Roster::Describe(TimePoint now) const {
     absl::StrAppend(
         &text, "  ", node_id, node.connected ? " here" : " away", node.offered ? " ready" : "",
         node.starting ? " starting" : "", node.kept_out ? " kept out" : "",
-        node.confirmed ? " confirmed" : "", node.greeted ? "" : " new", node.expected ? " expected" : "",
+        node.confirmed ? " confirmed" : "", node.ordinary ? " ordinary" : "", node.refused ? " refused" : "",
+        node.greeted ? "" : " new", node.expected ? " expected" : "",
         node.joined > 0 ? absl::StrCat(" since ", node.joined) : "", " place ",
         node.place ? absl::StrCat(*node.place) : "-", ", lost ", Until(node.lost_at, now), " after ",
         node.extensions, " extensions, early ", node.early.size(), ", told \"", node.told, "\"",

@@ -16,6 +16,7 @@
 #include "rendezvous/authority/generation_record.h"
 #include "rendezvous/authority/node_facets.h"
 #include "rendezvous/authority/roster_index.h"
+#include "rendezvous/wire/events.h"
 #include "rendezvous/wire/job_run.h"
 #include "rendezvous/wire/job_settings.h"
 #include "rendezvous/wire/types.h"
@@ -31,6 +32,8 @@ struct RosterNode {
   bool confirmed = false;    // runs the last generation for certain (at first unset if it was adopted)
   bool greeted = false;      // has sent an offer over its stream to this record
   bool expected = false;     // so far known only as a member of an adopted generation
+  bool ordinary = false;     // not all its workers have said that they outlive a generation
+  bool refused = false;      // since its stream ended its host has refused its presence port
   bool with_host = false;    // R8: when it came, its last host was dead and had not been able to lose it
   std::optional<int> place;  // node_rank in the last generation
   uint64_t arrival = 0;      // grows with each offer
@@ -98,7 +101,7 @@ class Roster {
   /// Notes a message of the node, which restarts its lease. A node whose stream is broken has only its grace.
   void Touch(const std::string& node_id, TimePoint now);
   /// The same, if the node is here. Returns true if its main loop has just become stuck.
-  bool Beat(const std::string& node_id, Duration main_loop_age, const std::string& note, TimePoint now);
+  bool Beat(const std::string& node_id, const Heartbeat& beat, TimePoint now);
   /// Takes an offer for the next generation; an offer without workers only says that they are starting.
   void TakeOffer(const std::string& node_id, const Offer& offer);
 
@@ -133,8 +136,12 @@ class Roster {
   // ---- leases ----
   /// Returns when the next node is lost unless it sends something.
   std::optional<TimePoint> NextLoss() const;
+  /// Returns why the node is lost, if it is.
+  NodeLost WhyLost(const std::string& node_id, TimePoint now) const;
   /// Returns the nodes whose time is over, with the reason, in order of ids; every node if `all`.
   std::vector<Lost> Expired(bool all, TimePoint now) const;
+  /// Sets the time at which the node is lost unless it sends something.
+  void PutOffLoss(const std::string& node_id, TimePoint lost_at);
   /// Handles a tick that was late by `late`: this machine was stopped or overloaded, and messages of nodes
   /// may still be unread. A machine that is always late must still find the dead.
   void ExtendLeases(Duration late, TimePoint now);

@@ -22,7 +22,7 @@ absl::StatusOr<Eviction> ChooseMember(const JobMachine& job, const std::string& 
                  absl::StrCat("generation ", generation.id().number, " of ", QuotedJob(job_id)));
   if (!member.ok()) return member.status();
   const RosterNode* node = job.roster().Find(member->node_id);
-  if (node != nullptr && node->connected) {
+  if (node != nullptr && node->connected && !job.IsSuspected(member->node_id)) {
     return absl::FailedPreconditionError(
         absl::StrCat(name, " is connected (heard ", HumanDuration(now - node->heard_at),
                      " ago); let it leave instead (mtrun --drain, or SIGTERM to its mtrun)"));

@@ -44,12 +44,14 @@ JobMachine::JobMachine(JobSettings settings, Options options)
       timers_(settings_),
       budget_(settings_.max_restarts, settings_.refund_steps),
       departures_(settings_),
+      suspects_(settings_),
       quorum_(settings_, options_.role) {
   if (!options_.remembered) generation_.Saw(options_.last_number);
 }
 
 std::vector<Effect> JobMachine::Step(const Event& event, TimePoint now) {
-  const bool quiet = IsQuiet(event);  // irrelevant to Settle and the invariants, and very frequent
+  // Irrelevant to Settle and the invariants, and very frequent.
+  const bool quiet = IsQuiet(event) && !suspects_.Has(event.node_id);
   if (!quiet) CheckInvariants(ChecksAll(roster_.size(), /*before_event=*/true));
   const auto phase = [this] {
     return std::make_tuple(outcome_.has_value(), generation_.running(), generation_.id());
@@ -63,6 +65,7 @@ std::vector<Effect> JobMachine::Step(const Event& event, TimePoint now) {
                         [&](const ControlAsked& e) { OnControl(e, now); }},
              event.what);
   if (quiet) return effects_.Take();
+  suspects_.OnHeard(event.node_id, membership(), &effects_, now);
   Settle(now);
   const bool turned = !phase_since_ || before != phase();
   if (turned) phase_since_ = now;
@@ -108,7 +111,7 @@ void JobMachine::OnOpened(const std::string& node_id, const StreamOpened& event,
 
 void JobMachine::OnHeartbeat(const std::string& node_id, const Heartbeat& event, TimePoint now) {
   quorum_.predecessors().OnKnown(node_id, event.knows, generation_.id());
-  if (!roster_.Beat(node_id, event.main_loop_age, event.note, now)) return;
+  if (!roster_.Beat(node_id, event, now)) return;
   effects_.Log(absl::StrCat(roster_.Name(node_id), " is alive, but its main loop has not turned for ",
                             HumanDuration(event.main_loop_age)));
 }
@@ -122,59 +125,6 @@ void JobMachine::OnSaid(const std::string& node_id, const AgentSaid& said, TimeP
     return OnOffer(node_id, *offer, said.held, now);
   if (const auto* leaving = std::get_if<Leaving>(&said.event)) return OnLeaving(node_id, *leaving, now);
   OnReport(node_id, said.event, now);
-}
-
-void JobMachine::OnTick(TimePoint now) {
-  // This machine was stopped or overloaded, so messages of its nodes may still be unread.
-  if (const auto due = NextDeadline(); due && now - *due > settings_.heartbeat_interval / 5)
-    roster_.ExtendLeases(now - *due, now);
-  // A node that is cut off while the job ends may come back and learn the outcome.
-  const bool lingered = linger_ends_ && now >= *linger_ends_;
-  if (outcome_ && !lingered) return;
-  for (const Roster::Lost& lost : roster_.Expired(lingered, now)) Lose(lost.node_id, lost.why);
-}
-
-void JobMachine::OnProbed(const ProbeResult& result, TimePoint now) {
-  if (outcome_) {
-    for (const std::string& node_id : result.dead) {
-      const RosterNode* node = roster_.Find(node_id);
-      if (node == nullptr || node->connected || !departures_.Verified(node_id)) continue;
-      roster_.Erase(node_id);
-      effects_.Close(node_id);
-    }
-    return;
-  }
-  for (const PeerService& peer : result.peers) generation_.Saw(peer.last_number);
-  if (result.heard) {
-    const PeerService& peer = result.peers.front();
-    // A service with lower numbers is behind: it was cut off while others continued.
-    const bool behind = peer.generation.number < generation_.number();
-    const bool holds_the_same = peer.generation == generation_.id() && !HasAuthority();
-    if (peer.authority && !behind && (peer.generation > generation_.id() || holds_the_same)) MoveTo(peer);
-    return;
-  }
-  departures_.OnProbed(result.alive);
-  for (const std::string& node_id : departures_.Fallen(generation_, roster_)) {
-    if (!result.dead.contains(node_id)) continue;
-    departures_.OnDead(node_id);  // recorded before the node is given up
-    roster_.Change(node_id, [](RosterNode& node) { node.closed_why = {.how = NodeLost::How::kAgentGone}; });
-  }
-  quorum_.OnProbed(result.peers, run_, now - result.took, now);
-  for (const Member* member : quorum_.Unaccounted(membership())) {
-    // A refusal proves nothing if no answer ever came through, because it may be a firewall's. But one of
-    // several services cannot have asked before it took over.
-    const bool proves = quorum_.Applies(generation_) || departures_.Verified(member->node_id);
-    if (!proves || !result.dead.contains(member->node_id)) continue;
-    departures_.OnDead(member->node_id);
-    const NodeLost gone{.how = NodeLost::How::kAgentGone};
-    effects_.LogDetail(absl::StrCat(member->host, " is dead: its host answers that there is no such process"),
-                       Cause{member->node_id, member->host, gone});
-    if (Has(member->node_id)) Lose(member->node_id, gone);  // the adopted generation expected it
-  }
-  if (result.peers.empty()) return;
-  if (const PeerService* other = quorum_.FindWhereOver(generation_, run_, HasAuthority(), now))
-    return MoveTo(*other);
-  if (const PeerService* successor = quorum_.FindSuccessor(membership())) MoveTo(*successor);
 }
 
 // ---- offers ----
@@ -385,6 +335,7 @@ void JobMachine::OnLeaving(const std::string& node_id, const Leaving& leaving, T
     return roster_.Change(node_id, [](RosterNode& node) { node.place.reset(); });
   }
   departures_.OnLeft(node_id);
+  suspects_.Erase(node_id);
   if (generation_.FindLast(node_id) != nullptr) generation_.RuleOut();
   // Drops its waiting reads: an agent that has left expects no answer.
   store_.DropNode(node_id);

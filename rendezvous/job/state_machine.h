@@ -13,6 +13,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@
 #include "rendezvous/job/restart_budget.h"
 #include "rendezvous/job/root_cause_window.h"
 #include "rendezvous/job/separations.h"
+#include "rendezvous/job/suspects.h"
 #include "rendezvous/job/waiting_news.h"
 #include "rendezvous/wire/events.h"
 #include "rendezvous/wire/job_run.h"
@@ -82,17 +84,13 @@ class JobMachine {
   std::optional<TimePoint> NextDeadline() const;
   /// Returns what to find out every ProbeInterval(), to be answered with ProbeResult; empty if all is known.
   std::optional<ProbeRequest> WantsProbe() const;
-  Duration ProbeInterval() const {
-    if (!quorum_.Applies(generation_) && !departures_.Fallen(generation_, roster_).empty())
-      return kQuickProbe;
-    const bool by_members = quorum_.listed() && !quorum_.DecidedByServices(membership());
-    const bool settled = by_members && HasAuthority() && quorum_.Missing(membership()).empty();
-    return settled ? kRareProbe : kOftenProbe;
-  }
+  Duration ProbeInterval() const;
   /// True if no node is left and no generation may still run anywhere. Then the record of this job can be
   /// dropped, and its id starts afresh.
   bool Gone() const;
   bool Has(const std::string& node_id) const { return roster_.Find(node_id) != nullptr; }
+  /// True if the member has been silent for so long that it would be replaced if that helped the job.
+  bool IsSuspected(const std::string& node_id) const { return suspects_.Suspected(node_id); }
   void AppendNodeIds(std::vector<std::string>* ids) const;
   /// Returns the running generation if the node is known to run it, else {0, 0}.
   Generation RunBy(const std::string& node_id) const;
@@ -143,8 +141,6 @@ class JobMachine {
   void OnOpened(const std::string& node_id, const StreamOpened& event, TimePoint now);
   void OnHeartbeat(const std::string& node_id, const Heartbeat& event, TimePoint now);
   void OnSaid(const std::string& node_id, const AgentSaid& event, TimePoint now);
-  void OnTick(TimePoint now);
-  void OnProbed(const ProbeResult& result, TimePoint now);
   void OnOffer(const std::string& node_id, const OfferSent& sent, const std::optional<Assignment>& held,
                TimePoint now);
   void OnFreshOffer(const std::string& node_id, const Offer& offer, const Generation& seen);
@@ -159,6 +155,15 @@ class JobMachine {
   void OnLeaving(const std::string& node_id, const Leaving& leaving, TimePoint now);
   void OnControl(const ControlAsked& asked, TimePoint now);  // state_machine_control.cc
 
+  // Losses (state_machine_losses.cc).
+  void OnTick(TimePoint now);
+  void OnProbed(const ProbeResult& result, TimePoint now);
+  void OnRefused(const std::set<std::string>& dead);
+  void LoseSuspects(TimePoint now);
+  size_t MembersNeeded() const;
+  void Lose(const std::string& node_id, const NodeLost& why);
+  void MemberGone(const Cause& cause);
+
   // Decisions (state_machine_decisions.cc).
   void Settle(TimePoint now);
   void HearOf(const Assignment& last, const std::string& from, TimePoint now);
@@ -170,8 +175,6 @@ class JobMachine {
   void Dissolve(const Cause& cause, bool graceful = false);
   void End(JobOutcome outcome, TimePoint now);
   void Evict(const std::string& node_id, const WorkerFailure& failure);
-  void Lose(const std::string& node_id, const NodeLost& why);
-  void MemberGone(const Cause& cause);
   void MoveTo(const PeerService& peer);
   void UpdateWaiting(TimePoint now);
 
@@ -188,6 +191,7 @@ class JobMachine {
   FailureStreak streak_;
   Departures departures_;
   Separations separations_;
+  Suspects suspects_;
   TakeoverQuorum quorum_;
   WaitingNews news_;
   ControlNews control_;

@@ -11,7 +11,8 @@ void JobMachine::OnControl(const ControlAsked& asked, TimePoint now) {
   const bool drain = std::holds_alternative<DrainCall>(call.what);
   const bool member =
       generation_.FindLast(asked.node_id) != nullptr || quorum_.predecessors().Find(asked.node_id) != nullptr;
-  if (evict != nullptr && (!member || (node != nullptr && node->connected))) return;
+  const bool here = node != nullptr && node->connected && !suspects_.Suspected(asked.node_id);
+  if (evict != nullptr && (!member || here)) return;
   if (drain && (node == nullptr || node->expected)) return;
   const NodeLost evicted{.how = NodeLost::How::kEvicted, .by = call.by};
   effects_.LogDetail(

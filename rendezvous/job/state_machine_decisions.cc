@@ -93,10 +93,7 @@ void JobMachine::Settle(TimePoint now) {
                           std::nullopt},
                now);
   }
-  // If other services could form a generation too, most members must be in the next one.
-  const size_t most =
-      generation_.running() && quorum_.Applies(generation_) ? generation_.last()->members.size() / 2 + 1 : 1;
-  const size_t least = std::max(most, static_cast<size_t>(settings_.min_nodes));
+  const size_t least = std::max(MembersNeeded(), static_cast<size_t>(settings_.min_nodes));
   if (const auto apart = separations_.Settle(generation_, least, &roster_, &effects_, now))
     Dissolve({"", "", *apart});
   if (const auto joins = WhoCanJoin(generation_, roster_, settings_.max_nodes))
@@ -108,6 +105,7 @@ void JobMachine::Settle(TimePoint now) {
     // The run may continue, or may have ended, elsewhere.
     if (!IsServedAlone()) run_.Become(NewIncarnation(options_.seed, settings_.job_id));
   }
+  if (!outcome_) LoseSuspects(now);
   if (!outcome_ && !generation_.running()) SettleForming(now);
   if (outcome_) return;
   // These nodes came before it was certain that this run is the one that continues.
@@ -303,6 +301,7 @@ void JobMachine::End(JobOutcome outcome, TimePoint now) {
   linger_ends_ = now + kEndedLinger;
   generation_.Stop();
   timers_.Stop();
+  suspects_.Clear();
   for (const auto& [node_id, known] : roster_.nodes()) {
     for (const AgentEvent& event : known.early) effects_.ReplyOver(node_id, event);
     roster_.Change(node_id, [](RosterNode& node) {
@@ -325,38 +324,18 @@ void JobMachine::Evict(const std::string& node_id, const WorkerFailure& failure)
   const bool member = generation_.FindRunning(node_id) != nullptr;
   store_.DropNode(node_id);
   departures_.OnLeft(node_id);
+  suspects_.Erase(node_id);
   effects_.Refuse(cause);
   roster_.Erase(node_id);
   control_.OnGone(node_id);
   if (member) Dissolve(cause);
 }
 
-void JobMachine::Lose(const std::string& node_id, const NodeLost& why) {
-  const Cause cause = roster_.About(node_id, why);
-  store_.DropNode(node_id);
-  if (const RosterNode* node = roster_.Find(node_id); node != nullptr && node->greeted)
-    departures_.OnLost(node_id, node->heard_at);
-  roster_.Erase(node_id);
-  control_.OnGone(node_id);
-  effects_.Close(node_id);
-  if (outcome_) return;
-  effects_.LogGone(cause, generation_.FindRunning(node_id) != nullptr);
-  backoff_.Clear();  // this may have broken the last generation
-  MemberGone(cause);
-}
-
-void JobMachine::MemberGone(const Cause& cause) {
-  const std::string& node_id = cause.node_id;
-  if (generation_.FindRunning(node_id) == nullptr) return;
-  if (generation_.HasFinished(node_id)) return;  // its work is done
-  if (!generation_.result_safe()) return Dissolve(cause);
-  generation_.Finish(node_id);
-}
-
 /// Redirects the agents, with what they hold, to `peer`. This service forgets the job.
 void JobMachine::MoveTo(const PeerService& peer) {
   effects_.Log(absl::StrCat("the job is at ", peer.endpoint, ": ", WhyThere(peer, generation_, run_)));
   quorum_.OnMoved();
+  suspects_.Clear();
   generation_.Saw(peer.generation.number);
   if (generation_.running()) {
     // The agents are not notified: the generation may continue there.

@@ -23,6 +23,7 @@ std::optional<ProbeRequest> JobMachine::WantsProbe() const {
   request.endpoints = quorum_.Endpoints(generation_);
   if (quorum_.Applies(generation_)) {
     request.members = quorum_.Missing(membership());
+    request.members.merge(departures_.FallenOrdinary(generation_, roster_));
   } else {
     request.members = departures_.Request(generation_, roster_);
   }
@@ -32,6 +33,17 @@ std::optional<ProbeRequest> JobMachine::WantsProbe() const {
   request.incarnation = run_.incarnation();
   request.authority = HasAuthority();
   return request;
+}
+
+Duration JobMachine::ProbeInterval() const {
+  // A stream has just ended, and the node may be dead.
+  const Attendance& attendance = roster_.attendance();
+  const bool ordinary = generation_.running() && attendance.ordinary();
+  if (ordinary && attendance.fallen().size() > suspects_.fallen()) return kQuickProbe;
+  if (!quorum_.Applies(generation_) && !departures_.Fallen(generation_, roster_).empty()) return kQuickProbe;
+  const bool by_members = quorum_.listed() && !quorum_.DecidedByServices(membership());
+  const bool settled = by_members && HasAuthority() && quorum_.Missing(membership()).empty();
+  return settled && suspects_.fallen() == 0 ? kRareProbe : kOftenProbe;
 }
 
 bool JobMachine::Gone() const {
@@ -156,6 +168,7 @@ std::string JobMachine::Describe(TimePoint now) const {
   add(backoff_.Describe(now));
   add(streak_.Describe(now));
   add(separations_.Describe(now));
+  add(suspects_.Describe());
   if (outcome_) add(absl::StrCat("outcome ", rendezvous::Describe(*outcome_)));
   if (generation_.known()) add(departures_.Describe());
   if (!quorum_.Endpoints(generation_).empty()) add(quorum_.Describe());

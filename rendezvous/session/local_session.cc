@@ -54,6 +54,7 @@ class LocalSession final : public SessionClient {
   }
 
   void StampMainLoop() override {}              // its thread hangs together with this one
+  void SetOrdinary(bool) override {}            // the only node is never silent
   void SetNote(const std::string&) override {}  // a job without an endpoint has no status for clients
   void TryToo(const std::vector<std::string>&) override {}
 

@@ -18,6 +18,7 @@ class GrpcSessionClient final : public SessionClient {
   bool Flush(Duration timeout) override { return core_->Flush(timeout); }
   void StampMainLoop() override { core_->StampMainLoop(); }
   void SetNote(const std::string& note) override { core_->SetNote(note); }
+  void SetOrdinary(bool ordinary) override { core_->SetOrdinary(ordinary); }
   void TryToo(const std::vector<std::string>& endpoints) override { core_->TryToo(endpoints); }
 
  private:

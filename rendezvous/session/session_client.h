@@ -55,6 +55,9 @@ class SessionClient {
   virtual void StampMainLoop() = 0;
   /// Sets the note that heartbeats carry for people who ask for the status, "" for none. Any thread.
   virtual void SetNote(const std::string& note) = 0;
+  /// Sets what heartbeats say of this node's program: whether a new generation starts it again. A change is
+  /// sent at once. Any thread.
+  virtual void SetOrdinary(bool ordinary) = 0;
   /// Adds services that may have taken the job over: they are tried next, and the old ones too. Any thread.
   virtual void TryToo(const std::vector<std::string>& endpoints) = 0;
 };

@@ -172,7 +172,8 @@ void SessionCore::Pump() {
     return;
   } else if (heartbeat_due_) {
     heartbeat_due_ = false;
-    *message.mutable_heartbeat() = EncodeHeartbeat({MainLoopAge(), note_, BootNow(), end_.outbox.known()});
+    *message.mutable_heartbeat() =
+        EncodeHeartbeat({MainLoopAge(), note_, BootNow(), end_.outbox.known(), ordinary_});
   } else if (const auto next = end_.outbox.Next()) {
     *message.mutable_event() = EncodeAgentEvent(next->sequence, *next->message);
   } else if (!end_.receiver.acknowledgement_due()) {

@@ -40,6 +40,12 @@ class SessionCore final : public ClientStream::Owner, public std::enable_shared_
     const MutexLock lock(mu_);
     note_ = note;
   }
+  void SetOrdinary(bool ordinary) {
+    const MutexLock lock(mu_);
+    if (std::exchange(ordinary_, ordinary) == ordinary) return;
+    next_heartbeat_ = TimePoint();  // the service decides by it from now on
+    changed_.NotifyAll();
+  }
   void TryToo(const std::vector<std::string>& endpoints);
 
   // Called by the stream on gRPC's threads.
@@ -94,6 +100,7 @@ class SessionCore final : public ClientStream::Owner, public std::enable_shared_
   std::optional<grpc::Status> done_ ABSL_GUARDED_BY(mu_);  // stream_ has ended and is not handled yet
   AgentEnd end_ ABSL_GUARDED_BY(mu_);
   std::string note_ ABSL_GUARDED_BY(mu_);
+  bool ordinary_ ABSL_GUARDED_BY(mu_) = false;  // see Heartbeat
   bool hello_due_ ABSL_GUARDED_BY(mu_) = false, heartbeat_due_ ABSL_GUARDED_BY(mu_) = false;
   bool silent_ ABSL_GUARDED_BY(mu_) = false;  // the stream is cancelled because it was silent
   Duration silent_for_ ABSL_GUARDED_BY(mu_) = Duration::zero();  // length of that silence

@@ -36,7 +36,8 @@ std::string LostText(const std::string& name, const NodeLost& lost) {
     case NodeLost::How::kNotBack:
       return is_lost + "it did not come back to the new service";
     case NodeLost::How::kSilent:
-      return absl::StrCat(is_lost, "no heartbeat for ", HumanDuration(lost.time));
+      return absl::StrCat(is_lost, "no heartbeat for ", HumanDuration(lost.time),
+                          " (--rdzv_conf keep_alive_interval)");
     case NodeLost::How::kEvicted:
       return absl::StrCat(is_lost, "evicted by ", Describe(lost.by));
   }

@@ -49,6 +49,7 @@ struct Heartbeat {
   std::string note = {};                      // shown to people by the status, "" for nothing
   Duration sent = Duration::zero();           // since the agent's machine started (CLOCK_BOOTTIME)
   Generation knows = {};                      // the newest generation that the agent knows of
+  bool ordinary = false;                      // not all its workers have said that they outlive a generation
   bool operator==(const Heartbeat&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
@@ -56,6 +57,7 @@ struct Heartbeat {
     field("note", self.note, Size{0, kMaxText});
     field("sent", self.sent);
     field("knows", self.knows);
+    field("ordinary", self.ordinary);
   }
 };
 /// Returns the generation that the event is about, {0, 0} for none.

@@ -31,6 +31,9 @@ struct JobSettings {
   Duration cold_start_wait = Duration::zero();
   Duration heartbeat_interval = HeartbeatInterval(1);
   int heartbeats_missed = 3;  // a node is lost after interval x missed
+  // The interval by which the silence of a node with an ordinary program is judged: torchrun's default. It
+  // sends heartbeats as often as others.
+  Duration ordinary_interval = std::chrono::seconds(5);
   Duration reconnect_grace = std::chrono::milliseconds(200);
   Duration join_timeout = std::chrono::seconds(600);  // limit for the first formation
   Duration min_nodes_timeout = Duration::zero();  // how long a job may hold below min_nodes; zero: forever
@@ -41,6 +44,10 @@ struct JobSettings {
   std::string program;             // the program of all nodes, if the job has the default id; "": any
   /// Returns the silence after which a node is lost.
   Duration LostAfter() const { return heartbeat_interval * heartbeats_missed; }
+  /// The same for a member of a generation of an ordinary program, which would start again.
+  Duration OrdinaryLostAfter() const {
+    return std::max(heartbeat_interval, ordinary_interval) * heartbeats_missed;
+  }
   bool operator==(const JobSettings&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
@@ -54,6 +61,7 @@ struct JobSettings {
     field("cold_start_wait", self.cold_start_wait, Range{0, kMaxNanoseconds});
     field("heartbeat_interval", self.heartbeat_interval, Range{1'000'000, int64_t{3600} * 1'000'000'000});
     field("heartbeats_missed", self.heartbeats_missed, Range{1, 1'000'000});
+    field("ordinary_interval", self.ordinary_interval, Range{0, int64_t{3600} * 1'000'000'000});
     field("reconnect_grace", self.reconnect_grace, Range{0, kMaxNanoseconds});
     field("join_timeout", self.join_timeout, Range{0, kMaxNanoseconds});
     field("min_nodes_timeout", self.min_nodes_timeout, Range{0, kMaxNanoseconds});

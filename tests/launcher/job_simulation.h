@@ -61,6 +61,7 @@ class JobSimulation {
     bool lose_services = true;    // if there are several, for good
     uint64_t drift_ppm = 10'000;  // of the nodes' clocks
     Duration lease = std::chrono::seconds(2);
+    Duration ordinary_interval = std::chrono::seconds(1);  // a third of the silence of ordinary programs
     bool trust_leavers = false;    // workers of a program are gone once their node says that it leaves
     bool excuse_forgotten = true;  // forgotten generations can continue for the rest of their leases
     bool excuse_untold = true;     // of two parts of a run unaware of each other; also after an eviction
@@ -255,6 +256,7 @@ class JobSimulation {
   bool EndWasForgotten(const Agent& agent) const;
   bool MayStay(const Agent& agent) const;
   void CheckDone(const Formed& told);
+  void CheckSilence(const Service& service, const rendezvous::GenerationDissolved& over);
   void CheckRefused(const Agent& agent);
   void NoteEnded(const std::string& node_id, const rendezvous::JobEnded& event);
   void NoteRuns(Service& service);
@@ -312,8 +314,8 @@ class JobSimulation {
                uint64_t welcomed_by, uint64_t acknowledged);
   void OnUp(size_t service, uint64_t connection, uint64_t sequence, const rendezvous::AgentSaid& said,
             uint64_t acknowledged);
-  void OnBeat(size_t service, uint64_t connection, const std::string& node_id, Duration sent,
-              const rendezvous::Generation& knows, uint64_t acknowledged);
+  void OnBeat(size_t service, uint64_t connection, const std::string& node_id,
+              const rendezvous::Heartbeat& beat, uint64_t acknowledged);
   void StepService(size_t service, const std::string& job_id, const rendezvous::Event& event);
   void PerformService(size_t service, const std::vector<rendezvous::JobTable::JobEffect>& effects);
   void PumpDown(Session& session);

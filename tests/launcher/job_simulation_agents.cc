@@ -182,8 +182,12 @@ void JobSimulation::Beat(size_t index, uint64_t id) {
 void JobSimulation::SendBeat(size_t index, uint64_t id) {
   Agent& agent = agents_[index];
   Up(id, [this, id, node_id = agent.node_id, place = connections_.at(id).service,
-          sent = NowOn(agent.node) - TimePoint(), received = agent.end.receiver.Acknowledge(),
-          knows = agent.end.outbox.known()] { OnBeat(place, id, node_id, sent, knows, received); });
+          received = agent.end.receiver.Acknowledge(),
+          beat = rendezvous::Heartbeat{.sent = NowOn(agent.node) - TimePoint(),
+                                       .knows = agent.end.outbox.known(),
+                                       .ordinary = agent.core->ordinary()}] {
+    OnBeat(place, id, node_id, beat, received);
+  });
 }
 
 void JobSimulation::OnLease(size_t index, const rendezvous::Lease& lease) {

@@ -86,6 +86,35 @@ bool JobSimulation::MayCommit(const Agent& agent, const Worker& worker) const {
   });
 }
 
+/// Checks that a generation of an ordinary program did not end for the silence of a node without which the job
+/// could not continue: all workers run, and the lease of the node lasts.
+void JobSimulation::CheckSilence(const Service& service, const rendezvous::GenerationDissolved& over) {
+  using How = rendezvous::NodeLost::How;
+  const auto* lost = std::get_if<rendezvous::NodeLost>(&over.cause.kind);
+  const Formed* formed = FindFormed(over.generation);
+  if (lost == nullptr || formed == nullptr || setup_.cooperative) return;
+  if (lost->how == How::kAgentGone || lost->how == How::kDropped || lost->how == How::kEvicted) return;
+  // The end of a stream counts if the host refuses its presence port.
+  if (setup_.firewall && lost->how != How::kSilent) return;
+  size_t running = 0;
+  bool leased = false;
+  for (const Agent& agent : agents_) {
+    if (agent.incarnation == 0 || !formed->members.contains(agent.node_id)) continue;
+    for (const Worker& worker : agent.workers)
+      running += worker.alive && !worker.doomed && worker.in == formed && worker.done != formed ? 1 : 0;
+    if (agent.node_id != over.cause.node_id) continue;
+    leased = std::any_of(agent.leases.begin(), agent.leases.end(), [&](const auto& lease) {
+      return lease.first == over.generation && NowOn(agent.node) < lease.second;
+    });
+  }
+  if (running < formed->workers || !leased) return;
+  const auto& roster = service.jobs->jobs().at(settings_[formed->job].job_id).roster();
+  const size_t left = formed->members.size() - 1 + roster.index().ready().size();
+  if (left >= static_cast<size_t>(setup_.min_nodes)) return;
+  Broken(absl::StrCat("generation ", over.generation.number,
+                      " ends for silence, and the job cannot continue: ", rendezvous::Describe(over.cause)));
+}
+
 /// Returns whether both generations can commit because no service can know of both: a service cannot know of
 /// a generation known only to dead services and to nodes not connected to it. If two runs of a job began like
 /// this at different services, neither waits for the other.

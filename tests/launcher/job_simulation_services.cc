@@ -93,17 +93,18 @@ void JobSimulation::OnUp(size_t index, uint64_t id, uint64_t sequence, const ren
   }
 }
 
-void JobSimulation::OnBeat(size_t index, uint64_t id, const std::string& node_id, Duration sent,
-                           const rendezvous::Generation& knows, uint64_t acknowledged) {
+void JobSimulation::OnBeat(size_t index, uint64_t id, const std::string& node_id,
+                           const rendezvous::Heartbeat& beat, uint64_t acknowledged) {
   Service& service = services_[index];
   const auto session = service.sessions.find(node_id);
   if (session == service.sessions.end() || session->second.connection != id) return;
   session->second.end.sender.Acknowledge(acknowledged);
   const size_t agent = connections_.at(id).agent;
   const std::string& job_id = settings_[agents_[agent].job].job_id;
-  StepService(index, job_id, {node_id, rendezvous::Heartbeat{.knows = knows}});
-  Down(id,
-       [this, agent, lease = service.jobs->LeaseFor(job_id, node_id, sent, now_)] { OnLease(agent, lease); });
+  StepService(index, job_id, {node_id, beat});
+  Down(id, [this, agent, lease = service.jobs->LeaseFor(job_id, node_id, beat.sent, now_)] {
+    OnLease(agent, lease);
+  });
 }
 
 void JobSimulation::StepService(size_t index, const std::string& job_id, const rendezvous::Event& event) {
@@ -127,6 +128,8 @@ void JobSimulation::PerformService(size_t index,
         NoteFormed(service, assigned->assignment());
       if (const auto* ended = std::get_if<rendezvous::JobEnded>(&send->event))
         NoteEnded(send->node_id, *ended);
+      if (const auto* over = std::get_if<rendezvous::GenerationDissolved>(&send->event))
+        CheckSilence(service, *over);
       const auto session = service.sessions.find(send->node_id);
       if (session == service.sessions.end()) continue;
       session->second.end.sender.Add(send->event);

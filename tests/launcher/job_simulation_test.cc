@@ -47,6 +47,7 @@ JobSimulation::Setup SetupOf(uint64_t seed, bool trace) {
   // The other services of a list, or of a majority, may be too few.
   const bool decides = setup.services == 1 && !setup.majority;
   setup.lose_one = decides && setup.late_faults > 0 && seed % 4 == 1;
+  setup.ordinary_interval = std::chrono::milliseconds(seed % 2 == 0 ? 500 : 1000);
   // If the endpoint's host has lost its state, it may start another run. Nodes of that run are refused where
   // this one continues (seed 6084).
   const bool lose = std::getenv("MTRUN_LOST_FILES") != nullptr;

@@ -28,6 +28,7 @@ JobSimulation::JobSimulation(const Setup& setup)
   settings.last_call = milliseconds(100);
   settings.fence_timeout = setup.lease;
   settings.takeover_majority = setup.majority;
+  settings.ordinary_interval = setup.ordinary_interval;
   for (int i = 0; setup.services > 1 && i < setup.services; ++i)
     settings.endpoints.push_back(absl::StrCat("service", i));
   for (int job = 0; job < setup.jobs; ++job) {

@@ -65,8 +65,10 @@ std::vector<std::string> Services(int count) {
   return services;
 }
 
-ClusterSimulation RunningJob(const JobSettings& settings, const std::vector<std::string>& nodes) {
+ClusterSimulation RunningJob(const JobSettings& settings, const std::vector<std::string>& nodes,
+                             bool ordinary) {
   ClusterSimulation world(settings);
+  if (ordinary) world.RunOrdinary();
   for (const std::string& node : nodes) world.Open(node), world.OfferFrom(node);
   if (world.machine().View(world.now()).phase == "forming") world.Advance(settings.last_call);
   return world;

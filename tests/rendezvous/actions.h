@@ -15,7 +15,8 @@ JobSettings Settings(int min_nodes, int max_nodes, int max_restarts);
 /// Returns "service1", "service2", ...
 std::vector<std::string> Services(int count);
 /// Returns a job that these nodes have joined, and in which they run, or wait beyond max_nodes.
-ClusterSimulation RunningJob(const JobSettings& settings, const std::vector<std::string>& nodes);
+ClusterSimulation RunningJob(const JobSettings& settings, const std::vector<std::string>& nodes,
+                             bool ordinary = false);
 /// Returns what these nodes run from an earlier service: generation `number` of a run, 0: the current one.
 std::map<std::string, Assignment> HeldBy(const std::vector<std::string>& nodes, uint64_t number = 1,
                                          uint64_t incarnation = 0);

@@ -46,6 +46,23 @@ TEST(Attendance, CountsConfirmedMembers) {
   EXPECT_THAT(attendance.absent(), ElementsAre(1));
 }
 
+TEST(Attendance, NamesMembersOfOrdinaryProgramsAndThoseWhoseStreamsHaveEnded) {
+  Attendance attendance = OfThree();
+  NodeFacets ordinary = Greeted();
+  ordinary.ordinary = true;
+  attendance.Change("node9", NodeFacets(), ordinary);
+  EXPECT_FALSE(attendance.ordinary()) << "it is no member";
+  attendance.Change("node2", NodeFacets(), ordinary);
+  EXPECT_TRUE(attendance.ordinary());
+  NodeFacets away = ordinary;
+  away.connected = false;
+  attendance.Change("node2", ordinary, away);
+  EXPECT_THAT(attendance.fallen(), ElementsAre(1));
+  attendance.Change("node2", away, NodeFacets());
+  EXPECT_FALSE(attendance.ordinary());
+  EXPECT_THAT(attendance.fallen(), IsEmpty());
+}
+
 TEST(Attendance, DescribesItsState) {
   EXPECT_EQ(Attendance().Describe(), "no generation");
   Attendance attendance = OfThree();

@@ -36,7 +36,9 @@ std::vector<std::string> ClusterSimulation::Open(const std::string& node, Genera
   const auto assigned = assignments_.find(node);
   if (assigned != assignments_.end()) opened.incarnation = assigned->second.incarnation;
   if (opened.last) opened.incarnation = opened.last->incarnation;
-  return Step(Event{node, std::move(opened)});
+  std::vector<std::string> lines = Step(Event{node, std::move(opened)});
+  if (ordinary_) Beat(node);
+  return lines;
 }
 
 std::vector<std::string> ClusterSimulation::OpenWith(const std::string& node, const JobSettings& settings) {
@@ -52,7 +54,7 @@ std::vector<std::string> ClusterSimulation::Close(const std::string& node, const
 std::vector<std::string> ClusterSimulation::Beat(const std::string& node, Duration main_loop_age) {
   const auto assigned = assignments_.find(node);
   const Generation knows = assigned != assignments_.end() ? assigned->second.generation : Generation{};
-  return Step(Event{node, Heartbeat{.main_loop_age = main_loop_age, .knows = knows}});
+  return Step(Event{node, Heartbeat{.main_loop_age = main_loop_age, .knows = knows, .ordinary = ordinary_}});
 }
 
 std::vector<std::string> ClusterSimulation::Say(const std::string& node, AgentEvent event,
@@ -70,6 +72,7 @@ Offer ClusterSimulation::MakeOffer(const std::string& node) const {
   offer.address = absl::StrCat(
       "10.0.0.", offer.host.substr(std::min(offer.host.find_first_of("0123456789"), offer.host.size())));
   offer.master_port = 40000;
+  if (ordinary_) offer.presence_port = 50000;
   return offer;
 }
 

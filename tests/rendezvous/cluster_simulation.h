@@ -61,6 +61,9 @@ class ClusterSimulation {
 
   void Silence(const std::string& node) { silent_.insert(node); }
   void Wake(const std::string& node) { silent_.erase(node); }
+  /// Makes all nodes run an ordinary program: each says so when its stream is opened. Their presence ports are
+  /// then known, too.
+  void RunOrdinary() { ordinary_ = true; }
 
   const std::optional<std::string>& broken() const { return broken_; }
   const JobMachine& machine() const { return machine_; }
@@ -83,6 +86,7 @@ class ClusterSimulation {
   JobMachine machine_;
   PropertyChecker checker_;
   std::set<std::string> connected_, silent_;
+  bool ordinary_ = false;
   std::map<std::string, Assignment> assignments_;
   std::optional<std::string> broken_;
   int64_t next_id_ = 1;

@@ -268,6 +268,19 @@ TEST_F(DeparturesTest, VerifiedMemberIsProbedWhenItsStreamEnds) {
   EXPECT_THAT(departures_.Fallen(running, roster_), IsEmpty()) << "nothing to find out";
 }
 
+TEST_F(DeparturesTest, MemberOfAnOrdinaryProgramIsProbedWhenItsStreamEnds) {
+  const GenerationRecord running = Running(1, {"node1", "node2"});
+  Arrive("node1", 0), Arrive("node2", 0);
+  for (int i = 0; i < Departures::kMaxLooks; ++i) departures_.OnProbed({});
+  roster_.Follow(running.last());
+  roster_.Close("node2", {"reset"}, DepartureAt(1));
+  EXPECT_THAT(departures_.Request(running, roster_), IsEmpty()) << "it is lost anyway";
+  roster_.Beat("node1", {.ordinary = true}, DepartureAt(1));
+  EXPECT_THAT(departures_.Request(running, roster_), ElementsAre(Key("node2"))) << "it has never answered";
+  departures_.OnEvicted("node2");
+  EXPECT_THAT(departures_.Request(running, roster_), IsEmpty());
+}
+
 TEST_F(DeparturesTest, MissingMembersAreProbedWithoutLimit) {
   for (int i = 0; i < 100; ++i) departures_.OnProbed({"node1", "node2"});
   Arrive("node1", 0);

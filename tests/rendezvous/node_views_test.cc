@@ -39,7 +39,7 @@ TEST(JobView, MembersAreListedFirstByRank) {
 TEST(JobView, ShowsPlaceAndSilenceOfANode) {
   const GenerationRecord generation = Running(1, {"node1", "node2"});
   Roster roster = Here({"node2"});
-  roster.Beat("node2", std::chrono::seconds(2), "drains", TimePoint());
+  roster.Beat("node2", {.main_loop_age = std::chrono::seconds(2), .note = "drains"}, TimePoint());
   const auto views =
       MakeNodeViews(roster, generation, /*ended=*/false, TimePoint() + std::chrono::seconds(1));
   ASSERT_EQ(views.size(), 1u);

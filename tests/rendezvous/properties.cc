@@ -267,7 +267,13 @@ void PropertyChecker::AfterEffects(const JobMachine& machine, TimePoint now) {
   } else if (!running_.empty()) {
     Broken(absl::StrCat(running_.begin()->first, " runs, the job does not"));
   }
-  const Duration lease = settings_.LostAfter();
+  // A silent member of an ordinary program is kept for as long as its lease may last.
+  const bool ordinary = machine.roster().attendance().ordinary();
+  const Duration most = settings_.fence_timeout == Duration::zero()
+                            ? Duration::max() / 4  // no lease ends
+                            : settings_.fence_timeout * 51 / 50 + std::chrono::seconds(1);
+  const Duration kept = std::max(settings_.OrdinaryLostAfter(), most);
+  const Duration lease = ordinary ? kept : settings_.LostAfter();
   for (const NodeView& node : view.nodes) {
     if (absl::EndsWith(node.state, ", expected")) continue;  // only reported by others so far
     if (!present_.contains(node.node_id)) Broken(absl::StrCat(node.node_id, " is kept without a session"));

@@ -60,13 +60,13 @@ TEST(Roster, LateTicksExtendALeaseAtMostMaxExtensionsTimes) {
 TEST(Roster, StuckMainLoopIsReportedOnce) {
   Roster roster = Here({"node1"});
   const RosterNode& node = *roster.Find("node1");
-  EXPECT_FALSE(roster.Beat("node1", seconds(9), "", kBegin));
-  EXPECT_TRUE(roster.Beat("node1", seconds(10), "", kBegin));
-  EXPECT_FALSE(roster.Beat("node1", seconds(11), "busy", kBegin + seconds(1)));
+  EXPECT_FALSE(roster.Beat("node1", {.main_loop_age = seconds(9)}, kBegin));
+  EXPECT_TRUE(roster.Beat("node1", {.main_loop_age = seconds(10)}, kBegin));
+  EXPECT_FALSE(roster.Beat("node1", {.main_loop_age = seconds(11), .note = "busy"}, kBegin + seconds(1)));
   EXPECT_EQ(node.noted_at, kBegin + seconds(1));
-  EXPECT_FALSE(roster.Beat("node1", seconds(0), "busy", kBegin + seconds(2)));
+  EXPECT_FALSE(roster.Beat("node1", {.main_loop_age = seconds(0), .note = "busy"}, kBegin + seconds(2)));
   EXPECT_EQ(node.noted_at, kBegin + seconds(1));
-  EXPECT_TRUE(roster.Beat("node1", seconds(10), "busy", kBegin + seconds(3)));
+  EXPECT_TRUE(roster.Beat("node1", {.main_loop_age = seconds(10), .note = "busy"}, kBegin + seconds(3)));
 }
 
 TEST(Roster, NodeIsNamedByItsHostIfUnique) {

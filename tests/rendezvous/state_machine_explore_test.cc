@@ -63,6 +63,25 @@ TEST(StateMachineExploration, ThreeNodesFromARunningJob) {
   }
 }
 
+/// Members of an ordinary program that fall silent: time passes, and each of them may be heard again.
+TEST(StateMachineExploration, SilentMembersOfAnOrdinaryProgram) {
+  const Nodes nodes = {"node1", "node2", "node3"};
+  for (const auto& [min_nodes, max_nodes] : {std::pair(2, 2), std::pair(2, 3), std::pair(1, 3)}) {
+    JobSettings settings = Settings(min_nodes, max_nodes, 1);
+    settings.ordinary_interval = std::chrono::seconds(1);
+    settings.fence_timeout = std::chrono::seconds(4);
+    Actions actions = {NextTick(), EvictNode("node2")};
+    for (const std::string& node : nodes) {
+      for (const Action& action :
+           {Beats({node}), OfferAgain(node), CloseStream(node), Open(node), Finish(node)})
+        actions.push_back(action);
+    }
+    actions.push_back(Fail("node1"));
+    Check(absl::StrCat("ordinary, min ", min_nodes, " max ", max_nodes), RunningJob(settings, nodes, true),
+          actions, 4 - kLess, {"is back after"});
+  }
+}
+
 /// One of several services that starts: the job is new, or elsewhere.
 TEST(StateMachineExploration, ServicesThatStart) {
   JobSettings settings = Settings(1, 2, 0);

@@ -1,6 +1,7 @@
 // Golden scripts (tests/support/golden_script.h): testdata/*.txt.
 //   job min=2 max=3 [restarts=1] [refund=100] [recovery=3s] [fence_timeout=30s] [cold_start_wait=60s]
 //                                         begins the world (first command)
+//   job ... ordinary                      the nodes run an ordinary program, and have presence ports
 //   job ... endpoints=2 [on_nodes]        several services (on node1 and so on)
 //   new_service [recovery=3s] [run=2]     run: another one under the same id
 //   open N [seen=2] [max=5]               N knows the last service's run if it has seen a generation of it
@@ -78,6 +79,8 @@ class Interpreter {
     settings_.cold_start_wait = ParseDuration(c.Text("cold_start_wait", "0s"));
     settings_.join_timeout = ParseDuration(c.Text("join_timeout", "600s"));
     settings_.fence_timeout = ParseDuration(c.Text("fence_timeout", "30s"));
+    settings_.ordinary_interval = ParseDuration(c.Text("keep_alive", "5s"));
+    ordinary_ = c.Has("ordinary");
     return NewService(c);
   }
   Lines NewService(const ScriptCommand& c) {
@@ -85,6 +88,7 @@ class Interpreter {
     world_ =
         std::make_unique<ClusterSimulation>(settings_, ParseDuration(c.Text("recovery", "0s")),
                                             c.Has("host_begins"), static_cast<uint64_t>(c.Int("run", 1)));
+    if (ordinary_) world_->RunOrdinary();
     return {};
   }
   ProbeResult ParseLook(const ScriptCommand& c) const {
@@ -204,6 +208,7 @@ class Interpreter {
   JobSettings settings_;
   std::map<std::string, Assignment> last_;
   std::unique_ptr<ClusterSimulation> world_;
+  bool ordinary_ = false;
   int left_out_ = 0;
 };
 

@@ -16,6 +16,8 @@
 namespace mtrun::rendezvous {
 namespace {
 
+using std::chrono::seconds;
+
 uint64_t Seed() {
   const char* given = std::getenv("MTRUN_SEED");
   return given != nullptr ? std::strtoull(given, nullptr, 10) : RandomBits();
@@ -58,7 +60,14 @@ TEST(StateMachineWalks, KeepEveryProperty) {
     JobSettings settings = Settings(min_nodes, max_nodes, static_cast<int>(random() % 4));
     settings.refund_steps = static_cast<int>(random() % 3);
     if (random() % 4 == 0) settings.endpoints = Services(2 + static_cast<int>(random() % 2));
-    ClusterSimulation world(settings);
+    const bool ordinary = random() % 3 == 0;
+    if (ordinary) settings.ordinary_interval = seconds(1), settings.fence_timeout = seconds(4);
+    const auto begin = [&] {
+      ClusterSimulation fresh(settings);
+      if (ordinary) fresh.RunOrdinary();
+      return fresh;
+    };
+    ClusterSimulation world = begin();
     std::vector<std::string> nodes;
     for (int i = 0; i < max_nodes + 2; ++i) nodes.push_back(absl::StrCat("node", i));
     const std::vector<Action> actions = ActionsOf(settings, nodes, random);
@@ -79,6 +88,10 @@ TEST(StateMachineWalks, KeepEveryProperty) {
         const Action probe = ProbeAtRandom(settings, random);
         path.push_back(probe.name);
         probe.act(world);
+      } else if (kind == 11 && ordinary) {
+        const bool silent = random() % 2 == 0;
+        path.push_back(absl::StrCat(silent ? "silence " : "wake ", nodes[node]));
+        silent ? world.Silence(nodes[node]) : world.Wake(nodes[node]);
       } else if (kind < 17) {
         path.push_back("advance");
         world.Advance(std::chrono::milliseconds(random() % 700));
@@ -92,7 +105,7 @@ TEST(StateMachineWalks, KeepEveryProperty) {
       if (!world.machine().Gone()) continue;
       generations += world.generation().number;
       ended += world.machine().outcome().has_value() ? 1 : 0;
-      world = ClusterSimulation(settings);  // as the service does
+      world = begin();  // as the service does
     }
   }
   std::cout << generations << " generations, " << ended << " jobs ended in " << walks << " walks\n";

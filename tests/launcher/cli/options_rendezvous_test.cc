@@ -151,6 +151,18 @@ TEST(OptionsTest, ServiceGetsAtMost8000HeartbeatsPerSecond) {
       std::chrono::seconds(50));
 }
 
+TEST(OptionsTest, OrdinaryProgramsHaveTorchrunsKeepAlive) {
+  using std::chrono::seconds;
+  const auto lost_after = [](const std::string& line) {
+    return Parse("--rdzv_endpoint a " + line + " x")->job.OrdinaryLostAfter();
+  };
+  EXPECT_EQ(lost_after(""), seconds(15));
+  EXPECT_EQ(lost_after("--rdzv_conf keep_alive_max_attempt=4"), seconds(20));
+  EXPECT_EQ(lost_after("--rdzv_conf keep_alive_interval=0.5"), std::chrono::milliseconds(1500));
+  EXPECT_EQ(lost_after("--rdzv_conf keep_alive_interval=2,keep_alive_max_attempt=2"), seconds(4));
+  EXPECT_EQ(Parse("--rdzv_endpoint a x")->job.LostAfter(), std::chrono::milliseconds(1500));
+}
+
 TEST(OptionsTest, LeaseExceedsTheSilenceThatLosesANode) {
   using std::chrono::seconds;
   EXPECT_EQ(Parse("--rdzv_endpoint a x")->job.fence_timeout, seconds(30));

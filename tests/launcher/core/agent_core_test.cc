@@ -31,6 +31,25 @@ TEST(AgentCoreTest, RepeatedSignalWithinTheEchoTimeDoesNotKill) {
   EXPECT_THAT(effects, testing::Contains(Effect(SignalWorkers{SIGKILL})));
 }
 
+TEST(AgentCoreTest, ProgramIsOrdinaryUntilAllItsWorkersCooperate) {
+  AgentConfig trainer = Config(1);
+  trainer.warm_up = true;
+  EXPECT_FALSE(AgentCore(trainer, TimePoint()).ordinary());
+  AgentCore core(Config(2), TimePoint());
+  core.Step(SessionConnected{}, TimePoint());
+  EXPECT_TRUE(core.ordinary());
+  core.Step(rendezvous::ServiceEvent(rendezvous::Assigned(AssignmentOf(1, 1, 0, 2))), TimePoint());
+  const auto hello = [&](int local_rank, bool cooperative) {
+    core.Step(WorkerSaid{local_rank, channel::Hello{.cooperative = cooperative}}, TimePoint());
+    return core.ordinary();
+  };
+  EXPECT_TRUE(hello(0, true)) << "the other one has said nothing yet";
+  EXPECT_FALSE(hello(1, true));
+  core.Step(WorkerExited{.local_rank = 0, .signal = SIGKILL}, TimePoint());
+  core.Step(WorkerExited{.local_rank = 1, .signal = SIGKILL}, TimePoint());
+  EXPECT_FALSE(core.ordinary()) << "its next workers will cooperate as well";
+}
+
 TEST(AgentCoreTest, WaitForNodesOfSlurmNamesTheWayToStartAlone) {
   const Event waiting = rendezvous::ServiceEvent(rendezvous::Waiting{"1 of 2 nodes"});
   AgentConfig config = Config(1);
