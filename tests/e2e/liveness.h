@@ -146,6 +146,10 @@ class LivenessTest : public NetworkTest, public TimedRows {
   /// Ends the node's processes without any notification.
   void LosePower(int node) {
     ASSERT_TRUE(network_->SetLink(node, false).ok());
+    SignalNode(node, SIGKILL);
+  }
+  /// Sends the signal to all processes of the node.
+  void SignalNode(int node, int signal) {
     const auto space = [](pid_t pid) {
       std::error_code gone;
       return std::filesystem::read_symlink(absl::StrCat("/proc/", pid, "/ns/net"), gone);
@@ -155,8 +159,8 @@ class LivenessTest : public NetworkTest, public TimedRows {
       found = false;
       for (const pid_t pid : mark_.Alive()) {
         if (space(pid) != here) continue;
-        found = true;
-        kill(pid, SIGKILL);
+        found = signal == SIGKILL;
+        kill(pid, signal);
       }
     }
   }

@@ -75,6 +75,18 @@ absl::Status Network::SetLink(int node, bool up) const {
   return Run(hub(), absl::StrCat("ip link set port", node, up ? " up" : " down"));
 }
 
+absl::Status Network::SetLoss(int node, int percent) const {
+  std::string script = "{ nft delete table inet loss 2>/dev/null || true; }";
+  for (const char* hook : {"input", "output"}) {
+    if (percent == 0) break;
+    absl::StrAppend(&script, " && nft add table inet loss && nft add chain inet loss ", hook,
+                    " '{ type filter hook ", hook, " priority 0; }' && nft add rule inet loss ", hook, " ",
+                    hook[0] == 'i' ? "iifname" : "oifname", " eth0 numgen random mod 100 '<' ", percent,
+                    " drop");
+  }
+  return Run(node, script);
+}
+
 absl::Status Network::SetUplink(const std::vector<int>& nodes, bool up) const {
   std::string script = "true";
   for (const int node : nodes)

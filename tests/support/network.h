@@ -36,6 +36,8 @@ class Network {
   }
   /// Disconnects the node's cable from the switch or connects it again.
   absl::Status SetLink(int node, bool up) const;
+  /// Drops this percentage of the packets that the node sends, and of those that it receives; 0: none. Needs nft.
+  absl::Status SetLoss(int node, int percent) const;
   /// Removes the uplink of these nodes or restores it: without it they reach only each other.
   absl::Status SetUplink(const std::vector<int>& nodes, bool up) const;
 
