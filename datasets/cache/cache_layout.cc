@@ -105,7 +105,8 @@ bool IsOnlyOurs(const std::string& path, int folders) {
 }
 
 absl::Status MakeCache(const std::string& cache) {
-  MT_RETURN_IF_ERROR(MakeFolders(fs::path(cache).parent_path().string()));
+  const std::string above = fs::path(cache).parent_path().string();
+  if (!above.empty()) MT_RETURN_IF_ERROR(MakeFolders(above));
   if (mkdir(cache.c_str(), 0700) != 0 && errno != EEXIST)
     return ErrnoStatus(errno, absl::StrCat("create folder ", cache));
   return MakeFolders(cache);

@@ -117,6 +117,14 @@ TEST_F(CacheLayoutTest, NewCacheIsForThisUserAlone) {
   EXPECT_EQ(std::filesystem::status(cache).permissions(), std::filesystem::perms::all) << "the user's choice";
 }
 
+TEST_F(CacheLayoutTest, CacheCanBeNamedWithinTheWorkingFolder) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_.path());
+  EXPECT_TRUE(MakeCache("cache").ok());
+  std::filesystem::current_path(before);
+  EXPECT_TRUE(std::filesystem::is_directory(folder_.File("cache")));
+}
+
 TEST_F(CacheLayoutTest, HeldShardIsNotEvicted) {
   EXPECT_FALSE(Hold());  // not verified
   ASSERT_TRUE(MarkVerified(path_, kEntry).ok());
