@@ -86,9 +86,9 @@ class Departures {
   std::string DescribeHold(const Assignment& running) const;
   /// Returns when the generation is over because a member's lease has ended; empty if leases do not end.
   std::optional<TimePoint> FirstLeaseEnd(const GenerationRecord& generation, const Roster& roster) const;
-  /// Returns when the member's lease in the last generation has ended for certain; empty if leases do not end.
-  std::optional<TimePoint> LeaseEndOf(const Member& member, const Roster& roster) const {
-    return LeaseEndAfter(HeardOf(member, roster));
+  /// Returns when no lease counts any more that was extended at `heard`; empty if leases do not end.
+  std::optional<TimePoint> LeaseEndAfter(TimePoint heard) const {
+    return lease_ == Duration::zero() ? std::nullopt : std::optional(heard + lease_ + Margin());
   }
   /// Returns the members of the running generation whose stream has just ended and that can be proven dead.
   std::vector<std::string> Fallen(const GenerationRecord& generation, const Roster& roster) const;
@@ -120,10 +120,6 @@ class Departures {
   bool IsOver(const Assignment& generation, std::optional<TimePoint> lease_end, const Roster& roster,
               TimePoint now, bool may_come) const;
   bool IsFallen(const std::string& node_id, const Roster& roster) const;
-  /// Returns when no lease counts any more that was extended at `heard`; empty if leases do not end.
-  std::optional<TimePoint> LeaseEndAfter(TimePoint heard) const {
-    return lease_ == Duration::zero() ? std::nullopt : std::optional(heard + lease_ + Margin());
-  }
   TimePoint HeardOf(const Member& member, const Roster& roster) const;
   std::optional<TimePoint> LeaseEnd(const Assignment& generation, const Roster& roster) const;
 

@@ -49,7 +49,9 @@ std::optional<TimePoint> Suspects::Until(const std::string& node_id, const Membe
   const TimePoint wait_ends = min_nodes_timeout_ > Duration::zero()
                                   ? node->heard_at + std::max(lost_after_, min_nodes_timeout_)
                                   : std::max(silent_ends, now) + kUnlimited;
-  const TimePoint lease_ends = view.departures.LeaseEndOf(*member, view.roster).value_or(wait_ends);
+  // A member that a new service expects may have a lease that the one before has just extended, so the time
+  // since this service has learned of the generation counts.
+  const TimePoint lease_ends = view.departures.LeaseEndAfter(node->heard_at).value_or(wait_ends);
   return ground.can_continue ? std::min(silent_ends, lease_ends) : lease_ends;
 }
 
