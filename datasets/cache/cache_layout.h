@@ -34,14 +34,14 @@ absl::Status MakeCache(const std::string& cache);
 
 /// Returns true if the file at `path` is this shard, was verified once, and has not been written to since.
 /// The modification time of a verified file is derived from its checksum, so any write changes it. Another
-/// user can set any time: the file must be only ours.
+/// user can set any time, so this process reads a file that is not only ours once.
 bool IsVerified(const std::string& path, const ShardEntry& entry);
 /// Marks the file as verified.
 absl::Status MarkVerified(const std::string& path, const ShardEntry& entry);
 
 /// Takes a shared lock on the verified shard and marks it as used now. If the file is not only ours, this
-/// reads it all and compares its checksum. Returns nullopt if the shard is not in the cache, or an error if
-/// this process cannot open or lock it.
+/// reads it all and removes it if it is another one. Returns nullopt if the shard is not in the cache, or an
+/// error if this process cannot open, lock or remove it.
 absl::StatusOr<std::optional<UniqueFd>> HoldShard(const std::string& path, const ShardEntry& entry);
 /// Checks that the process may open `shards` files at once, and `others` besides. kFailedPrecondition: the
 /// limit is too low; the message says what to do.

@@ -90,10 +90,13 @@ TEST_F(CacheLayoutTest, ShardThatOthersCanHaveWrittenIsReadBeforeUse) {
     poison("54321");
     EXPECT_TRUE(held()) << "ours alone: the time proves it";
     set(writable, open);
-    EXPECT_FALSE(held()) << writable;
     EXPECT_FALSE(IsVerified(path_, entry));
+    EXPECT_FALSE(held()) << writable;
+    EXPECT_FALSE(std::filesystem::exists(path_)) << "it is fetched again";
     poison("12345");
+    set(writable, open);
     EXPECT_TRUE(held()) << "the right bytes";
+    EXPECT_TRUE(IsVerified(path_, entry));
   }
   set(digest.parent_path(), closed);
   set(split, open);
