@@ -43,7 +43,7 @@ Duration JobMachine::ProbeInterval() const {
   if (!quorum_.Applies(generation_) && !departures_.Fallen(generation_, roster_).empty()) return kQuickProbe;
   const bool by_members = quorum_.listed() && !quorum_.DecidedByServices(membership());
   const bool settled = by_members && HasAuthority() && quorum_.Missing(membership()).empty();
-  return settled && suspects_.fallen() == 0 ? kRareProbe : kOftenProbe;
+  return settled && suspects_.empty() ? kRareProbe : kOftenProbe;
 }
 
 bool JobMachine::Gone() const {
