@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
-#include <set>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -119,17 +119,19 @@ bool IsVerified(const std::string& path, const ShardEntry& entry) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0 || !Fits(info, entry)) return false;
   if (IsOnlyOurs(path, kFoldersOfAShard)) return true;
+  // The files that this process has read and found right, as of their change times, which no user can set.
   static Mutex mu;
-  static std::set<std::pair<dev_t, ino_t>> read;  // that this process has read and found right
+  static std::map<std::pair<dev_t, ino_t>, std::pair<time_t, long>> read;
   const std::pair<dev_t, ino_t> file(info.st_dev, info.st_ino);
+  const std::pair<time_t, long> changed(info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
   {
     const MutexLock lock(mu);
-    if (read.contains(file)) return true;
+    if (const auto known = read.find(file); known != read.end() && known->second == changed) return true;
   }
   const absl::StatusOr<std::string> sum = Sha256OfFile(path);
   if (!sum.ok() || *sum != entry.sha256) return false;
   const MutexLock lock(mu);
-  read.insert(file);
+  read[file] = changed;
   return true;
 }
 

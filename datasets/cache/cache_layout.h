@@ -34,7 +34,8 @@ absl::Status MakeCache(const std::string& cache);
 
 /// Returns true if the file at `path` is this shard, was verified once, and has not been written to since.
 /// The modification time of a verified file is derived from its checksum, so any write changes it. Another
-/// user can set any time, so this process reads a file that is not only ours once.
+/// user can set any time, so this process reads a file that is not only ours, once for each change of
+/// it.
 bool IsVerified(const std::string& path, const ShardEntry& entry);
 /// Marks the file as verified.
 absl::Status MarkVerified(const std::string& path, const ShardEntry& entry);
