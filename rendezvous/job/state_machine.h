@@ -161,6 +161,7 @@ class JobMachine {
   void OnRefused(const std::set<std::string>& dead);
   void LoseSuspects(TimePoint now);
   size_t MembersNeeded() const;
+  bool MostAreSilent() const;
   void Lose(const std::string& node_id, const NodeLost& why);
   void MemberGone(const Cause& cause);
 

@@ -34,7 +34,7 @@ void JobMachine::OnProbed(const ProbeResult& result, TimePoint now) {
     const PeerService& peer = result.peers.front();
     // A service with lower numbers is behind: it was cut off while others continued.
     const bool behind = peer.generation.number < generation_.number();
-    const bool holds_the_same = peer.generation == generation_.id() && !HasAuthority();
+    const bool holds_the_same = peer.generation == generation_.id() && (!HasAuthority() || MostAreSilent());
     if (peer.authority && !behind && (peer.generation > generation_.id() || holds_the_same)) MoveTo(peer);
     return;
   }
@@ -59,9 +59,17 @@ void JobMachine::OnProbed(const ProbeResult& result, TimePoint now) {
     if (Has(member->node_id)) Lose(member->node_id, gone);  // the adopted generation expected it
   }
   if (result.peers.empty()) return;
+  for (const PeerService& peer : result.peers) {  // the silent members have gone there
+    if (MostAreSilent() && peer.authority && peer.generation == generation_.id()) return MoveTo(peer);
+  }
   if (const PeerService* other = quorum_.FindWhereOver(generation_, run_, HasAuthority(), now))
     return MoveTo(*other);
   if (const PeerService* successor = quorum_.FindSuccessor(membership())) MoveTo(*successor);
+}
+
+/// Returns whether most members of the running generation are suspects of this service.
+bool JobMachine::MostAreSilent() const {
+  return generation_.running() && 2 * suspects_.size() > generation_.last()->members.size();
 }
 
 /// A refusal proves no death if the port has never answered, but then the end of a stream counts as a loss.

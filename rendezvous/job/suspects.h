@@ -26,6 +26,7 @@ class Suspects {
         leases_end_(settings.fence_timeout > Duration::zero()) {}
 
   bool empty() const { return silent_.empty(); }
+  size_t size() const { return silent_.size(); }
   /// The number of them whose stream had ended when their loss was put off.
   size_t fallen() const { return fallen_; }
   bool Has(const std::string& node_id) const { return silent_.contains(node_id); }
