@@ -36,9 +36,9 @@ std::string Sendable(const std::string& text, Column column, const Size& size) {
 }
 
 std::string Showable(const std::string& text, const Size& size) {
-  if (size.data || size.most > kMaxText || text.size() > size.most) return text;
+  if (size.data || size.most > kMaxText) return text;
   std::string shown = size.most <= kMaxName ? AsPlainText(text) : AsPlainLines(text);
-  size_t end = std::min(shown.size(), size.most);
+  size_t end = std::min(shown.size(), std::max(size.most, text.size()));  // one that is too long stays so
   while (end < shown.size() && (static_cast<uint8_t>(shown[end]) & 0xC0) == 0x80) --end;  // whole characters
   shown.resize(end);
   return shown;

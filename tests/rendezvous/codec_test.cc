@@ -32,7 +32,7 @@ Offer SomeOffer() {
 }
 
 WorkerFailure SomeFailure() {
-  return {"node2", 5, 1, 4711, 0, 9, "/logs/1/stderr.log", "bad \xff bytes\0x", "2026-11-21", true};
+  return {"node2", 5, 1, 4711, 0, 9, "/logs/1/stderr.log", "two\nlines", "2026-11-21", true};
 }
 
 Assignment SomeAssignment() { return MakeAssignment(Generation{3, 0xFFFFFFFFFFFFFFFFull}, {SomeOffer()}, 2); }
@@ -66,7 +66,7 @@ TEST(Codec, AgentEventsRoundTrip) {
       {StoreRead{generation, 8, {"a", "b"}, false}, {}},
       {StepsCommitted{generation, 12345678901}, {}},
       {PeerUnreached{generation, 5, 3}, {}},
-      {CollectivesBroken{generation, 5, "reset by peer \xff"}, {}},
+      {CollectivesBroken{generation, 5, "reset by peer"}, {}},
   };
   for (const AgentSaid& said : all) EXPECT_EQ(RoundTrip(said), said) << Describe(said.event);
   AgentSaid fresh{OfferSent{SomeOffer()}, {}};
@@ -216,10 +216,10 @@ TEST(Codec, TextsOfOtherNodesHaveNoControlCharacters) {
   EXPECT_EQ(std::get<OfferSent>(offered->event).offer.host, "node1\\x1b[2J\\nnode2 is lost");
 
   WorkerFailed failed;
-  failed.failure.message = "line 1\n\x1B]0;title\x07 line 2";
+  failed.failure.message = "line 1\n\x1B]0;title\x07 line\xff 2";
   auto said = DecodeAgentEvent(EncodeAgentEvent(1, AgentSaid{failed, {}}));
   ASSERT_TRUE(said.ok()) << said.status();
-  EXPECT_EQ(std::get<WorkerFailed>(said->event).failure.message, "line 1\n\\x1b]0;title\\x07 line 2");
+  EXPECT_EQ(std::get<WorkerFailed>(said->event).failure.message, "line 1\n\\x1b]0;title\\x07 line\\xff 2");
   failed.failure.message = std::string(kMaxText, '\x1B');  // grows beyond its bound
   said = DecodeAgentEvent(EncodeAgentEvent(1, AgentSaid{failed, {}}));
   ASSERT_TRUE(said.ok()) << said.status();
@@ -317,11 +317,14 @@ TEST(Codec, StatusRoundTripsAJob) {
   NodeView& node = view.nodes.emplace_back();
   node.host = "node1";
   node.main_loop_age = std::chrono::seconds(2);
-  node.note = "rank 1 \xff hangs";
+  node.note = "rank 1\nhangs";
   wire::JobStatus status;
   EncodeJobView(view, &status);
   EXPECT_EQ(DecodeJobView(status), view);
   EXPECT_EQ(status.nodes(0).main_loop_age_ns(), 2'000'000'000);
+  status.mutable_nodes(0)->set_note("\x1B[2J" +
+                                    std::string(kMaxText, 'x'));  // of any size: it is not checked
+  EXPECT_TRUE(DecodeJobView(status).nodes[0].note.starts_with("\\x1b[2Jxx"));
   status.set_proof(99);
   EXPECT_EQ(DecodeJobView(status).proof, RunProof::kFormed);
 }

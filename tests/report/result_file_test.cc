@@ -27,8 +27,9 @@ TEST(ResultFile, ContainsTheConsoleOutput) {
 
 TEST(ResultFile, AccuracyOfAClassIsOneAgainstTheRest) {
   RunRecord run;
-  Result result{.classes = {{.name = "a"}, {.name = "b"}, {.name = "c"}},
-                .confusion = {{5, 1, 0}, {2, 3, 1}, {0, 0, 8}}};
+  Result result{
+      .classes = {{.name = "a", .images = 6}, {.name = "b", .images = 6}, {.name = "c", .images = 8}},
+      .confusion = {{5, 1, 0}, {2, 3, 1}, {0, 0, 8}}};
   const std::string text = ResultFileText(run, result);
   for (const char* line : {"a: accuracy 85.00 %", "b: accuracy 80.00 %", "c: accuracy 95.00 %"})
     EXPECT_THAT(text, HasSubstr(line));
