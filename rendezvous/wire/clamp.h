@@ -2,10 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
+#include <cstddef>
+#include <cstdint>
 #include <type_traits>
-#include <vector>
 
 #include "base/clock.h"
 #include "rendezvous/wire/fields.h"
