@@ -49,6 +49,7 @@ the ledgers, too.
 Exit status: 0 all properties held, 1 one did not, 77 no namespaces here."""
 PORT = 29400
 PATIENCE = 120.0  # maximum time without a new step
+CALM_SECONDS = 10.0  # without a new step, after which the service is spared: longer than a takeover and a restart
 WIDE_MINUTES = 3.0  # per setting
 
 
@@ -117,6 +118,7 @@ class Training:
         self.fronts = [None] * args.nodes
         self.back = {}          # node -> time of its restart
         self.service, self.service_back = None, None
+        self.last_step = time.monotonic()
         self.log = []           # (wall time, what, node)
         self.at_last_step = set()  # pids of the workers when the ledger's newest step was seen
         self.hit, self.told = set(), set()  # mtruns that were killed or drained; the drained ones
@@ -204,7 +206,8 @@ class Training:
         self.back[node] = time.monotonic() + self.choose.uniform(0.2, 2 * self.args.down)
 
     def kill_service(self):
-        if self.service is None:
+        """Does not kill it while no step is taken: a service that is killed every few seconds sees no lease end."""
+        if self.service is None or time.monotonic() - self.last_step > CALM_SECONDS:
             return False
         if self.service.poll() is not None:
             raise RuntimeError(f"mtrdzv ended by itself with {self.service.returncode}")
@@ -252,13 +255,13 @@ class Training:
             self.start_node(node)
         progress, ledger = screen.Progress("chaos"), storm.Tail(os.path.join(self.folder, "run", "ledger.jsonl"))
         began = None
-        last, steps, due = time.monotonic(), 0, {}
+        steps, due = 0, {}
         every = self.intervals()
         while True:
             now = time.monotonic()
             for line in ledger.new():
                 if "step" in line:
-                    last, steps = now, max(steps, line["step"] + 1)
+                    self.last_step, steps = now, max(steps, line["step"] + 1)
                     self.at_last_step = {worker for _, _, worker in self.workers()}
                     began = began or now
             if began and not due:
@@ -271,7 +274,7 @@ class Training:
             self.done = self.done or steps >= self.args.steps or 0 in codes
             if self.done and not self.back and all(code is not None for code in codes):
                 break
-            if now - last > PATIENCE:
+            if now - self.last_step > PATIENCE:
                 raise RuntimeError(f"no step for {PATIENCE:.0f} s")
             ended = {node: front.returncode for node, front in enumerate(self.fronts)
                      if node not in self.back and front.poll() not in (None, 0)}
@@ -281,7 +284,7 @@ class Training:
                       for what in ("worker", "agent", "node", "leave", "join", "service")]
             progress.show(f"step {steps} of {self.args.steps}; {', '.join(counts)}")
             time.sleep(0.005)
-        self.began, self.ended = began, last
+        self.began, self.ended = began, self.last_step
         if self.service:
             self.service.terminate()
             self.service.wait()
