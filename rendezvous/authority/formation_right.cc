@@ -30,6 +30,9 @@ std::string Describe(const FormationRight& right, const MembershipView& view) {
                           "continues without)");
     case Ground::kContinuesElsewhere:
       return absl::StrCat("no node of generation ", last, " is left: the job continues at ", right.endpoint);
+    case Ground::kSpareMayHaveContinued:
+      return absl::StrCat("no node of generation ", last, " is left: waiting for the spare node at ",
+                          right.endpoint, ", which may have continued it");
     case Ground::kMembersMissing: {
       std::vector<std::string> missing;
       for (const Member* member : view.Absent()) missing.push_back(member->host);

@@ -23,6 +23,7 @@ struct FormationRight {
     kJobElsewhere,             // R5: the service at `endpoint` has the job
     kServiceSilent,            // R5, R6: the service at `endpoint` may have the job
     kContinuesElsewhere,       // R6: the service at `endpoint` comes first, or has a newer generation
+    kSpareMayHaveContinued,    // R6: the node of the service at `endpoint` has yet to come here
     kMembersMissing,           // R7: MembershipView::Absent, which may be thousands
     kHostMayHaveContinued,     // R8: only a service at `endpoint` knows
     kMembersLeftOut,           // R9: `hosts` would not be in the next generation

@@ -1,6 +1,7 @@
 // State of a job that a service must take over if it starts afresh at the same place.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -12,6 +13,7 @@ namespace mtrun::rendezvous {
 struct RememberedJob {
   Assignment generation;           // the last one that ran
   std::set<std::string> verified;  // ids of its nodes that answered at their presence ports; see Departures
+  std::map<std::string, std::string> spares = {};  // services by the ids of other nodes; see Spares
   bool operator==(const RememberedJob&) const = default;
 };
 

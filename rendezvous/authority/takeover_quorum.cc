@@ -36,9 +36,9 @@ std::vector<std::string> TakeoverQuorum::Endpoints(const GenerationRecord& gener
   // A service that keeps the job looks only for one that starts afresh at the endpoint.
   if (!Applies(generation)) return endpoints;
   AppendServices(*generation.last(), &endpoints);
-  if (!awaits_earlier_) return endpoints;
+  for (const auto& [node_id, service] : spares_) endpoints.push_back(service);
   // An earlier generation may have been followed at a service that none of these knows.
-  predecessors_.AppendServices(&endpoints);
+  if (awaits_earlier_) predecessors_.AppendServices(&endpoints);
   std::set<std::string> seen;
   std::erase_if(endpoints, [&](const std::string& endpoint) { return !seen.insert(endpoint).second; });
   return endpoints;
@@ -65,6 +65,7 @@ std::vector<EarlierGeneration> TakeoverQuorum::OnFollowed(const MembershipView& 
     predecessors_.Clear();
   }
   formed_here_ = true;
+  spares_.clear();
   return predecessors_.Before(next);
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rendezvous/authority/formation_right.h"
@@ -49,8 +50,11 @@ class TakeoverQuorum {
   /// Notes that `last` was formed elsewhere and was learned of from others; `before` was the last one here.
   void OnLearned(const std::optional<Assignment>& before, const Assignment& last) {
     formed_here_ = false;
+    spares_.clear();
     predecessors_.OnLearned(before, last);
   }
+  /// Takes the services of nodes that were outside of the last generation, which was written down here, by id.
+  void OnRemembered(std::map<std::string, std::string> spares) { spares_ = std::move(spares); }
   /// Notes that `next`, formed here, follows the last generation. Returns the earlier ones to send with it.
   std::vector<EarlierGeneration> OnFollowed(const MembershipView& view, const Assignment& next);
   /// The generations before the last one that another service can still follow.
@@ -93,6 +97,8 @@ class TakeoverQuorum {
   Decider DeciderOf(const MembershipView& view) const;
   FormationRight RightToBegin() const;
   FormationRight RightToBeginAgain(const MembershipView& view) const;
+  /// R6: true if the service is that of a remembered spare that has yet to say here what it knows.
+  bool IsUnheardSpare(const std::string& endpoint, const MembershipView& view) const;
   /// R8: true if a dead host may have lost all members here before its death, and have continued with others.
   bool HostMayHaveContinued(const MembershipView& view) const;
   /// Counts members as here unless their ranks are in `absent`, which may include members that are gone.
@@ -109,6 +115,7 @@ class TakeoverQuorum {
   TimePoint seen_at_;
   std::optional<TimePoint> changed_at_;
   bool moved_ = false, formed_here_ = false;
+  std::map<std::string, std::string> spares_;  // R6: services by node id
   Predecessors predecessors_;
   bool awaits_earlier_ = false;  // whether RightToForm waits for members of predecessors_
 };

@@ -96,8 +96,18 @@ FormationRight TakeoverQuorum::RightToBeginAgain(const MembershipView& view) con
       return {Ground::kServiceSilent, peer.endpoint};
     if (Answers(peer) && (!behind_self || peer.generation > view.generation.id()))
       return {Ground::kContinuesElsewhere, peer.endpoint};
+    if (Answers(peer) && IsUnheardSpare(peer.endpoint, view))
+      return {Ground::kSpareMayHaveContinued, peer.endpoint};
   }
   return {peers_.empty() ? Ground::kNotProbed : Ground::kFirstService};
+}
+
+bool TakeoverQuorum::IsUnheardSpare(const std::string& endpoint, const MembershipView& view) const {
+  return std::any_of(spares_.begin(), spares_.end(), [&](const auto& spare) {
+    if (spare.second != endpoint || view.departures.Gone(spare.first)) return false;
+    const RosterNode* node = view.roster.Find(spare.first);
+    return node == nullptr || !node->greeted;
+  });
 }
 
 const PeerService* TakeoverQuorum::FindSuccessor(const MembershipView& view) const {

@@ -86,6 +86,8 @@ void JobMachine::OnOpened(const std::string& node_id, const StreamOpened& event,
   }
   if (const auto remembered = std::exchange(options_.remembered, std::nullopt)) {
     HearOf(remembered->generation, "what was written down here", now);
+    spares_.OnRemembered(remembered->spares);
+    quorum_.OnRemembered(remembered->spares);
     departures_.OnProbed(remembered->verified);
     from_file_ = true;
     generation_.Saw(options_.last_number);  // a generation may have run elsewhere since
@@ -143,6 +145,7 @@ void JobMachine::OnOffer(const std::string& node_id, const OfferSent& sent,
     return Lose(node_id, {"it is of another run"});
   }
   timers_.OnOffer(now);
+  spares_.OnOffer(offer, generation_);
   quorum_.predecessors().OnKnown(node_id, sent.seen, generation_.id());
   if (offer.holds) {
     OnHeldGeneration(node_id, offer, held, now);
@@ -335,6 +338,7 @@ void JobMachine::OnLeaving(const std::string& node_id, const Leaving& leaving, T
     return roster_.Change(node_id, [](RosterNode& node) { node.place.reset(); });
   }
   departures_.OnLeft(node_id);
+  spares_.OnGone(node_id);
   suspects_.Erase(node_id);
   if (generation_.FindLast(node_id) != nullptr) generation_.RuleOut();
   // Drops its waiting reads: an agent that has left expects no answer.

@@ -23,6 +23,7 @@
 #include "rendezvous/authority/generation_record.h"
 #include "rendezvous/authority/remembered_job.h"
 #include "rendezvous/authority/roster.h"
+#include "rendezvous/authority/spares.h"
 #include "rendezvous/authority/takeover_quorum.h"
 #include "rendezvous/job/break_backoff.h"
 #include "rendezvous/job/control_news.h"
@@ -119,6 +120,8 @@ class JobMachine {
   bool IsKnownToRun() const;
   /// Ids of members of the last generation that have answered at their presence ports.
   const std::set<std::string>& verified() const { return departures_.verified(); }
+  /// The nodes outside of the last generation, for the same purpose.
+  const Spares& spares() const { return spares_; }
   /// True if this service may change the membership of the job.
   bool HasAuthority() const { return quorum_.Authority(membership()).granted(); }
   /// The run that it was to continue when it ended without a generation: that run has not ended. 0: none.
@@ -194,6 +197,7 @@ class JobMachine {
   Separations separations_;
   Suspects suspects_;
   TakeoverQuorum quorum_;
+  Spares spares_;
   WaitingNews news_;
   ControlNews control_;
   KeyValueStore store_;      // for the running generation

@@ -22,6 +22,7 @@ void JobMachine::OnControl(const ControlAsked& asked, TimePoint now) {
   if (evict != nullptr) {
     generation_.RuleOut();
     departures_.OnEvicted(asked.node_id);
+    spares_.OnGone(asked.node_id);
     control_.OnEvicted(asked.node_id, call, now);
     if (node != nullptr) Lose(asked.node_id, evicted);
   } else if (stop != nullptr && !stop->checkpoint) {

@@ -148,6 +148,7 @@ void JobMachine::HearOf(const Assignment& last, const std::string& from, TimePoi
   departures_.OnGeneration(last, options_.service_started);
   roster_.ClearPlaces();
   roster_.Follow(generation_.last());
+  spares_.OnGeneration(roster_, generation_);
   roster_.ExpectAll(last, now + options_.recovery_window, now);
 }
 
@@ -266,6 +267,7 @@ void JobMachine::Begin(Assignment assignment, TimePoint now) {
   from_file_ = false;
   roster_.ClearPlaces();
   roster_.Follow(generation_.last());
+  spares_.OnGeneration(roster_, generation_);
 }
 
 // ---- ends ----
@@ -324,6 +326,7 @@ void JobMachine::Evict(const std::string& node_id, const WorkerFailure& failure)
   const bool member = generation_.FindRunning(node_id) != nullptr;
   store_.DropNode(node_id);
   departures_.OnLeft(node_id);
+  spares_.OnGone(node_id);
   suspects_.Erase(node_id);
   effects_.Refuse(cause);
   roster_.Erase(node_id);

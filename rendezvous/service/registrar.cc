@@ -212,7 +212,7 @@ void Registrar::WriteDown(const std::string& job_id, const Before& before) {
     const EndedRun run = {job->second.incarnation(), job->second.last_number(), outcome->success};
     states_.End({job_id, run, *outcome});
   } else if (job->second.IsKnownToRun()) {
-    states_.Keep(job_id, *job->second.last_generation(), job->second.verified());
+    states_.Keep(job_id, *job->second.last_generation(), job->second.verified(), job->second.spares());
   }
 }
 

@@ -27,8 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One line each: heading, endpoint, job, ids of verified nodes (JSON); then the encoded membership. The first
-// version had no ids.
+// One line each: heading, endpoint, job, JSON; then the encoded membership. The JSON is [ids of verified
+// nodes], or {"verified": [ids], "spares": {id: service}} if there are spares. The first version had none.
 constexpr char kHeading[] = "mtrun membership 2", kFirstHeading[] = "mtrun membership 1";
 constexpr char kEnding[] = ".membership";
 // One line each: heading, endpoint, job, end (JSON).
@@ -42,15 +42,31 @@ struct Kept {
   RememberedJob job;
 };
 
-/// Parses [ids]; returns none for anything else.
-std::set<std::string> ReadIds(const std::string& text) {
+/// Returns the strings of an array; none for anything else.
+std::set<std::string> IdsOf(const nlohmann::json& list) {
   std::set<std::string> ids;
-  const absl::StatusOr<nlohmann::json> list = ParseJson(text, kMaxBytes);
-  if (!list.ok() || !list->is_array()) return ids;
-  for (const nlohmann::json& id : *list) {
+  if (!list.is_array()) return ids;
+  for (const nlohmann::json& id : list) {
     if (id.is_string()) ids.insert(id.get<std::string>());
   }
   return ids;
+}
+
+/// Reads the line of JSON into `job`; nothing of it if it is malformed.
+void ReadNodes(const std::string& text, RememberedJob& job) {
+  const absl::StatusOr<nlohmann::json> nodes = ParseJson(text, kMaxBytes);
+  if (!nodes.ok()) return;
+  if (!nodes->is_object()) {
+    job.verified = IdsOf(*nodes);
+    return;
+  }
+  job.verified = IdsOf(nodes->value("verified", nlohmann::json()));
+  const nlohmann::json spares = nodes->value("spares", nlohmann::json());
+  if (!spares.is_object()) return;
+  for (const auto& [node_id, service] : spares.items()) {
+    if (service.is_string() && ParseEndpoint(service.get<std::string>()).ok())
+      job.spares[node_id] = service.get<std::string>();
+  }
 }
 
 absl::StatusOr<Kept> Read(const std::string& path) {
@@ -63,8 +79,9 @@ absl::StatusOr<Kept> Read(const std::string& path) {
   if (parts.size() != lines + 1 || (!first_form && parts[0] != kHeading))
     return absl::InvalidArgumentError("another kind of file");
   MT_ASSIGN_OR_RETURN(Assignment generation, DecodeMembership(parts.back()));
-  return Kept{
-      parts[1], parts[2], {std::move(generation), first_form ? std::set<std::string>() : ReadIds(parts[3])}};
+  Kept kept{parts[1], parts[2], {std::move(generation), {}}};
+  if (!first_form) ReadNodes(parts[3], kept.job);
+  return kept;
 }
 
 struct KeptEnd {
@@ -191,7 +208,8 @@ std::map<std::string, RememberedJob> StateFolder::Load() {
     if (!kept.ok()) {
       log::Warning(path.string(), " is ignored: ", kept.status().message());
     } else if (kept->endpoint == endpoint_) {
-      kept_[kept->job_id] = {kept->job.generation.generation, kept->job.verified.size()};
+      kept_[kept->job_id] = {kept->job.generation.generation, kept->job.verified.size(),
+                             DigestOf(kept->job.spares)};
       found[kept->job_id] = std::move(kept->job);
     }
   }
@@ -199,15 +217,16 @@ std::map<std::string, RememberedJob> StateFolder::Load() {
 }
 
 void StateFolder::Keep(const std::string& job_id, const Assignment& generation,
-                       const std::set<std::string>& verified) {
+                       const std::set<std::string>& verified, const Spares& spares) {
   if (folder_.empty()) return;
-  const std::pair<Generation, size_t> wanted(generation.generation, verified.size());
+  const std::tuple wanted(generation.generation, verified.size(), spares.digest());
   if (lacks_thread_) StartWriter();
   if (std::exchange(kept_[job_id], wanted) == wanted) return;
-  const std::string ids =
-      nlohmann::json(verified).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  nlohmann::json nodes = verified;
+  if (!spares.services().empty()) nodes = {{"verified", verified}, {"spares", spares.services()}};
+  const std::string line = nodes.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   Put(PathOf(folder_, endpoint_, job_id),
-      {absl::StrCat(kHeading, "\n", endpoint_, "\n", job_id, "\n", ids, "\n", EncodeMembership(generation)),
+      {absl::StrCat(kHeading, "\n", endpoint_, "\n", job_id, "\n", line, "\n", EncodeMembership(generation)),
        ""});
 }
 

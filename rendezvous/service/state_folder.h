@@ -9,12 +9,14 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "rendezvous/authority/remembered_job.h"
+#include "rendezvous/authority/spares.h"
 #include "rendezvous/wire/types.h"
 
 namespace mtrun::rendezvous {
@@ -37,9 +39,10 @@ class StateFolder {
   /// Returns the last generations of jobs that had not ended, by job id. Skips unreadable files with a
   /// warning.
   std::map<std::string, RememberedJob> Load();
-  /// Records the running generation and its verified members. Repeating it changes nothing and costs next to
-  /// nothing: it is called at each event of the job.
-  void Keep(const std::string& job_id, const Assignment& generation, const std::set<std::string>& verified);
+  /// Records the running generation, its verified members and the nodes outside of it. Repeating it changes
+  /// nothing and costs next to nothing: it is called at each event of the job.
+  void Keep(const std::string& job_id, const Assignment& generation, const std::set<std::string>& verified,
+            const Spares& spares = {});
   /// Returns how the last run of each job ended, the oldest first.
   std::vector<RememberedEnd> LoadEnds();
   /// Records how the run has ended. Repeating it changes nothing.
@@ -61,7 +64,8 @@ class StateFolder {
 
   const std::string folder_, endpoint_;
   const Duration pause_;
-  std::map<std::string, std::pair<Generation, size_t>> kept_;  // by job id; with the number verified
+  /// By job id: the generation, the number verified, the digest of the spares.
+  std::map<std::string, std::tuple<Generation, size_t, uint64_t>> kept_;
 
   Mutex mu_;
   Condition changed_;

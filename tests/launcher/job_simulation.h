@@ -179,8 +179,9 @@ class JobSimulation {
     std::map<std::string, uint64_t> runs;  // incarnations of the running ones, by job
     std::string endpoint;                  // if hosted: its address for members
     uint64_t owner = 0;                    // if hosted: the agent that hosts it
-    std::map<std::string, std::pair<rendezvous::Generation, size_t>> kept;  // by job; number of verified ones
-    std::map<std::string, rendezvous::Generation> known;                    // before the current step, by job
+    // By job: the generation written down, the number of verified nodes, the digest of the spares.
+    std::map<std::string, std::tuple<rendezvous::Generation, size_t, uint64_t>> kept;
+    std::map<std::string, rendezvous::Generation> known;  // before the current step, by job
   };
   /// One direction of a connection.
   struct Way {

@@ -98,7 +98,7 @@ void JobSimulation::ReadWrittenDown(Service& service) {
   for (const auto& [job_id, end] : ends_) ends.push_back(end);
   service.jobs->Remember(file_, ends);
   for (const auto& [job_id, job] : file_)
-    service.kept[job_id] = {job.generation.generation, job.verified.size()};
+    service.kept[job_id] = {job.generation.generation, job.verified.size(), rendezvous::DigestOf(job.spares)};
 }
 
 /// Saves the state, like Registrar and StateFolder.
@@ -123,8 +123,9 @@ void JobSimulation::WriteDown(size_t index, const std::string& job_id) {
         job_id, {job->second.incarnation(), job->second.last_number(), outcome->success}, *outcome};
   } else if (job->second.IsKnownToRun()) {
     const rendezvous::Assignment& last = *job->second.last_generation();
-    const auto wanted = std::make_pair(last.generation, job->second.verified().size());
-    if (std::exchange(service.kept[job_id], wanted) != wanted) file_[job_id] = {last, job->second.verified()};
+    const std::tuple wanted(last.generation, job->second.verified().size(), job->second.spares().digest());
+    if (std::exchange(service.kept[job_id], wanted) != wanted)
+      file_[job_id] = {last, job->second.verified(), job->second.spares().services()};
   }
 }
 
@@ -173,7 +174,7 @@ void JobSimulation::OnMembership(Agent& agent, const rendezvous::Assignment& gen
   const std::string& job_id = settings_[agent.job].job_id;
   if (!own.jobs->AdoptMembership(job_id, generation)) return;
   file_[job_id] = {generation, {}};
-  own.kept[job_id] = {generation.generation, 0};
+  own.kept[job_id] = {generation.generation, 0, 0};
 }
 
 void JobSimulation::MindHost(size_t index) {

@@ -1,5 +1,6 @@
 // Jobs of a service that is part of an mtrun at their endpoint: where they have moved, and which nodes come
 // then.
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rendezvous/authority/formation.h"
 #include "rendezvous/job/job_table.h"
@@ -85,6 +86,56 @@ TEST_F(ColdRestartTest, StartsAnotherRun) {
   ASSERT_NE(after, nullptr);
   EXPECT_EQ(after->assignment().generation.number, 6u);
   EXPECT_NE(after->assignment().incarnation, kBefore) << "the end of the one before is not its end";
+}
+
+/// Simulation, seed 69395001470385: the members that a service at the endpoint had written down were all gone,
+/// and a spare of that time continued, at its own service, a generation that followed theirs.
+class SpareTest : public ColdRestartTest {
+ protected:
+  SpareTest() {
+    table_.Remember({{"a", {WrittenDown(), {}, {{"node3", "node3:30001"}}}}});
+    Join("a", "node2");
+  }
+  /// The members are dead. Returns the assignment that follows from the state of the spare's service.
+  const Assigned* Look(PeerService::State spare, uint64_t generation = 0) {
+    ProbeResult looked;
+    looked.peers.emplace_back().endpoint = "node1:29400";
+    looked.peers.back().state = PeerService::State::kSelf;
+    looked.peers.emplace_back().endpoint = "node3:30001";
+    looked.peers.back().state = spare;
+    looked.peers.back().generation = {generation, 60};
+    looked.peers.back().incarnation = generation == 0 ? 0 : kBefore;
+    looked.dead = {"node1"};
+    looked_ = table_.Step("a", Event{"", looked}, now_);
+    return Find<Assigned>(looked_);
+  }
+  std::vector<JobTable::JobEffect> looked_;
+};
+
+TEST_F(SpareTest, ItsServiceIsAskedToo) {
+  const auto wanted = table_.jobs().at("a").WantsProbe();
+  ASSERT_TRUE(wanted.has_value());
+  EXPECT_THAT(wanted->endpoints, testing::Contains("node3:30001"));
+}
+
+TEST_F(SpareTest, NothingFormsWhileItMayContinue) {
+  EXPECT_EQ(Look(PeerService::State::kSilent), nullptr);
+  EXPECT_EQ(Look(PeerService::State::kWithoutJob), nullptr) << "the node is alive, and not here yet";
+  EXPECT_EQ(Find<Redirect>(looked_), nullptr);
+}
+
+TEST_F(SpareTest, JobMovesToItsNewerGeneration) {
+  EXPECT_EQ(Look(PeerService::State::kWithJob, 6), nullptr);
+  const Redirect* moved = Find<Redirect>(looked_);
+  ASSERT_NE(moved, nullptr);
+  EXPECT_EQ(moved->endpoint, "node3:30001");
+}
+
+TEST_F(SpareTest, DeadSpareIsNotWaitedFor) { EXPECT_NE(Look(PeerService::State::kGone), nullptr); }
+
+TEST_F(SpareTest, SpareThatIsHereHasSaidWhatItKnows) {
+  Join("a", "node3");
+  EXPECT_NE(Look(PeerService::State::kWithoutJob), nullptr);
 }
 
 Assignment OfNode(const std::string& node, uint64_t number, uint64_t incarnation) {

@@ -321,6 +321,24 @@ TEST_F(StateFolderTest, VerifiedMembersAreStored) {
   EXPECT_THAT(Load(), ElementsAre(Pair("job", verified)));
 }
 
+TEST_F(StateFolderTest, SparesAreStored) {
+  RememberedJob job = one_;
+  job.spares = {{"node3", "node3:30001"}, {"node4", "[fe80::1]:30002"}};
+  Spares spares;
+  {
+    StateFolder states(path(), "node1:29400");
+    states.Keep("job", job.generation, job.verified, spares);
+    spares.OnRemembered(job.spares);
+    states.Keep("job", job.generation, job.verified, spares);
+  }
+  EXPECT_THAT(Load(), ElementsAre(Pair("job", job)));
+  std::string text = support::ReadText(Files().front());
+  text.replace(text.find("[fe80"), 5, "fe80:");
+  ASSERT_TRUE(WriteFileAtomically(Files().front(), text).ok());
+  job.spares.erase("node4");
+  EXPECT_THAT(Load(), ElementsAre(Pair("job", job))) << "what is no endpoint is left out";
+}
+
 TEST_F(StateFolderTest, ServiceWorksWithoutAStateFolder) {
   ASSERT_TRUE(WriteFileAtomically(folder_.File("file"), "").ok());
   StateFolder states(folder_.File("file") + "/state", "node1:29400");
