@@ -1,4 +1,5 @@
 // mtreport: makes a page about finished, stopped or running runs, from their folders alone.
+#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -21,6 +22,7 @@
 #include "report/plots.h"
 #include "report/read_run.h"
 #include "report/result_file.h"
+#include "report/run_list.h"
 
 namespace mtrun::report {
 namespace {
@@ -29,15 +31,17 @@ constexpr int kFailure = 1, kUsage = 2;
 
 HelpPage Help() {
   return {.purpose = "Makes a page about training runs: curves, classes, timeline, checkpoints, settings.",
-          .usage = {"mtreport RUN... [flags]"},
+          .usage = {"mtreport RUN... [flags]", "mtreport list [FOLDER...]", "mtreport compare RUN RUN..."},
           .examples = {{"one run: writes runs/cnnA/report.html", "mtreport runs/cnnA"},
                        {"two runs on one page", "mtreport runs/alone runs/four --out both.html"},
-                       {"only the page, without plots", "mtreport runs/cnnA --out cnnA.html --no_plots"}},
+                       {"only the page, without plots", "mtreport runs/cnnA --out cnnA.html --no_plots"},
+                       {"all runs: best figures, states, settings that differ", "mtreport list runs"},
+                       {"two runs side by side", "mtreport compare runs/cnnA runs/cnnA-2"}},
           .notes =
               "RUN is a --model_folder of a trainer, complete or not, of this release or an earlier\n"
               "one. The page is one file that loads nothing from the network. With one run, mtreport\n"
-              "also writes accuracy_plot.png, training_metrics.png and, if the run is complete, its\n"
-              "figures as {batch}_{epochs}_{nodes}_{gpus}.txt.\n"};
+              "also writes accuracy_plot.png, training_metrics.png, and results.csv with a line an\n"
+              "epoch.\n"};
 }
 
 std::vector<SettingSpec> Specs() {
@@ -50,7 +54,12 @@ std::vector<SettingSpec> Specs() {
           {.name = "plots",
            .kind = Kind::kBool,
            .default_text = "true",
-           .help = "Also write the plots and the text file.",
+           .help = "Also write the plots and results.csv.",
+           .group = "Flags"},
+          {.name = "result_file",
+           .kind = Kind::kBool,
+           .default_text = "false",
+           .help = "Also write a complete run's figures as {batch}_{epochs}_{nodes}_{gpus}.txt.",
            .group = "Flags"},
           {.name = "quiet",
            .kind = Kind::kBool,
@@ -94,8 +103,9 @@ absl::StatusOr<std::vector<std::string>> RunsOf(Settings& settings, std::vector<
   return runs;
 }
 
-/// Writes the plots and result file, and returns their names.
-absl::StatusOr<std::vector<std::string>> WriteBeside(const RunRecord& run, const std::string& folder) {
+/// Writes the plots, the epochs and, if `result_file`, the result file, and returns their names.
+absl::StatusOr<std::vector<std::string>> WriteBeside(const RunRecord& run, const std::string& folder,
+                                                     bool result_file) {
   std::vector<std::string> written;
   const auto plot = [&](const std::vector<Panel>& panels, const std::string& name) -> absl::Status {
     if (panels.empty()) return absl::OkStatus();
@@ -106,7 +116,11 @@ absl::StatusOr<std::vector<std::string>> WriteBeside(const RunRecord& run, const
   };
   MT_RETURN_IF_ERROR(plot(AccuracyPlot(run), "accuracy_plot.png"));
   MT_RETURN_IF_ERROR(plot(MetricsPlot(run), "training_metrics.png"));
-  if (run.result) {
+  if (!run.epochs.empty()) {
+    written.emplace_back("results.csv");
+    MT_RETURN_IF_ERROR(WriteFileAtomically(folder + "/results.csv", EpochsCsv(run)));
+  }
+  if (run.result && result_file) {
     written.push_back(ResultFileName(*run.result));
     MT_RETURN_IF_ERROR(
         WriteFileAtomically(absl::StrCat(folder, "/", written.back()), ResultFileText(run, *run.result)));
@@ -135,11 +149,50 @@ absl::Status Report(const Settings& settings, const std::vector<std::string>& fo
         << "mtreport: built without Chart.js (Debian: libjs-chart.js): the page has tables but no curves\n";
   if (runs.size() > 1 || !settings.Bool("plots")) return absl::OkStatus();
   const std::string folder = std::filesystem::absolute(out).parent_path();
-  MT_ASSIGN_OR_RETURN(const std::vector<std::string> written, WriteBeside(runs[0], folder));
+  MT_ASSIGN_OR_RETURN(const std::vector<std::string> written,
+                      WriteBeside(runs[0], folder, settings.Bool("result_file")));
   for (const std::string& name : written) {
     if (!quiet) std::cout << (std::filesystem::path(out).parent_path() / name).string() << "\n";
   }
   return absl::OkStatus();
+}
+
+double AgeOf(const std::string& folder) {
+  std::error_code none;
+  const auto changed = std::filesystem::last_write_time(folder + "/metrics.jsonl", none);
+  if (none) return 0;
+  return std::chrono::duration<double>(std::filesystem::file_time_type::clock::now() - changed).count();
+}
+
+/// Reads the runs among `folders`, and those directly in the others.
+absl::StatusOr<std::vector<ListedRun>> RunsIn(const std::vector<std::string>& folders) {
+  std::vector<ListedRun> runs;
+  for (const std::string& folder : folders) {
+    if (absl::StatusOr<RunRecord> run = ReadRun(folder); run.ok()) {
+      runs.push_back({folder, *std::move(run), AgeOf(folder)});
+      continue;
+    }
+    const size_t before = runs.size();
+    std::error_code error;
+    for (std::filesystem::directory_iterator item(folder, error), end; !error && item != end;
+         item.increment(error)) {
+      const std::string path = item->path().string();
+      if (absl::StatusOr<RunRecord> run = ReadRun(path); run.ok())
+        runs.push_back({path, *std::move(run), AgeOf(path)});
+    }
+    if (error) return absl::NotFoundError(absl::StrCat(folder, ": ", error.message()));
+    if (runs.size() == before) return absl::NotFoundError(absl::StrCat(folder, " has no run folders"));
+  }
+  return runs;
+}
+
+/// Prints a list or a comparison. `folders` follow the word.
+absl::StatusOr<std::string> Answer(const std::string& word, std::vector<std::string> folders) {
+  if (word == "list" && folders.empty()) folders = {"runs"};
+  if (word == "compare" && folders.size() < 2)
+    return absl::InvalidArgumentError("give two runs or more: mtreport compare runs/cnnA runs/cnnA-2");
+  MT_ASSIGN_OR_RETURN(std::vector<ListedRun> runs, RunsIn(folders));
+  return word == "list" ? ListText(std::move(runs)) : CompareText(runs);
 }
 
 int Run(const std::vector<std::string>& args) {
@@ -151,6 +204,14 @@ int Run(const std::vector<std::string>& args) {
   if (args == std::vector<std::string>{"--version"}) return Say(VersionLine("mtreport") + "\n");
   const auto runs = RunsOf(settings, args);
   if (!runs.ok()) return Fail(kUsage, std::string(runs.status().message()));
+  std::error_code none;
+  const std::string& first = runs->front();
+  if ((first == "list" || first == "compare") && !std::filesystem::exists(first, none)) {
+    const auto text = Answer(first, {runs->begin() + 1, runs->end()});
+    if (text.ok()) return Say(*text);
+    return Fail(absl::IsInvalidArgument(text.status()) ? kUsage : kFailure,
+                std::string(text.status().message()));
+  }
   const absl::Status done = Report(settings, *runs);
   if (done.ok()) return 0;
   return Fail(absl::IsInvalidArgument(done) ? kUsage : kFailure, std::string(done.message()));

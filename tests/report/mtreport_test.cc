@@ -34,6 +34,9 @@ class MtreportTest : public testing::Test {
 TEST_F(MtreportTest, WritesThePageAndItsFiles) {
   EXPECT_EQ(Report({run_}), 0) << said_;
   EXPECT_THAT(support::ReadText(run_ + "/report.html"), HasSubstr("</html>"));
+  EXPECT_FALSE(std::filesystem::exists(run_ + "/2_3_1_1.txt"));
+  EXPECT_THAT(support::ReadText(run_ + "/results.csv"), HasSubstr("\n3,"));
+  EXPECT_EQ(Report({run_, "--result_file"}), 0) << said_;
   EXPECT_THAT(support::ReadText(run_ + "/2_3_1_1.txt"), HasSubstr("Best accuracy: 50.00 %"));
   EXPECT_THAT(said_, HasSubstr("report.html"));
   EXPECT_EQ(Report({run_, "--quiet", "--plots=false", "--out", folder_.File("page.html")}), 0);
@@ -45,6 +48,20 @@ TEST_F(MtreportTest, SeveralRunsNeedAName) {
   EXPECT_EQ(Report({run_, run_}), 2);
   EXPECT_THAT(said_, HasSubstr("give --out FILE"));
   EXPECT_EQ(Report({"--out", folder_.File("both.html"), run_, run_}), 0) << said_;
+}
+
+TEST_F(MtreportTest, ListsAndComparesRuns) {
+  EXPECT_EQ(Report({"list", folder_.path()}), 0) << said_;
+  EXPECT_THAT(said_, HasSubstr(run_ + "  50.0 %"));
+  EXPECT_EQ(Report({"compare", run_, run_}), 0) << said_;
+  EXPECT_THAT(said_, HasSubstr("test accuracy"));
+  EXPECT_EQ(Report({"compare", run_}), 2);
+  EXPECT_THAT(said_, HasSubstr("give two runs or more"));
+  EXPECT_EQ(Report({"list", folder_.File("none")}), 1);
+  EXPECT_THAT(said_, HasSubstr("No such file"));
+  std::filesystem::create_directory(folder_.File("empty"));
+  EXPECT_EQ(Report({"list", folder_.File("empty")}), 1);
+  EXPECT_THAT(said_, HasSubstr("has no run folders"));
 }
 
 TEST_F(MtreportTest, ReportsErrors) {

@@ -17,10 +17,11 @@
 extern char** environ;
 
 namespace mtrun::trainers {
-absl::StatusOr<int> RunReporter(const std::string& program, const std::string& model_folder,
+absl::StatusOr<int> RunReporter(const std::string& program, const std::string& model_folder, bool result_file,
                                 Duration timeout) {
-  std::string name = program, quiet = "--quiet", run = model_folder;
-  char* const argv[] = {name.data(), quiet.data(), run.data(), nullptr};
+  std::string name = program, quiet = "--quiet", run = model_folder, result = "--result_file";
+  char* const argv[] = {name.data(), quiet.data(), run.data(), result_file ? result.data() : nullptr,
+                        nullptr};
   pid_t pid = 0;
   const int error = posix_spawn(&pid, program.c_str(), nullptr, nullptr, argv, environ);
   if (error != 0) return ErrnoStatus(error, absl::StrCat("start ", program));
@@ -41,13 +42,13 @@ std::string FindMtreport(const std::string& executable_folder) {
   return "";
 }
 
-void MakeReport(const std::string& model_folder, Duration timeout) {
+void MakeReport(const std::string& model_folder, bool result_file, Duration timeout) {
   const std::string program = FindMtreport(ExecutableFolder().value_or(""));
   if (program.empty()) {
     log::Info("no report.html: mtreport is not installed next to this program");
     return;
   }
-  const absl::StatusOr<int> status = RunReporter(program, model_folder, timeout);
+  const absl::StatusOr<int> status = RunReporter(program, model_folder, result_file, timeout);
   if (!status.ok()) {
     log::Warning("no report.html: ", std::string(status.status().message()));
   } else if (*status != 0) {

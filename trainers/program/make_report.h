@@ -9,13 +9,13 @@
 namespace mtrun::trainers {
 
 /// Runs the mtreport of this program's own installation and waits for it, at most `timeout`. Errors are only
-/// logged, because the run is complete without a page.
-void MakeReport(const std::string& model_folder, Duration timeout);
+/// logged, because the run is complete without a page. `result_file`: also the figures as a text file.
+void MakeReport(const std::string& model_folder, bool result_file, Duration timeout);
 
-/// Runs `program --quiet model_folder` and returns its exit status. Kills it if it is not over after
+/// Runs `program --quiet model_folder`, with --result_file if asked, and returns its exit status. Kills it if it is not over after
 /// `timeout`, or if its end cannot be watched.
 absl::StatusOr<int> RunReporter(const std::string& program, const std::string& model_folder,
-                                Duration timeout);
+                                bool result_file, Duration timeout);
 
 /// Returns the path of mtreport, or "" if there is none.
 std::string FindMtreport(const std::string& executable_folder);

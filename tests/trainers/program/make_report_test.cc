@@ -48,12 +48,14 @@ class NoDescriptors {
 
 TEST_F(MakeReportTest, ReporterGetsTheFolderAndItsStatusIsReturned) {
   const std::string program = Script("test \"$1 $2\" = '--quiet model' && exit 7");
-  EXPECT_EQ(RunReporter(program, "model", kLongPatience).value(), 7);
-  EXPECT_FALSE(RunReporter(folder_.File("none"), "model", kLongPatience).ok());
+  EXPECT_EQ(RunReporter(program, "model", false, kLongPatience).value(), 7);
+  const std::string asked = Script("test \"$1 $2 $3\" = '--quiet model --result_file' && exit 8");
+  EXPECT_EQ(RunReporter(asked, "model", true, kLongPatience).value(), 8);
+  EXPECT_FALSE(RunReporter(folder_.File("none"), "model", false, kLongPatience).ok());
 }
 
 TEST_F(MakeReportTest, SlowReporterIsKilled) {
-  EXPECT_EQ(RunReporter(Script("exec sleep 1000"), "model", Duration::zero()).value(), 128 + SIGKILL);
+  EXPECT_EQ(RunReporter(Script("exec sleep 1000"), "model", false, Duration::zero()).value(), 128 + SIGKILL);
 }
 
 /// A pidfd needs a descriptor.
@@ -61,8 +63,8 @@ TEST_F(MakeReportTest, ReporterIsWaitedForWithoutDescriptors) {
   const std::string slow = Script("exec sleep 1000"), quick = folder_.File("quick");
   support::WriteText(quick, "#!/bin/sh\nexit 3\n", true);
   const NoDescriptors none;
-  EXPECT_EQ(RunReporter(slow, "model", Duration::zero()).value(), 128 + SIGKILL);
-  EXPECT_EQ(RunReporter(quick, "model", kLongPatience).value(), 3);
+  EXPECT_EQ(RunReporter(slow, "model", false, Duration::zero()).value(), 128 + SIGKILL);
+  EXPECT_EQ(RunReporter(quick, "model", false, kLongPatience).value(), 3);
 }
 
 }  // namespace
