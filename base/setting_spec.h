@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mtrun {
@@ -22,8 +23,9 @@ struct SettingSpec {
   std::optional<double> min = {};  // numbers: inclusive bounds
   std::optional<double> max = {};
   std::vector<std::string> choices = {};  // strings: allowed values, empty: all; kBool: further values
-  std::vector<std::string> aliases = {};  // other accepted names
-  std::vector<std::string> hints = {};    // names that other programs use for it: only for "did you mean"
+  std::vector<std::pair<std::string, std::string>> same = {};  // other words for a choice: {"gpu", "cuda"}
+  std::vector<std::string> aliases = {};                       // other accepted names
+  std::vector<std::string> hints = {};  // names that other programs use for it: only for "did you mean"
   bool yields = false;  // never chosen for an abbreviation that fits another setting or its hints
 };
 

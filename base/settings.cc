@@ -134,20 +134,27 @@ bool Settings::MeansAnother(const std::string& name, const Entry& than) const {
   });
 }
 
-std::string Settings::Hint(const std::string& name) const {
-  std::vector<std::string> names;
+std::string Settings::OtherName(const std::string& name) const {
+  std::vector<std::string> meant;
   for (const Entry& entry : entries_) {
     const std::vector<std::string>& hints = entry.spec.hints;
-    if (std::find(hints.begin(), hints.end(), name) != hints.end())
-      return absl::StrCat("; did you mean ", FlagOf(entry.spec), "?");
-    names.push_back(entry.spec.name);
+    if (std::find(hints.begin(), hints.end(), name) != hints.end()) meant.push_back(FlagOf(entry.spec));
   }
+  return meant.empty() ? "" : absl::StrCat("; did you mean ", absl::StrJoin(meant, " or "), "?");
+}
+
+std::string Settings::Hint(const std::string& name) const {
+  if (std::string other = OtherName(name); !other.empty()) return other;
+  std::vector<std::string> names;
+  for (const Entry& entry : entries_) names.push_back(entry.spec.name);
   if (std::string near = Suggestion(name, names, "--"); !near.empty()) return near;
   const std::vector<std::string> related = RelatedNames(name, names);
   return related.empty() ? "" : absl::StrCat("; did you mean --", absl::StrJoin(related, " or --"), "?");
 }
 
 absl::Status Settings::Assign(Entry& entry, std::string_view text, SettingSource source, std::string where) {
+  for (const auto& [other, choice] : entry.spec.same)
+    if (text == other) text = choice;
   if (!Fits(entry.spec, text)) {
     // A flag's name identifies the setting; a line of a file does not.
     const bool flag = source == SettingSource::kFlag;
@@ -185,7 +192,8 @@ absl::StatusOr<size_t> Settings::ParseOne(const std::vector<std::string>& args, 
     for (Entry& candidate : entries_) {
       if (candidate.spec.letter == arg[1]) entry = &candidate;
     }
-    if (entry == nullptr) return absl::InvalidArgumentError(absl::StrCat("unknown flag ", arg));
+    if (entry == nullptr)
+      return absl::InvalidArgumentError(absl::StrCat("unknown flag ", arg, OtherName(arg.substr(1))));
     if (arg.size() > 2) value = arg.substr(arg[2] == '=' ? 3 : 2);
   }
   size_t used = 1;
@@ -199,7 +207,8 @@ absl::StatusOr<size_t> Settings::ParseOne(const std::vector<std::string>& args, 
   }
   if (!value) {
     if (i + 1 >= args.size() || (args[i + 1].size() > 2 && args[i + 1].starts_with("--"))) {
-      return absl::InvalidArgumentError(absl::StrCat(arg, " needs a value: ", Allowed(entry->spec)));
+      return absl::InvalidArgumentError(absl::StrCat(
+          arg, " needs a value: ", entry->spec.value.empty() ? Allowed(entry->spec) : entry->spec.value));
     }
     value = args[i + 1];
     used = 2;
@@ -291,6 +300,10 @@ const Settings::Entry& Settings::Get(std::string_view name) const {
   return *entry;
 }
 
+bool Settings::Has(std::string_view name) const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [&](const Entry& entry) { return entry.spec.name == name; });
+}
 bool Settings::IsSet(std::string_view name) const { return Get(name).value.set; }
 SettingSource Settings::SourceOf(std::string_view name) const { return Get(name).value.source; }
 bool Settings::IsDerived(std::string_view name) const { return Get(name).value.derived; }
@@ -312,6 +325,14 @@ bool Settings::Bool(std::string_view name) const {
   bool value = false;
   MT_CHECK(ParseBool(Get(name).value.text, &value)) << name << " is neither true nor false";
   return value;
+}
+
+absl::Status Settings::Replace(std::string_view name, std::string_view text) {
+  Entry* const entry = Named(std::string(name));
+  MT_CHECK(entry != nullptr) << "no setting is named " << name;
+  if (!Fits(entry->spec, text)) return NotAllowed(entry->spec, FlagOf(entry->spec), text);
+  entry->value.text = text;
+  return absl::OkStatus();
 }
 
 void Settings::Derive(std::string_view name, std::string_view text, std::string_view reason) {

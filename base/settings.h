@@ -45,6 +45,7 @@ class Settings {
   absl::Status ApplyYaml(const std::string& path, std::string_view section,
                          MissingSection missing = MissingSection::kWarn);
 
+  bool Has(std::string_view name) const;    // is a setting
   bool IsSet(std::string_view name) const;  // given in any source, or has a default
   SettingSource SourceOf(std::string_view name) const;
   bool IsDerived(std::string_view name) const;  // by Derive
@@ -55,6 +56,9 @@ class Settings {
   /// Sets a value that the program derives; the reason is shown as its source: Derive("global_batch", "64",
   /// "batch_size x workers").
   void Derive(std::string_view name, std::string_view text, std::string_view reason);
+
+  /// Changes a value; its source stays. Returns kInvalidArgument if the setting does not accept it.
+  absl::Status Replace(std::string_view name, std::string_view text);
 
   /// Returns aligned columns name, value and source for all settings, or only for non-default ones if `all`
   /// is false. If `columns` > 0, long values lose their middle and reasons their end, so that each line fits.
@@ -81,6 +85,8 @@ class Settings {
   Entry* Named(const std::string& name);
   /// Returns whether other programs use this name for a setting other than `than`.
   bool MeansAnother(const std::string& name, const Entry& than) const;
+  /// Returns "; did you mean --nproc_per_node?" if another program's name for a setting is `name`, "" if not.
+  std::string OtherName(const std::string& name) const;
   std::string Hint(const std::string& name) const;
   const Entry& Get(std::string_view name) const;
   absl::Status Assign(Entry& entry, std::string_view text, SettingSource source, std::string where);

@@ -25,6 +25,7 @@
 #include "launcher/cli/machine.h"
 #include "launcher/cli/options.h"
 #include "launcher/cli/program.h"
+#include "launcher/cli/words.h"
 #include "launcher/doctor/doctor.h"
 #include "launcher/net/local_address.h"
 #include "launcher/net/presence_port.h"
@@ -167,6 +168,18 @@ absl::StatusOr<LogFiles> MakeLogFiles(Options* options, const EnvironmentMap& en
   return LogFiles::Make(options->log_dir, options->job.job_id, "");
 }
 
+/// Replaces a word such as "status" by its flags. A program of that name in this folder is run, as by torchrun.
+absl::Status ReplaceWord(std::vector<std::string>* args) {
+  if (args->empty() || !IsWord(args->front())) return absl::OkStatus();
+  std::error_code none;
+  if (std::filesystem::is_regular_file(args->front(), none)) {
+    log::Info("runs the file ", args->front(), " of this folder, not mtrun's own command of that name");
+    return absl::OkStatus();
+  }
+  MT_ASSIGN_OR_RETURN(*args, FlagsForWord(*args, TrainerOfRun));
+  return absl::OkStatus();
+}
+
 int Main(std::vector<std::string> args) {
   OpenStandardDescriptors();
   ExplainLackOfThreads("mtrun");
@@ -183,6 +196,7 @@ int Main(std::vector<std::string> args) {
   log::SetUpFromEnvironment("mtrun");
   const absl::StatusOr<std::string> folder = ExecutableFolder();
   if (!folder.ok()) return Complain(folder.status());
+  if (const absl::Status replaced = ReplaceWord(&args); !replaced.ok()) return Complain(replaced);
   absl::StatusOr<Options> options = ParseOptions(args, environment, LookAtMachine(environment), derived);
   if (!options.ok()) return Complain(options.status());
   SettleEndpoints(&*options);
@@ -192,7 +206,11 @@ int Main(std::vector<std::string> args) {
   const absl::StatusOr<Program> program = ResolveProgram(options->entry, environment, *folder);
   if (!program.ok()) return Complain(program.status());
   if (!options->entry.trainer.empty()) {
-    if (AsksTrainer(options->entry.words)) BecomeTrainer(*program);
+    const std::vector<std::string>& words = options->entry.words;
+    const bool own = ComesWithMtrun(program->file, *folder);
+    if (AsksTrainer(words)) BecomeTrainer(*program);
+    if (own && options->job.max_nodes == 1 && AsksOneProcess(words)) BecomeOneProcess(*options, *program);
+    if (own && options->console_format.empty() && AsksEvaluation(words)) options->console_format = "plain";
     if (const int wrong = CheckTrainer(*options, *program, *folder); wrong != 0) return wrong;
   }
   if (!options->run_id_given) options->job.program = ProgramIdentity(*program, options->entry);

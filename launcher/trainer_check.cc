@@ -38,6 +38,17 @@ std::vector<char*> Pointers(std::vector<std::string>& argv) {
   return pointers;
 }
 
+/// Returns whether one of the flags `names` is among a trainer's `words`: "--name" or "--name=value".
+bool HasFlag(const std::vector<std::string>& words, const std::set<std::string>& names) {
+  return std::any_of(words.begin(), words.end(), [&names](const std::string& word) {
+    return absl::StartsWith(word, "--") && names.contains(word.substr(2, word.find('=') - 2));
+  });
+}
+
+void SetConfiguredWorld(const Options& options) {
+  setenv("MTRUN_CONFIGURED_WORLD", absl::StrCat(options.job.max_nodes * options.workers).c_str(), 1);
+}
+
 /// Starts a child that dies with this process, which has no guardian yet; returns -1 on failure. The child's
 /// standard output is `output` unless that is -1.
 pid_t StartChild(const std::string& file, std::vector<std::string> argv, int output = -1) {
@@ -118,9 +129,21 @@ bool AsksTrainer(const std::vector<std::string>& words) {
                      [](const std::string& word) { return word == "--help" || word == "--version"; });
 }
 
+bool AsksOneProcess(const std::vector<std::string>& words) {
+  return HasFlag(words, {"predict", "export", "check", "preview", "sample"});
+}
+
+bool AsksEvaluation(const std::vector<std::string>& words) { return HasFlag(words, {"evaluate"}); }
+
 void BecomeTrainer(const Program& program) {
   std::vector<std::string> argv = program.argv;
   execv(program.file.c_str(), Pointers(argv).data());
+}
+
+void BecomeOneProcess(const Options& options, const Program& program) {
+  SetConfiguredWorld(options);
+  setenv("MTRUN_PRINTS_CHECK", "1", 1);
+  BecomeTrainer(program);
 }
 
 int CheckTrainer(const Options& options, const Program& program, const std::string& executable_folder) {
@@ -128,7 +151,7 @@ int CheckTrainer(const Options& options, const Program& program, const std::stri
   const bool alone = options.job.max_nodes == 1;
   std::vector<std::string> argv = program.argv;
   argv.insert(argv.begin() + 1, alone ? "--check" : "--check_settings");
-  setenv("MTRUN_CONFIGURED_WORLD", absl::StrCat(options.job.max_nodes * options.workers).c_str(), 1);
+  SetConfiguredWorld(options);
   const int status = Run(program.file, argv);
   // Other failures recur in the workers, under supervision.
   if (status != rendezvous::kWrongSettingsStatus) {

@@ -15,12 +15,23 @@ std::vector<std::string> MisplacedFlags(const std::vector<std::string>& words);
 /// Returns whether the arguments only ask for help or the version; the trainer then answers once.
 bool AsksTrainer(const std::vector<std::string>& words);
 
+/// Returns whether the arguments of one of mtrun's own trainers ask for what one process does instead of
+/// training: --predict, --export, --check, --preview, --sample.
+bool AsksOneProcess(const std::vector<std::string>& words);
+
+/// Returns whether they ask for --evaluate, which the workers of a job do together.
+bool AsksEvaluation(const std::vector<std::string>& words);
+
 /// Returns whether a trainer's `file` belongs to the mtrun in `executable_folder` and supports --check. Build
 /// trees have links to one executable; installations have copies of a script that starts it.
 bool ComesWithMtrun(const std::string& file, const std::string& executable_folder);
 
 /// Executes the trainer in this process. Returns only if it cannot be started.
 void BecomeTrainer(const Program& program);
+
+/// Does the same for AsksOneProcess. The trainer takes the number of workers from `options`, and prints what
+/// --check finds.
+void BecomeOneProcess(const Options& options, const Program& program);
 
 /// Runs the trainer with --check, or with --check_settings if the job has other nodes: data may be wrong on a
 /// single node, which the others must learn. Returns 0 if all is well, or if the trainer is not mtrun's own

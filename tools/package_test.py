@@ -71,6 +71,11 @@ class WheelTest(Venv):
     def test_every_trainer_is_in_the_wheel(self):
         self.assertEqual(sorted(os.listdir(self.inside("libexec", "mtrun", "trainers"))), sorted(trainer_names.names()))
 
+    def test_trainers_start_by_their_names(self):
+        need_torch()
+        for name in trainer_names.names():
+            self.assertIn("--learning_rate", run(self.bin(name), "--help", env=environment(MT_TORCH_DIR=TORCH)))
+
     def test_another_torch_or_none_is_one_sentence(self):
         trainer = self.inside("libexec", "mtrun", "trainers", "cnnA")
         empty = os.path.join(self.folder, "none")
@@ -192,6 +197,8 @@ class TarballTest(trial.Trying):
         need_torch()
         mtrun, env = os.path.join(tree, "bin", "mtrun"), environment(MT_TORCH_DIR=TORCH, XDG_STATE_HOME=self.folder)
         self.ask_trainers(mtrun, env=env)
+        for name in trainer_names.names():
+            self.assertIn("--learning_rate", run(os.path.join(tree, "bin", name), "--help", env=env))
         self.train_and_kill(mtrun, os.path.join(tree, "bin", "mtdata"), os.path.join(share, "tools", "verify_ledger"), env)
 
 
@@ -220,6 +227,8 @@ class InstallTest(trial.Trying):
         elsewhere = {"cwd": "/", "env": {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "TMPDIR": "/tmp"}, **as_other}
         self.assertIn("--learning_rate", run(mtrun, "--standalone", "--trainer", "cnnA", "--help", **elsewhere))
         self.ask_trainers(mtrun, **elsewhere)
+        for name in trainer_names.names():
+            self.assertIn("--learning_rate", run(os.path.join(moved, "bin", name), "--help", **elsewhere))
         needed = run("objdump", "-p", os.path.join(moved, "libexec", "mtrun", "trainer"))
         self.assertNotRegex(needed, r"R(UN)?PATH")
         self.assertEqual(templates_in(os.path.join(moved, "share", "mtrun"))[0], TEMPLATES)

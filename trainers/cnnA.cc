@@ -7,10 +7,13 @@
 namespace mtrun {
 namespace {
 
-const trainers::Recipe kRecipe = {
-    {"epochs", "10"},  {"batch_size", "16"},  {"optimizer", "sgd"},     {"learning_rate", "0.001"},
-    {"momentum", "0"}, {"weight_decay", "0"}, {"schedule", "constant"}, {"augment", "false"},
-    {"threads", "1"},  // the work is too small to share: OpenMP's barriers cost more than threads save
+const trainers::Recipe
+    kRecipe =
+        {
+            {"epochs", "10"},      {"global_batch", "16"},     {"batch_size", "16"},
+            {"optimizer", "sgd"},  {"learning_rate", "0.001"}, {"momentum", "0"},
+            {"weight_decay", "0"}, {"schedule", "constant"},   {"augment", "false"},
+            {"threads", "1"},  // the work is too small to share: OpenMP's barriers cost more than threads save
 };
 
 std::unique_ptr<trainers::Task> MakeTask(const trainers::TaskInputs& in) {

@@ -8,8 +8,8 @@ namespace mtrun {
 namespace {
 
 const trainers::Recipe kRecipe = {
-    {"epochs", "10"},           {"batch_size", "16"},   {"optimizer", "adamw"}, {"learning_rate", "0.001"},
-    {"weight_decay", "0.0001"}, {"schedule", "cosine"}, {"augment", "false"},
+    {"epochs", "10"},           {"global_batch", "16"},     {"batch_size", "16"},   {"optimizer", "adamw"},
+    {"learning_rate", "0.001"}, {"weight_decay", "0.0001"}, {"schedule", "cosine"}, {"augment", "false"},
 };
 
 std::unique_ptr<trainers::Task> MakeTask(const trainers::TaskInputs& in) {

@@ -28,9 +28,18 @@ using trainers::Option;
 using trainers::Scope;
 
 const trainers::Recipe kRecipe = {
-    {"epochs", "20"},         {"batch_size", "32"}, {"optimizer", "adamw"}, {"learning_rate", "0.0002"},
-    {"weight_decay", "0.01"}, {"clip_norm", "1"},   {"ema_decay", "0.999"}, {"amp", "auto"},
-    {"augment", "true"},      {"flip", "true"},     {"eval_images", "512"},
+    {"epochs", "20"},
+    {"global_batch", "32"},
+    {"batch_size", "32"},
+    {"optimizer", "adamw"},
+    {"learning_rate", "0.0002"},
+    {"weight_decay", "0.01"},
+    {"clip_norm", "1"},
+    {"ema_decay", "0.999"},
+    {"amp", "auto"},
+    {"augment", "true"},
+    {"flip", "true"},
+    {"eval_images", "512"},
 };
 
 Option Number(std::string name, Kind kind, std::string value, std::string help, double min,

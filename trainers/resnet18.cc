@@ -20,8 +20,9 @@ namespace mtrun {
 namespace {
 
 const trainers::Recipe kRecipe = {
-    {"epochs", "50"},           {"batch_size", "32"}, {"accumulation_steps", "4"}, {"optimizer", "adam"},
-    {"learning_rate", "0.001"}, {"amp", "auto"},      {"warmup_steps", "100"},
+    {"epochs", "50"},        {"global_batch", "128"},    {"batch_size", "32"}, {"accumulation_steps", "4"},
+    {"optimizer", "adam"},   {"learning_rate", "0.001"}, {"amp", "auto"},      {"warmup_steps", "100"},
+    {"warmup_share", "0.1"},
 };
 
 /// Makes an option that all workers and all restarts must agree on.
@@ -59,9 +60,16 @@ trainers::Option ByHand(std::string name, std::string value, std::string help, d
   return option;
 }
 
+/// Makes the option with the name that other programs have for it.
+trainers::Option OfWeights() {
+  trainers::Option option = OfRun(
+      "weights", "", "File with the weights to start from: torchvision's resnet18-*.pth, or safetensors.");
+  option.spec.hints = {"pretrained"};
+  return option;
+}
+
 const std::vector<trainers::Option> kSettings = {
-    OfRun("weights", "",
-          "File with the weights to start from: torchvision's resnet18-*.pth, or safetensors."),
+    OfWeights(),
     OfRun("train", "auto", "Layers to train; auto: the last one if there are --weights, else all.",
           {"auto", "last", "all"}),
     OfRun("normalize", "auto",

@@ -8,9 +8,17 @@ namespace mtrun {
 namespace {
 
 const trainers::Recipe kRecipe = {
-    {"epochs", "10"},           {"batch_size", "16"}, {"optimizer", "adamw"}, {"learning_rate", "0.0003"},
-    {"weight_decay", "0.0001"}, {"amp", "auto"},  // fp16 and loss scaling on a GPU
-    {"augment", "true"},        {"flip", "true"},     {"rotation", "15"},     {"translation", "0.1"},
+    {"epochs", "10"},
+    {"global_batch", "16"},
+    {"batch_size", "16"},
+    {"optimizer", "adamw"},
+    {"learning_rate", "0.0003"},
+    {"weight_decay", "0.0001"},
+    {"amp", "auto"},  // fp16 and loss scaling on a GPU
+    {"augment", "true"},
+    {"flip", "true"},
+    {"rotation", "15"},
+    {"translation", "0.1"},
     {"erasing", "0.5"},
 };
 

@@ -189,14 +189,17 @@ std::string HelpText() {
                 "mtrun [flags] --trainer NAME [the trainer's flags]",
                 "mtrun --hosts HOST,HOST [flags] PROGRAM [arguments]",
                 "mtrun --status|--top|--stop ENDPOINT [flags]",
-                "mtrun --logs RANK|--drain NODE|--evict NODE ENDPOINT [flags]", "mtrun --doctor [ENDPOINT]"},
+                "mtrun --logs RANK|--drain NODE|--evict NODE ENDPOINT [flags]", "mtrun --doctor [ENDPOINT]",
+                "mtrun predict RUN FILE...", "mtrun export RUN FOLDER"},
       .examples = {{"four workers on this machine", "mtrun --standalone --nproc_per_node 4 train.py"},
                    {"an elastic job; the same command on each of its two to four nodes",
                     "mtrun --nnodes 2:4 --nproc_per_node 8 --rdzv_endpoint node1:29400 train.py"},
                    {"the nodes of that job, their workers and restarts", "mtrun --status node1:29400"}},
       .notes =
           "Dashes and underscores in flags are alike. A flag can also be set as PET_<NAME>, or in\n"
-          "the section mtrun of --config. LOGLEVEL=debug prints every decision.\n"};
+          "the section mtrun of --config. LOGLEVEL=debug prints every decision.\n"
+          "mtrun train NAME, status, top, stop and doctor are the flags of these names as words; a\n"
+          "program of such a name in this folder is run instead.\n"};
   return mtrun::HelpText(page, Settings("mtrun", OptionTable()).Help());
 }
 

@@ -135,6 +135,9 @@ struct Options {
   /// Returns the destinations of one worker's output. The default is both; --redirects alone skips the
   /// console.
   OutputPlan OutputOf(int local_rank) const;
+  /// Returns the template of the prefix of console lines, "" for none. A trainer's name that ends in a digit is
+  /// set apart from the rank.
+  std::string ConsolePrefix() const;
   /// Returns whether the output of this node's only worker, a program, goes to the console unchanged.
   bool RawConsole() const;
   /// Returns the MASTER_PORT to offer: `held`, or in a static job the endpoint's port, if this node hosts

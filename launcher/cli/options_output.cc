@@ -73,6 +73,12 @@ absl::Status ReadPrefix(const OptionContext& context, Options* options) {
   return absl::OkStatus();
 }
 
+std::string Options::ConsolePrefix() const {
+  if (console_format == "plain") return "";
+  if (prefix_given || role.empty() || !absl::ascii_isdigit(role.back())) return prefix_template;
+  return "[${role_name} ${local_rank}]:";  // "[resnet18 0]:"
+}
+
 bool Options::RawConsole() const {
   if (!entry.trainer.empty()) return false;  // by line: a progress line may stay
   if (!console_format.empty()) return console_format == "plain" && workers == 1;

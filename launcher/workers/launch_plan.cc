@@ -132,11 +132,10 @@ WorkerLaunch LaunchPlan::For(const rendezvous::Assignment& assignment, size_t me
   }
   WorkerStreams& streams = launch.streams;
   streams.local_rank = local_rank;
-  streams.prefix = FillTemplate(options_.prefix_template, {{"role_name", options_.role},
+  streams.prefix = FillTemplate(options_.ConsolePrefix(), {{"role_name", options_.role},
                                                            {"local_rank", absl::StrCat(local_rank)},
                                                            {"rank", absl::StrCat(worker.rank)},
                                                            {"hostname", HostName()}});
-  if (options_.console_format == "plain") streams.prefix.clear();
   streams.plan = options_.OutputOf(local_rank);
   streams.raw = options_.RawConsole();
   launch.spec.out_terminal = streams.raw && streams.plan.out.console && isatty(STDOUT_FILENO) == 1;

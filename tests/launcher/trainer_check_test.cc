@@ -54,5 +54,16 @@ TEST(TrainerCheck, HelpAfterTheTrainersNameIsForTheTrainer) {
   EXPECT_FALSE(AsksTrainer({"--data", "help"}));
 }
 
+TEST(TrainerCheck, OtherTasksThanTrainingAreRecognized) {
+  for (const char* flag : {"--predict", "--export=out", "--check", "--preview", "--sample"}) {
+    EXPECT_TRUE(AsksOneProcess({"--data", "d", flag, "8"})) << flag;
+    EXPECT_FALSE(AsksEvaluation({flag, "8"})) << flag;
+  }
+  for (const char* word : {"--evaluate", "--data", "--predicted", "predict", "--check_settings"})
+    EXPECT_FALSE(AsksOneProcess({word, "8"})) << word;
+  EXPECT_TRUE(AsksEvaluation({"--evaluate", "runs/a"}));
+  EXPECT_FALSE(AsksEvaluation({"--eval_images", "8"}));
+}
+
 }  // namespace
 }  // namespace mtrun::launcher

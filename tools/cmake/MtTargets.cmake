@@ -171,7 +171,8 @@ function(mt_program name)
 endfunction()
 
 # Makes each of NAMES a program: in the build's bin, and as a target, a link to the program `target`; installed in
-# <folder>/trainers, a script that finds LibTorch and starts the one in `folder` by that name, so a copied tree works.
+# <folder>/trainers, a script that finds LibTorch and starts the one in `folder` by that name, so a copied tree works,
+# and in bin a link to it.
 function(mt_trainers target folder script)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${folder})
   add_custom_command(TARGET ${target} POST_BUILD COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/bin)
@@ -180,6 +181,9 @@ function(mt_trainers target folder script)
       COMMAND ${CMAKE_COMMAND} -E create_symlink ../${folder}/${target} ${CMAKE_BINARY_DIR}/bin/${name})
     add_custom_target(${name} DEPENDS ${target})
     install(PROGRAMS ${script} DESTINATION ${folder}/trainers RENAME ${name} COMPONENT trainers)
+    file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/installed_links)
+    file(CREATE_LINK ../${folder}/trainers/${name} ${CMAKE_BINARY_DIR}/installed_links/${name} SYMBOLIC)
+    install(FILES ${CMAKE_BINARY_DIR}/installed_links/${name} DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT trainers)
   endforeach()
 endfunction()
 

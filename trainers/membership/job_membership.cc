@@ -15,6 +15,7 @@
 #include "trainers/membership/agent_link.h"
 #include "trainers/membership/drain.h"
 #include "trainers/membership/drain_watch.h"
+#include "trainers/membership/wait_notice.h"
 #include "trainers/membership/wait_reporter.h"
 
 namespace mtrun::trainers {
@@ -127,6 +128,12 @@ absl::Status JobMembership::ConnectByHand(const WorkerEnv& worker, bool agent_se
         "RANK and WORLD_SIZE are set but MASTER_PORT is not: set MASTER_ADDR and "
         "MASTER_PORT too, or start the program with mtrun");
   }
+  const WaitNotice notice([&worker] {
+    if (worker.local_rank != 0) return;
+    log::Info("rank ", worker.rank, " waits for the other ", worker.world_size - 1,
+              worker.world_size == 2 ? " worker" : " workers", " at ", worker.master_addr, " port ",
+              worker.master_port);
+  });
   MT_ASSIGN_OR_RETURN(bootstrap_, collectives::ConnectTcpStore(worker.master_addr, worker.master_port,
                                                                worker.rank, worker.world_size, agent_serves));
   const DrainWatch watch = GiveUpWhenDrained();

@@ -13,11 +13,10 @@
 #include "base/standard_output.h"
 #include "base/status_macros.h"
 #include "datasets/cache/set_request.h"
-#include "trainers/checkpoints/checkpoint.h"
-#include "trainers/checkpoints/run_state.h"
 #include "trainers/device/torch_status.h"
 #include "trainers/program/machine.h"
 #include "trainers/program/run_outline.h"
+#include "trainers/program/settle_folder.h"
 #include "trainers/run/files/other_runs.h"
 #include "trainers/run/files/run_folder.h"
 #include "trainers/weights/init_from.h"
@@ -42,15 +41,6 @@ bool DrawsInputs(const TrainOptions& options) {
   return options.augmentation.any() || options.warps.any() || reading.crop || reading.jitter.any();
 }
 
-/// Returns the state of the checkpoint that the run would continue from, if there is one.
-std::optional<checkpoints::RunState> Continued(const Run& run) {
-  if (!run.continues) return std::nullopt;
-  const auto text = checkpoints::StateOfNewest(checkpoints::RealFiles(), run.options.model_folder);
-  if (!text) return std::nullopt;
-  auto state = checkpoints::DecodeRunState(*text);
-  return state.ok() ? std::optional(*std::move(state)) : std::nullopt;
-}
-
 RunOutline Outline(const Run& run, const RunData& data, const Task& task) {
   const int64_t images = data.train.size(), steps_per_epoch = run.options.plan.Steps(images);
   RunOutline outline{.program = run.program.name,
@@ -70,18 +60,8 @@ RunOutline Outline(const Run& run, const RunData& data, const Task& task) {
     if (parameter.requires_grad()) outline.trained += parameter.numel();
   }
   if (const auto files = StartingWeights(run); !files.empty()) outline.weights = files.back().second;
-  if (const auto state = Continued(run)) outline.continued = state->position.steps;
+  if (const auto state = ContinuedState(run)) outline.continued = state->position.steps;
   return outline;
-}
-
-absl::Status CheckContinued(const Run& run, const RunData& data, bool draws) {
-  const auto state = Continued(run);
-  if (!state) return absl::OkStatus();
-  const absl::Status same = CheckContinues(IdentityOf(run, data.train, draws), state->identity);
-  if (same.ok()) return same;
-  return absl::FailedPreconditionError(
-      absl::StrCat(run.options.model_folder, " has a checkpoint of another run: ", same.message(),
-                   ". Give the same settings, another --model_folder, or --resume=false"));
 }
 
 /// Makes the network on the CPU, with the weights to start from.
@@ -113,8 +93,10 @@ RunIdentity IdentityOf(const Run& run, const datasets::PackedSplit& train, bool 
 }
 
 absl::StatusOr<int> CheckRun(Run& run, const RunData& data) {
-  const bool by_hand = run.environment.count("MTRUN_CONFIGURED_WORLD") == 0;
-  if (by_hand) MT_RETURN_IF_ERROR(ResolveOwn(run, run.continues));
+  // mtrun checks a command silently before it starts the workers; a user who asks for it gets the outline.
+  const bool by_hand =
+      !run.environment.contains("MTRUN_CONFIGURED_WORLD") || run.environment.contains("MTRUN_PRINTS_CHECK");
+  MT_RETURN_IF_ERROR(ResolveOwn(run, run.continues, /*tells=*/by_hand));
   MT_RETURN_IF_ERROR(ResolveSettings(run, data.shape()));
   std::vector<std::string> wrong;
   const auto note = [&wrong](const absl::Status& status) {
@@ -128,6 +110,7 @@ absl::StatusOr<int> CheckRun(Run& run, const RunData& data) {
       note(CheckContinued(run, data, (*task)->draws()));
     }
   }
+  if (!by_hand) note(CheckContinued(run, data, /*draws=*/false));
   note(CheckFolder(run));
   if (wrong.empty()) return 0;
   return absl::InvalidArgumentError(absl::StrJoin(wrong, "\n"));

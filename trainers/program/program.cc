@@ -40,11 +40,13 @@
 #include "trainers/program/results.h"
 #include "trainers/program/run_environment.h"
 #include "trainers/program/run_setup.h"
+#include "trainers/program/settle_folder.h"
 #include "trainers/program/trainers.h"
 #include "trainers/run/files/fresh_start.h"
 #include "trainers/run/files/other_runs.h"
 #include "trainers/run/loop/state_sync.h"
 #include "trainers/run/loop/train_loop.h"
+#include "trainers/run/rules/run_length.h"
 #include "trainers/step/fault_plan.h"
 
 namespace mtrun::trainers {
@@ -59,6 +61,13 @@ void WarnOfIdleWorkers(const Run& run) {
   log::Warning("a step has ", micro_batches, micro_batches == 1 ? " micro-batch" : " micro-batches", " for ",
                run.assignment.world_size,
                " workers: the others stay idle. A smaller --batch_size gives them work");
+}
+
+void WarnOfLength(const Run& run, int64_t images) {
+  const RunLength length = LengthOf(run.options, run.options.plan.Steps(images));
+  const LrSchedule schedule = LrScheduleOf(run.options, length);
+  for (const std::string& caution : CautionsOf(length, schedule, run.options.plan.global_batch, images))
+    log::Warning(caution);
 }
 
 /// Returns the exit status of a run that has not failed.
@@ -167,7 +176,10 @@ absl::StatusOr<int> TrainTogether(Run& run, const TrainInputs& inputs, JobMember
   MT_RETURN_IF_ERROR(joined);
   run.assignment = membership.assignment();  // under mtrun the environment is set before ranks are final
   *inputs.faults = FaultPlan(faults, run.assignment.rank);
-  if (run.assignment.rank == 0) WarnOfIdleWorkers(run);
+  if (run.assignment.rank == 0) {
+    WarnOfIdleWorkers(run);
+    WarnOfLength(run, inputs.train.size());
+  }
   MT_ASSIGN_OR_RETURN(const Outcome outcome, loop->Run());
   if (!outcome.complete) log::Info(outcome.stopped);
   return ExitStatus(run, outcome);
@@ -217,7 +229,8 @@ TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& ba
           .finish = [&run, metadata = MetadataOf(run, data, batch)](const TrainState& state,
                                                                     const RunReport& report) -> absl::Status {
             MT_RETURN_IF_ERROR(WriteResults(run.options.model_folder, state, report, metadata));
-            if (run.options.report) MakeReport(run.options.model_folder, kReportPatience);
+            if (run.options.report)
+              MakeReport(run.options.model_folder, run.options.result_file, kReportPatience);
             return absl::OkStatus();
           }};
 }
@@ -229,6 +242,7 @@ absl::StatusOr<int> TrainAndReport(Run& run) {
   MT_ASSIGN_OR_RETURN(const std::unique_ptr<RemoteData> remote, OpenRemote(run));
   MT_ASSIGN_OR_RETURN(RunData data, FindData(run, remote.get()));
   MT_RETURN_IF_ERROR(CheckOrder(run.options.shuffle, data.train));
+  MT_RETURN_IF_ERROR(SettleFolder(run, data));
   if (checks) return CheckRun(run, data);
   MT_RETURN_IF_ERROR(ResolveOwn(run, run.continues));
   MT_ASSIGN_OR_RETURN(BatchOptions batch, Resolve(run, data.shape()));

@@ -46,6 +46,13 @@ std::string FolderText(const RunOutline& o) {
                       *o.continued >= o.length.steps ? ", where it has ended: --epochs extends it" : "");
 }
 
+std::string CautionText(const RunOutline& o) {
+  std::string text;
+  for (const std::string& caution : CautionsOf(o.length, o.schedule, o.plan.global_batch, o.train_images))
+    absl::StrAppend(&text, "  caution        ", caution, "\n");
+  return text;
+}
+
 }  // namespace
 
 std::string LearningRateText(const LrSchedule& schedule, int64_t steps) {
@@ -71,7 +78,7 @@ std::string OutlineText(const RunOutline& o) {
                       "  network        ", NetworkText(o), "\n",                                //
                       "  steps          ", StepsText(o), "\n",                                  //
                       "  learning rate  ", LearningRateText(o.schedule, o.length.steps), "\n",  //
-                      "  run folder     ", FolderText(o), "\n");
+                      "  run folder     ", FolderText(o), "\n", CautionText(o));
 }
 
 }  // namespace mtrun::trainers

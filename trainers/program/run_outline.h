@@ -32,7 +32,7 @@ struct RunOutline {
 /// Returns "cosine: 0 at step 0, 0.001 at step 100, 0.0005 at step 5000, 2.5e-10 at step 9999".
 std::string LearningRateText(const LrSchedule& schedule, int64_t steps);
 
-/// Returns some lines: data, network, steps, learning rate, run folder.
+/// Returns some lines: data, network, steps, learning rate, run folder, cautions.
 std::string OutlineText(const RunOutline& outline);
 
 }  // namespace mtrun::trainers

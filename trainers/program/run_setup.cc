@@ -24,6 +24,11 @@ absl::Status ReadRun(Run& run) {
   AddSlurm(run.environment);
   if (run.program.launch) MT_RETURN_IF_ERROR(run.program.launch(run.settings, run.environment));
   MT_ASSIGN_OR_RETURN(run.assignment, ReadAssignment(run.environment));
+  run.given = run.settings;
+  return ReadFolder(run);
+}
+
+absl::Status ReadFolder(Run& run) {
   MT_ASSIGN_OR_RETURN(const int64_t configured, ConfiguredWorld(run.environment));
   const std::string folder = run.settings.Text("model_folder");
   run.continues = run.settings.Bool("resume") || IsBegunBy(folder, AgentOf(run.environment));
@@ -65,11 +70,11 @@ absl::StatusOr<BatchOptions> Resolve(Run& run, const ImageShape& images) {
       .read_ahead_bytes = run.options.read_ahead_mib << 20};
 }
 
-absl::Status ResolveOwn(Run& run, bool continues) {
+absl::Status ResolveOwn(Run& run, bool continues, bool tells) {
   if (!run.program.resolve) return absl::OkStatus();
   std::optional<checkpoints::Identity> newest;
   if (continues) newest = IdentityOfNewest(run.options.model_folder);
-  return run.program.resolve(newest.value_or(checkpoints::Identity()), run.assignment.rank == 0,
+  return run.program.resolve(newest.value_or(checkpoints::Identity()), tells && run.assignment.rank == 0,
                              run.settings);
 }
 

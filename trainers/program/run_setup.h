@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct Run {
   DataArrival* arrival = nullptr;                    // of data that comes during training
   std::unique_ptr<AgentConnection> agent = nullptr;  // receives reports while this worker waits to be ready
   bool continues = true;                             // from a checkpoint in the model_folder, if there is one
+  std::optional<Settings> given = {};                // the settings before ReadFolder derives any
   bool joined = false;  // from here on, a failure might not recur after a restart
 };
 
@@ -51,13 +53,16 @@ bool Asked(const Settings& settings, const char* name);
 /// Reads membership and options. The settings have been read before.
 absl::Status ReadRun(Run& run);
 
+/// Reads what depends on the run folder: whether the run continues, its batch, and so the options.
+absl::Status ReadFolder(Run& run);
+
 /// Decides what the settings leave open and enters it into their table. Uses no device.
 absl::Status ResolveSettings(Run& run, const ImageShape& images);
 /// Does the same, and readies the device.
 absl::StatusOr<BatchOptions> Resolve(Run& run, const ImageShape& images);
 /// Does the same for the program's own settings. If `continues`, the newest checkpoint says how the run
-/// began.
-absl::Status ResolveOwn(Run& run, bool continues);
+/// began. If `tells`, rank 0 logs what a user may not expect.
+absl::Status ResolveOwn(Run& run, bool continues, bool tells = true);
 
 /// Returns the options for test images, after Resolve. Their size is constant and can differ from that of
 /// training images.

@@ -66,6 +66,14 @@ TEST(OptionsTest, AgentServesTheStoreUnlessRankZeroIsChosen) {
   EXPECT_TRUE(ParseOptions({"--store=agent", "x"}, disabled, {})->agent_store());
 }
 
+TEST(OptionsOutputTest, PrefixSetsANameThatEndsInADigitApart) {
+  EXPECT_EQ(Parse("x")->ConsolePrefix(), "[${role_name}${local_rank}]:");
+  EXPECT_EQ(Parse("--trainer cnnA")->ConsolePrefix(), "[${role_name}${local_rank}]:");
+  EXPECT_EQ(Parse("--trainer resnet18")->ConsolePrefix(), "[${role_name} ${local_rank}]:");
+  EXPECT_EQ(Parse("--console plain --trainer resnet18")->ConsolePrefix(), "");
+  EXPECT_EQ(Parse("--log_line_prefix_template ${rank}: --trainer resnet18")->ConsolePrefix(), "${rank}:");
+}
+
 TEST(OptionsTest, OutputOfASingleWorkerIsRawUnlessLinesAreRequested) {
   EXPECT_TRUE(Parse("x")->RawConsole());
   EXPECT_TRUE(Parse("--console plain x")->RawConsole());

@@ -58,6 +58,14 @@ TEST(RunOutline, SaysWhatDiffersFromThePlainRun) {
   EXPECT_THAT(OutlineText(o), HasSubstr("continues after step 19\n"));
 }
 
+TEST(RunOutline, NamesCautions) {
+  RunOutline o = ExampleOutline();
+  EXPECT_THAT(OutlineText(o), testing::Not(HasSubstr("caution")));
+  o.plan.global_batch = 200;
+  o.length = {.epochs = 2, .steps = 2, .steps_per_epoch = 1};
+  EXPECT_THAT(OutlineText(o), HasSubstr("\n  caution        a step takes 200 images, and there are 100"));
+}
+
 TEST(RunOutline, CourseOfTheLearningRateHasItsTurns) {
   EXPECT_EQ(LearningRateText({.base = 0.1, .steps = 10}, 10), "constant: 0.1");
   const LrSchedule cycle{.kind = LrSchedule::Kind::kOneCycle, .base = 0.1, .steps = 99};

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace mtrun::trainers {
@@ -133,6 +134,34 @@ TEST(RunLength, ScheduleCanBeLongerThanTheRun) {
   options.epochs = 3;
   options.schedule_epochs = 20;
   EXPECT_EQ(LrScheduleOf(options, LengthOf(options, 10)).steps, 200);
+}
+
+TEST(RunLength, WarmUpTakesAtMostItsShare) {
+  TrainOptions options;
+  options.schedule.warmup_steps = 100;
+  options.warmup_share = 0.1;
+  options.epochs = 50;
+  EXPECT_EQ(LrScheduleOf(options, LengthOf(options, 1)).warmup_steps, 5);
+  EXPECT_EQ(LrScheduleOf(options, LengthOf(options, 20)).warmup_steps, 100);
+  EXPECT_EQ(LrScheduleOf(options, LengthOf(options, 21)).warmup_steps, 100);
+  options.warmup_epochs = 10;
+  EXPECT_EQ(LrScheduleOf(options, LengthOf(options, 4)).warmup_steps, 20);
+  options.warmup_share = 1;
+  EXPECT_EQ(LrScheduleOf(options, LengthOf(options, 4)).warmup_steps, 40);
+}
+
+TEST(RunLength, CautionsNameWhatKeepsARunFromLearning) {
+  const LrSchedule schedule{.base = 0.001, .steps = 50, .warmup_steps = 100};
+  const RunLength length{.epochs = 50, .steps = 50, .steps_per_epoch = 1};
+  EXPECT_THAT(CautionsOf(length, schedule, 256, 148),
+              testing::ElementsAre(
+                  "a step takes 256 images, and there are 148 training images: each epoch is one step. "
+                  "--global_batch 18 gives it 9",
+                  "the warm-up takes 100 steps, and the run has 50: the learning rate never reaches 0.001. "
+                  "--warmup_share 0.1 limits it to a tenth of the run"));
+  const RunLength longer{.epochs = 50, .steps = 101, .steps_per_epoch = 2};
+  EXPECT_THAT(CautionsOf(longer, schedule, 128, 148), testing::IsEmpty());
+  EXPECT_THAT(CautionsOf({.epochs = 1, .steps = 1}, {}, 16, 1), testing::IsEmpty());
 }
 
 TEST(RunLength, DescribesTheEffectOfALongerRunOnTheSchedule) {

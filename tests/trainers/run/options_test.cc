@@ -95,6 +95,27 @@ TEST_F(OptionsTest, GlobalBatchIsBatchTimesAccumulationTimesConfiguredWorkers) {
   EXPECT_THAT(settings_.Table(), HasSubstr("batch_size x accumulation_steps x 4 workers"));
 }
 
+TEST_F(OptionsTest, BatchOfTheRecipeDoesNotDependOnTheWorkers) {
+  const auto plan = [&](const Args& more, int64_t world) {
+    Recipe recipe = kRecipe;
+    recipe.insert(recipe.end(), {{"global_batch", "128"}, {"batch_size", "32"}, {"accumulation_steps", "4"}});
+    settings_ = MakeSettings("cnnA", recipe);
+    Args args = {"--data", "d"};
+    args.insert(args.end(), more.begin(), more.end());
+    MT_CHECK(ReadSettings("cnnA", args, {}, settings_).value());
+    return MakeOptions(world, settings_)->plan;
+  };
+  for (const int64_t world : {1, 2, 4}) EXPECT_EQ(plan({}, world), (datasets::BatchPlan{128, 32})) << world;
+  EXPECT_THAT(settings_.Table(false), HasSubstr("the recipe's, for any number of workers"));
+  EXPECT_EQ(plan({}, 8), (datasets::BatchPlan{128, 16}));
+  EXPECT_EQ(plan({}, 5), (datasets::BatchPlan{128, 26}));
+  EXPECT_EQ(plan({}, 1000), (datasets::BatchPlan{128, 1}));
+  // The commands of earlier programs: --batch_size is that of a worker.
+  EXPECT_EQ(plan({"--batch_size", "32"}, 2), (datasets::BatchPlan{256, 32}));
+  EXPECT_EQ(plan({"--accumulation_steps", "1"}, 2), (datasets::BatchPlan{64, 32}));
+  EXPECT_EQ(plan({"--global_batch", "64"}, 2), (datasets::BatchPlan{64, 8}));
+}
+
 TEST_F(OptionsTest, GivenGlobalBatchIsKept) {
   EXPECT_EQ(Parse({"--data", "d", "--batch_size", "4", "--global_batch", "16"}, 3)->plan,
             (datasets::BatchPlan{16, 4}));

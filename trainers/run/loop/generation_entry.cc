@@ -76,12 +76,16 @@ absl::Status GenerationEntry::EnterFiles(const RunReplica::Begun& begun) {
 void GenerationEntry::Announce(const RunReplica::Begun& begun) const {
   const Assignment& who = run_.membership.assignment();
   ProgressLine& progress = run_.progress;
-  progress.SetQuiet(who.rank != 0);
+  progress.SetQuiet(!ShowsProgress(who, progress.terminal()));
   const bool resumed = !begun.resumed.empty();
-  if ((begun.fresh || (resumed && !begun.held)) && run_.in.greeting)
+  if (who.rank == 0 && (begun.fresh || (resumed && !begun.held)) && run_.in.greeting)
     progress.Print(run_.in.greeting(progress.columns().value_or(0)));
-  const std::string text = ContinuationText(begun, who.world_size, run_.steps(), progress.terminal());
+  const std::string text = ContinuationText(begun, who, run_.steps(), progress.terminal());
   if (!text.empty()) progress.Print(text);
+  if (resumed && run_.steps() >= run_.length.steps)
+    progress.Print(
+        absl::StrCat("this run is complete: more --epochs continue it, another --model_folder than ",
+                     run_.in.options.model_folder, " begins a new one"));
   // Warns if the checkpoint is of a run of another length.
   const int64_t earlier = run_.replica.progress().schedule_steps;
   if (!resumed || earlier == 0 || who.rank != 0) return;
@@ -104,11 +108,22 @@ absl::Status GenerationEntry::RecordRegroup(TimePoint began) {
                     .first_step = ToSeconds(MonotonicNow() - began)});
 }
 
-std::string ContinuationText(const RunReplica::Begun& begun, int workers, int64_t steps,
+bool ShowsProgress(const Assignment& who, bool terminal) {
+  return who.rank == 0 || (terminal && who.first_on_node);
+}
+
+std::string ContinuationText(const RunReplica::Begun& begun, const Assignment& who, int64_t steps,
                              bool launcher_tells) {
   if (!begun.resumed.empty()) return absl::StrCat("resumed from ", begun.resumed, " at step ", steps);
-  if (begun.fresh || launcher_tells) return "";
-  return absl::StrCat("continuing with ", workers, workers == 1 ? " worker" : " workers", " at step ", steps);
+  if (begun.fresh) return "";
+  const std::string workers = absl::StrCat(who.world_size, who.world_size == 1 ? " worker" : " workers");
+  if (begun.received && !begun.held) {
+    const int last = who.rank + who.local_world_size - 1;
+    const std::string ranks =
+        last == who.rank ? absl::StrCat("rank ", last) : absl::StrCat("ranks ", who.rank, "-", last);
+    return absl::StrCat("joined: ", workers, ", this node has ", ranks, ", step ", steps, " continues");
+  }
+  return launcher_tells ? "" : absl::StrCat("continuing with ", workers, " at step ", steps);
 }
 
 }  // namespace mtrun::trainers

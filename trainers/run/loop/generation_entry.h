@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "trainers/membership/assignment.h"
 #include "trainers/run/loop/run_member.h"
 
 namespace mtrun::trainers {
@@ -25,7 +26,7 @@ class GenerationEntry {
   /// 1. all members agree on everything that must be equal, and hold the same state of the run: the furthest
   ///    that a member or a node's folder had;
   /// 2. the writer has recorded the generation, and each member has its role for the run's files;
-  /// 3. the lifecycle is that of the generation, and rank 0 has told the user how the run begins or continues.
+  /// 3. the lifecycle is that of the generation, and the user has been told how the run begins or continues.
   ///
   /// Returns the errors of RunReplica::Enter, and kFailedPrecondition if the members differ. If this member
   /// holds a state, that is kUnavailable: only the joining worker is rejected, and the others continue.
@@ -45,8 +46,13 @@ class GenerationEntry {
   std::optional<TimePoint> broke_;  // end of the last generation; unset after the first step of the next one
 };
 
-/// Returns the line that tells a user how a run continues; "" if it begins, or if the launcher tells it
-/// (`launcher_tells`).
-std::string ContinuationText(const RunReplica::Begun& begun, int workers, int64_t steps, bool launcher_tells);
+/// Returns whether the worker prints how the run goes on: rank 0, and on a `terminal` the first worker of each
+/// node, since each terminal has a reader.
+bool ShowsProgress(const Assignment& who, bool terminal);
+
+/// Returns the line that tells a user how a run continues on this node; "" if it begins, or if the launcher
+/// tells it (`launcher_tells`).
+std::string ContinuationText(const RunReplica::Begun& begun, const Assignment& who, int64_t steps,
+                             bool launcher_tells);
 
 }  // namespace mtrun::trainers

@@ -48,7 +48,7 @@ absl::StatusOr<Outcome> RunEnd::Finish(int writer, const Test& test) {
   // No member is done before everything is on the disk: a successor of rank 0 would have to write it.
   MT_RETURN_IF_ERROR(run_.Barrier());
   finished = true;
-  if (!written) {
+  if (!written && run_.membership.assignment().rank == 0) {
     run_.progress.Print(absl::StrCat("\nweights, metrics, checkpoints and this report are in ",
                                      run_.in.options.model_folder));
   }
@@ -143,8 +143,9 @@ Outcome RunEnd::StopRun(const std::string& why, const absl::Status& saved) {
   Outcome outcome{.complete = false, .stopped = why, .signal = DrainSignal() != 0 ? DrainSignal() : SIGTERM};
   if (!run_.membership.work_is_done()) {
     absl::StrAppend(&outcome.stopped, ": stopped at step ", run_.steps(), " of ", run_.length.steps,
-                    saved.ok() ? "" : absl::StrCat(", not saved: ", saved.message()),
-                    "; the same command continues from ", run_.in.options.model_folder);
+                    saved.ok() ? "" : absl::StrCat(", not saved: ", saved.message()));
+    if (run_.steps() > 0)
+      absl::StrAppend(&outcome.stopped, "; the same command continues from ", run_.in.options.model_folder);
   }
   run_.membership.ReportLeaving(why);
   return outcome;

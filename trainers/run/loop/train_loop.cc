@@ -207,7 +207,7 @@ absl::Status TrainLoop::Account(const StepResult& result, double learning_rate, 
                           .loss = result.loss,
                           .learning_rate = learning_rate});
   const double smoothed = smoothed_.Add(result.loss);
-  if (membership.assignment().rank == 0 && pacer_.Due(steps, now)) {
+  if (run_.progress.shows() && pacer_.Due(steps, now)) {
     ProgressState state = meter_.Show(steps, smoothed, learning_rate, progress, now);
     state.world = membership.assignment().world_size;
     state.memory = MemoryInUse(run_.in.batch.device);

@@ -43,7 +43,7 @@ struct Screen {
 /// Returns the screen. `terminal`: whether standard output is a terminal.
 Screen ScreenOf(const EnvironmentMap& environment, bool terminal);
 
-/// Prints to standard output, or nowhere if `quiet` (all ranks but 0). On its own terminal it also prints the
+/// Prints to standard output, or nowhere if `quiet`. On its own terminal it also prints the
 /// log's lines, so that they appear above the status line.
 class ProgressLine {
  public:
@@ -53,6 +53,7 @@ class ProgressLine {
 
   /// Changes the output, because rank 0 can become another worker.
   void SetQuiet(bool quiet) { quiet_ = quiet; }
+  bool shows() const { return !quiet_; }
   bool terminal() const { return screen_.kind != Screen::Kind::kPipe; }
   /// Returns the width for printed text; nothing if it does not matter.
   std::optional<int> columns() const;

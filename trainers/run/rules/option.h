@@ -51,6 +51,12 @@ class OptionRow {
   OptionRow& Choices(std::vector<std::string> choices) {
     return option_.spec.choices = std::move(choices), *this;
   }
+  /// Sets names that other programs use for it, for "did you mean".
+  OptionRow& Hints(std::vector<std::string> names) { return option_.spec.hints = std::move(names), *this; }
+  /// Sets other words for choices: {"gpu", "cuda"}.
+  OptionRow& Same(std::vector<std::pair<std::string, std::string>> words) {
+    return option_.spec.same = std::move(words), *this;
+  }
   /// Sets the form of the value in --help: "FOLDER".
   OptionRow& Takes(std::string value) { return option_.spec.value = std::move(value), *this; }
   /// Sets the default in --help of an option that is not set.

@@ -33,21 +33,29 @@ void ListRunOptions(Table& t) {
         "https://HOST:PORT/NAME, s3://BUCKET/NAME.",
         &O::data)
       .Takes("FOLDER|URL")
-      .Common();
-  t.Add("model_folder", "runs/" + t.program(), kFree, "Folder for settings, metrics, weights and report.",
+      .Common()
+      .Hints({"data_path", "data_dir", "data_folder", "dataset", "root"});
+  t.Add("model_folder", "runs/" + t.program(), kFree,
+        "Folder for settings, metrics, weights and report. A setting's name in braces stands for its value: "
+        "runs/{trainer}-{learning_rate}.",
         &O::model_folder)
+      .Otherwise(absl::StrCat("runs/", t.program(), ", or runs/", t.program(), "-2 if that has another run"))
       .Takes("FOLDER")
-      .Common();
+      .Common()
+      .Hints({"output_dir", "output", "out_dir", "save_dir", "checkpoint_dir"});
   t.Add("tensorboard", "true", kFree, "Write curves and pictures for TensorBoard to tb/ of the model_folder.",
         &O::tensorboard);
   t.Add("report", "true", kFree,
         "At the end, write report.html and plots to the model_folder (with mtreport).", &O::report);
+  t.Add("result_file", "false", kFree,
+        "With --report: also write the figures as {batch}_{epochs}_{nodes}_{gpus}.txt.", &O::result_file);
   t.template Add<std::string>("config", "", kFree, "YAML file with a section for this program.")
       .Takes("FILE")
       .Common();
   t.Add("init_from", "", kFree, "File with initial weights, safetensors or .pth, named as in PyTorch.",
         &O::init_from)
-      .Takes("FILE");
+      .Takes("FILE")
+      .Hints({"pretrained", "initial_checkpoint", "load"});
   t.template Add<std::string>("settings", "changed", kFree,
                               "Settings to print: those that differ from their defaults, or all.")
       .Choices({"changed", "all"});
@@ -92,19 +100,24 @@ void ListBatchOptions(Table& t) {
   t.Add("epochs", "10", kGeneration, "Passes over the training images.", &O::epochs)
       .Common()
       .Min(1)
-      .Max(kMaxEpochs);
+      .Max(kMaxEpochs)
+      .Hints({"num_epochs", "max_epochs", "n_epochs"});
   t.Add("max_steps", "0", kGeneration, "Stop after this many steps; 0: no limit.", &O::max_steps);
   t.Add("batch_size", "16", kRun, "Images that a worker processes at once (micro-batch).", &O::plan,
         &datasets::BatchPlan::micro_batch)
       .Common()
       .Min(1)
-      .Max(kMaxImages);
+      .Max(kMaxImages)
+      .Hints({"bs", "batch", "per_device_train_batch_size"});
   t.template Add<int64_t>("accumulation_steps", "1", kRun, "Micro-batches of each worker in one step.")
       .Min(1)
       .Max(kMaxImages)
-      .Through("global_batch");
-  t.Add("global_batch", "", kRun, "Images in one step over all workers.", &O::plan,
-        &datasets::BatchPlan::global_batch)
+      .Through("global_batch")
+      .Hints({"grad_accum", "accum_iter", "gradient_accumulation_steps"});
+  t.Add("global_batch", "", kRun,
+        "Images in one step over all workers. With --batch_size or --accumulation_steps: their product with "
+        "the number of workers.",
+        &O::plan, &datasets::BatchPlan::global_batch)
       .Otherwise("batch_size x accumulation_steps x workers")
       .Common()
       .Min(1)
@@ -115,7 +128,8 @@ void ListBatchOptions(Table& t) {
         &O::validation_share)
       .Max(0.9);
   t.Add("early_stopping_epochs", "0", kGeneration,
-        "Stop after this many epochs without a better one; 0: never.", &O::early_stopping_epochs);
+        "Stop after this many epochs without a better one; 0: never.", &O::early_stopping_epochs)
+      .Hints({"patience"});
   t.AddParsed("shuffle", "true", kRun,
               "Shuffle the images in each epoch. streams: in an order for disks and networks, a few shards "
               "at a time for each micro-batch of a step; fixed_streams: likewise, with the same shards in "
@@ -136,19 +150,23 @@ void ListOptimizerOptions(Table& t) {
   t.Group("Optimizer");
   t.AddParsed("optimizer", "sgd", kRun, "Kind of optimizer.", ParseOptimizerKind, &O::optimizer,
               &OptimizerOptions::kind)
-      .Choices(OptimizerNames());
+      .Choices(OptimizerNames())
+      .Hints({"opt"});
   t.Add("learning_rate", "0.001", kRun, "Learning rate; with a schedule, its peak.", &O::schedule,
         &LrSchedule::base)
-      .Common();
+      .Common()
+      .Hints({"lr", "base_lr"});
   t.Add("momentum", "0", kRun, "Momentum of SGD.", &O::optimizer, &OptimizerOptions::momentum).Max(1);
   t.Add("nesterov", "false", kRun, "Use Nesterov's momentum.", &O::optimizer, &OptimizerOptions::nesterov);
   t.Add("weight_decay", "0", kRun, "L2 term; decoupled for adamw.", &O::optimizer,
-        &OptimizerOptions::weight_decay);
+        &OptimizerOptions::weight_decay)
+      .Hints({"wd"});
   t.Add("decay_vectors", "true", kRun, "Apply weight decay to biases and norms, too.", &O::optimizer,
         &OptimizerOptions::decay_vectors);
   t.AddParsed("schedule", "constant", kRun, "Schedule of the learning rate.", ParseLrScheduleKind,
               &O::schedule, &LrSchedule::kind)
-      .Choices({"constant", "cosine", "one_cycle", "linear"});
+      .Choices({"constant", "cosine", "one_cycle", "linear"})
+      .Hints({"lr_scheduler", "scheduler", "sched"});
   t.Add("schedule_epochs", "0", kGeneration, "Length of the schedule in epochs; 0: that of the run.",
         &O::schedule_epochs)
       .Max(kMaxEpochs);
@@ -157,11 +175,17 @@ void ListOptimizerOptions(Table& t) {
   t.Add("warmup_epochs", "0", kRun, "Epochs of linear warm-up instead; 0: use warmup_steps.",
         &O::warmup_epochs)
       .Max(kMaxEpochs)
-      .Since("0");
-  t.Add("clip_norm", "0", kRun, "Scale gradients down to this L2 norm; 0: off.", &O::clip_norm);
+      .Since("0")
+      .Hints({"lr_warmup_epochs"});
+  t.Add("warmup_share", "1", kGeneration, "Largest fraction of the schedule that the warm-up takes.",
+        &O::warmup_share)
+      .Max(1);
+  t.Add("clip_norm", "0", kRun, "Scale gradients down to this L2 norm; 0: off.", &O::clip_norm)
+      .Hints({"max_norm", "clip_grad", "clip_grad_norm", "grad_clip"});
   t.Add("ema_decay", "0", kRun, "Keep, evaluate and save a moving average of the weights; 0: off.",
         &O::ema_decay)
-      .Max(0.999999);
+      .Max(0.999999)
+      .Hints({"model_ema_decay"});
 }
 
 template <typename Table>
@@ -171,7 +195,8 @@ void ListPrecisionOptions(Table& t) {
   t.Group("Precision and normalisation");
   t.Add("amp", "off", kGeneration,
         "Mixed precision: fp16 with loss scaling on a GPU; auto: fp16 on a GPU, else off.", &O::amp)
-      .Choices({"off", "bf16", "fp16", "auto"});
+      .Choices({"off", "bf16", "fp16", "auto"})
+      .Hints({"mixed_precision"});
   t.AddParsed("precision", "float32", kRun, "Type of weights and gradients.", ParseFloat64, &O::float64)
       .Choices({"float32", "float64"})
       .InCheckpoints("float64");
@@ -236,7 +261,8 @@ void ListImageOptions(Table& t) {
   t.Add("image_size", "", kRun, "Side of the network's input in pixels; if set, larger images are resized.",
         &O::image_size)
       .Min(1)
-      .Max(datasets::kMaxImageSide);
+      .Max(datasets::kMaxImageSide)
+      .Hints({"imgsz", "img_size", "train_crop_size"});
   t.Add("image_size_from", "0", kRun,
         "Side of training images in the first epochs in pixels, which grows to image_size; 0: no growth.",
         &O::reading, &Reading::growth, &ImageGrowth::from)
@@ -250,7 +276,8 @@ void ListImageOptions(Table& t) {
       .Since("0");
   t.Add("eval_image_size", "0", kRun, "Side of test images in pixels; 0: image_size.", &O::eval_image_size)
       .Max(datasets::kMaxImageSide)
-      .Since("0");
+      .Since("0")
+      .Hints({"val_crop_size"});
   t.Add("eval_part", "1", kRun,
         "Cut encoded test images to a square of this fraction of their shorter side; 0.875 is 224 of 256.",
         &O::eval_part)
@@ -306,7 +333,8 @@ void ListMachineOptions(Table& t) {
   t.Add("device", "auto", kGeneration,
         "Device to compute on; with cuda each worker of a node uses a GPU of its own.", &O::device)
       .Common()
-      .Choices({"auto", "cpu", "cuda"});
+      .Choices({"auto", "cpu", "cuda"})
+      .Same({{"gpu", "cuda"}});
   t.Add("channels_last", "auto", kGeneration,
         "Keep images and convolutions channels last; auto: if that is faster.", &O::channels_last)
       .Choices({"auto", "on", "off"});
@@ -326,7 +354,8 @@ void ListMachineOptions(Table& t) {
   t.Add("threads", "0", kFree,
         "Threads of this worker; 0: OMP_NUM_THREADS, else processors / workers on this node.", &O::threads);
   t.Add("read_threads", "0", kFree, "Threads that decode training images; 0: same as threads.",
-        &O::read_threads);
+        &O::read_threads)
+      .Hints({"workers", "num_workers", "j"});
   t.Add("read_ahead", "4", kFree, "Micro-batches to read ahead, within read_ahead_mib.", &O::read_ahead);
   t.Add("read_ahead_mib", "512", kFree, "Memory for micro-batches that are read ahead; at least one is.",
         &O::read_ahead_mib)

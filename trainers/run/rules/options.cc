@@ -56,11 +56,38 @@ std::string Workers(int64_t workers) { return absl::StrCat(workers, workers == 1
 /// Returns a x b of numbers from 1, or kMaxImages + 1 if it is larger: the product may not fit 64 bits.
 int64_t Images(int64_t a, int64_t b) { return a > kMaxImages / b ? kMaxImages + 1 : a * b; }
 
-/// Derives B from b if only b is given, and b from B if only B is given. b is never above B.
+bool IsGiven(const Settings& settings, const char* name) {
+  return settings.SourceOf(name) != SettingSource::kDefault;
+}
+
+/// Returns whether B is given, or adopted from a checkpoint; a recipe's B is neither.
+bool IsGlobalBatchFixed(const Settings& settings) {
+  return IsGiven(settings, "global_batch") || settings.IsDerived("global_batch");
+}
+
+/// Takes B of the recipe, so that a run is the same with any number of workers. b is the recipe's, or smaller
+/// if workers would stay idle.
+void TakeBatchOfRecipe(Settings& settings, int64_t configured_world) {
+  const int64_t global_batch = settings.Int("global_batch");
+  const int64_t share = (global_batch - 1) / configured_world + 1;
+  settings.Derive("global_batch", absl::StrCat(global_batch), "the recipe's, for any number of workers");
+  if (share < settings.Int("batch_size")) {
+    settings.Derive("batch_size", absl::StrCat(share),
+                    absl::StrCat("global_batch / ", Workers(configured_world)));
+  }
+}
+
+/// Derives B from b if b is given, takes B of the recipe if neither is, and derives b from B if only B is
+/// given. b is never above B.
 absl::Status DeriveBatch(Settings& settings, int64_t configured_world) {
   const int64_t batch = settings.Int("batch_size"), accumulation = settings.Int("accumulation_steps");
   const int64_t parts = Images(accumulation, configured_world);
-  if (!settings.IsSet("global_batch")) {
+  if (!IsGlobalBatchFixed(settings)) {
+    const bool per_worker = IsGiven(settings, "batch_size") || IsGiven(settings, "accumulation_steps");
+    if (settings.IsSet("global_batch") && !per_worker) {
+      TakeBatchOfRecipe(settings, configured_world);
+      return absl::OkStatus();
+    }
     const int64_t all = Images(batch, parts);
     if (all > kMaxImages) {
       return absl::InvalidArgumentError(absl::StrCat("--batch_size ", batch, " x --accumulation_steps ",
@@ -112,6 +139,28 @@ absl::Status TakeFiles(std::vector<std::string> rest, Settings& settings, std::v
   return absl::OkStatus();
 }
 
+/// Replaces {NAME} in --model_folder by the setting's value, without its folders, and {trainer} by `program`.
+absl::Status FillFolder(const std::string& program, Settings& settings) {
+  const std::string given = settings.Text("model_folder");
+  std::string filled;
+  absl::string_view rest = given;
+  for (size_t open = rest.find('{'); open != absl::string_view::npos; open = rest.find('{')) {
+    const size_t close = rest.find('}', open);
+    if (close == absl::string_view::npos) break;
+    const std::string name(rest.substr(open + 1, close - open - 1));
+    const bool known = name == "trainer" || (settings.Has(name) && settings.IsSet(name));
+    if (!known)
+      return absl::InvalidArgumentError(absl::StrCat("--model_folder ", given, ": {", name,
+                                                     "} is no setting with a value; {trainer}, {seed} and "
+                                                     "{learning_rate} are some"));
+    const std::string value = name == "trainer" ? program : settings.Text(name);
+    absl::StrAppend(&filled, rest.substr(0, open), value.substr(value.find_last_of('/') + 1));
+    rest.remove_prefix(close + 1);
+  }
+  if (filled.empty()) return absl::OkStatus();
+  return settings.Replace("model_folder", absl::StrCat(filled, rest));
+}
+
 }  // namespace
 
 absl::StatusOr<bool> ParseFloat64(std::string_view precision) { return precision == "float64"; }
@@ -153,6 +202,7 @@ absl::StatusOr<bool> ReadSettings(const std::string& program, const std::vector<
     MT_RETURN_IF_ERROR(
         ApplySettingsFile(file, program, settings, known ? MissingSection::kFine : MissingSection::kWarn));
   }
+  MT_RETURN_IF_ERROR(FillFolder(program, settings));
   return true;
 }
 
@@ -162,7 +212,7 @@ absl::Status ApplySettingsFile(const std::string& path, const std::string& progr
 }
 
 void AdoptBatch(const datasets::BatchPlan& checkpoint, Settings& settings) {
-  const bool named = settings.IsSet("global_batch");
+  const bool named = IsGiven(settings, "global_batch");
   if (named && settings.Int("global_batch") != checkpoint.global_batch) return;
   if (!named) {
     settings.Derive("global_batch", absl::StrCat(checkpoint.global_batch), "the checkpoint in model_folder");

@@ -36,6 +36,7 @@ struct TrainOptions {
   datasets::BatchPlan plan;
   OptimizerOptions optimizer;
   int64_t warmup_epochs = 0;  // replaces schedule.warmup_steps if not 0
+  double warmup_share = 1;    // largest part of the schedule's steps that the warm-up takes
   LrSchedule schedule;        // `steps` is set once the data's size is known
   uint64_t seed = 0;
   datasets::Shuffle shuffle = datasets::Shuffle::kFull;
@@ -75,6 +76,7 @@ struct TrainOptions {
   double checkpoint_seconds = 0;                        // likewise
   int keep_checkpoints = 3;
   bool tensorboard = true;            // curves in tb/ of the model_folder
+  bool result_file = false;           // figures as {batch}_{epochs}_{nodes}_{gpus}.txt, with the report
   bool report = true;                 // report.html in the model_folder when the run is complete
   int drain_exit_code = 0;            // if a signal stopped the run, 0 = 128 + the signal
   double validation_share = 0;        // part of the training images, held back to choose the best epoch
@@ -126,8 +128,9 @@ absl::Status ApplySettingsFile(const std::string& path, const std::string& progr
 /// is set. Call before MakeOptions.
 void AdoptBatch(const datasets::BatchPlan& checkpoint, Settings& settings);
 /// Returns the options, or kInvalidArgument if settings are missing or contradict each other.
-/// `configured_world`: the job's workers. If global_batch is not set, it is batch_size x accumulation_steps x
-/// workers. If only global_batch is set, batch_size is its share. Also stores derived values in `settings`.
+/// `configured_world`: the job's workers. If global_batch is not given, it is batch_size x accumulation_steps
+/// x workers if one of these is given, else the recipe's, with a batch_size that leaves no worker idle. If only
+/// global_batch is given, batch_size is its share. Also stores derived values in `settings`.
 absl::StatusOr<TrainOptions> MakeOptions(int64_t configured_world, Settings& settings);
 
 }  // namespace mtrun::trainers

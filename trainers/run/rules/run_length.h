@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "trainers/run/rules/lifecycle.h"
 #include "trainers/run/rules/options.h"
@@ -22,6 +23,10 @@ struct RunLength {
 RunLength LengthOf(const TrainOptions& options, int64_t steps_per_epoch);
 RunRules RulesOf(const TrainOptions& options, const RunLength& length);
 LrSchedule LrScheduleOf(const TrainOptions& options, const RunLength& length);
+/// Returns sentences on a run that hardly learns: its epochs are single steps, or its warm-up never ends.
+/// `images`: training images, at least 1.
+std::vector<std::string> CautionsOf(const RunLength& length, const LrSchedule& schedule, int64_t global_batch,
+                                    int64_t images);
 /// Returns "" if, for a run at `step`, `schedule` continues the schedule of `earlier` steps. If not,
 /// describes the new learning rate and the option that keeps the old one.
 std::string DescribeOtherSchedule(const LrSchedule& schedule, int64_t earlier, int64_t step,
