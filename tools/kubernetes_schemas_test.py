@@ -44,6 +44,45 @@ class SchemasTest(unittest.TestCase):
                 check(document, NEWEST)
 
 
+class PodsTest(unittest.TestCase):
+    """Tests the pods of all manifests: the Pod Security Standard "restricted", and a root that is read-only."""
+
+    def setUp(self):
+        self.pods = {(os.path.basename(path), name): template["spec"] for path in manifests.files()
+                     for document in manifests.documents(path) for name, template in manifests.templates(document).items()}
+        self.assertEqual(len(self.pods), 3)
+
+    def test_pods_run_as_a_user_without_rights(self):
+        for place, pod in self.pods.items():
+            with self.subTest(place):
+                context = pod["securityContext"]
+                self.assertIs(context["runAsNonRoot"], True)
+                self.assertGreater(context["runAsUser"], 0)
+                self.assertEqual(context["seccompProfile"], {"type": "RuntimeDefault"})
+                for container in pod["containers"]:
+                    own = container["securityContext"]
+                    self.assertIs(own["allowPrivilegeEscalation"], False)
+                    self.assertEqual(own["capabilities"], {"drop": ["ALL"]})
+                    self.assertFalse({"privileged", "runAsUser", "runAsNonRoot", "seccompProfile"} & set(own), "overrides the pod's")
+
+    def test_pods_have_no_credential_for_kubernetes(self):
+        for place, pod in self.pods.items():
+            with self.subTest(place):
+                self.assertIs(pod["automountServiceAccountToken"], False)
+
+    def test_root_is_read_only_and_the_folders_of_mtrun_are_not(self):
+        for place, pod in self.pods.items():
+            with self.subTest(place):
+                (container,), volumes = pod["containers"], {volume["name"]: volume for volume in pod["volumes"]}
+                self.assertIs(container["securityContext"]["readOnlyRootFilesystem"], True)
+                mounts = {mount["mountPath"]: mount for mount in container["volumeMounts"]}
+                self.assertEqual({mount["name"] for mount in mounts.values()}, set(volumes))
+                self.assertEqual(volumes[mounts["/tmp"]["name"]], {"name": mounts["/tmp"]["name"], "emptyDir": {}})
+                logs = {variable["name"]: variable.get("value") for variable in container["env"]}.get("XDG_STATE_HOME", "/home/mtrun")
+                (mount,) = [mount for path, mount in mounts.items() if logs.startswith(path)]
+                self.assertNotIn("readOnly", mount)
+
+
 class JobTest(unittest.TestCase):
     """Tests training-job.yaml."""
 
