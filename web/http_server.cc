@@ -147,6 +147,7 @@ class Server : public HttpServer, public Connection::Owner {
     if (found.handler == nullptr) return connections_.at(id)->Answer(found.otherwise);
     (*found.handler)(std::move(request), [this, id, door = door_](Response response) {
       door->Post([this, id, response = std::move(response)] {
+        if (response.authenticated) slots_.SetAuthenticated(id);
         const auto connection = connections_.find(id);
         if (connection != connections_.end()) return connection->second->Answer(response);
         if (response.live) response.live->Detach();

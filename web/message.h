@@ -43,6 +43,7 @@ struct Response {
   std::vector<std::pair<std::string, std::string>> headers = {};  // besides type, length and connection
   std::optional<FileBody> file = {};                              // sent instead of `body`
   std::shared_ptr<LiveBody> live = {};                            // likewise, for as long as the client reads
+  bool authenticated = false;  // the client has shown credentials; not sent, see ConnectionSlots
 
   int64_t length() const { return file ? file->length : static_cast<int64_t>(body.size()); }
   bool operator==(const Response&) const = default;

@@ -65,6 +65,25 @@ TEST(ConnectionSlotsTest, SlowReaderIsEvictedIfAllHaveRequests) {
   EXPECT_EQ(slots.Admit(5, "a"), InsteadOf(4));  // without a request
 }
 
+/// Also if the address has most connections, and if the others have waited less long.
+TEST(ConnectionSlotsTest, AuthenticatedConnectionsAreEvictedAfterAllOthers) {
+  ConnectionSlots slots(4);
+  for (int64_t id = 1; id <= 2; ++id) slots.Admit(id, "operator");
+  for (int64_t id = 1; id <= 2; ++id) slots.SetAuthenticated(id);
+  slots.Change(2, Waits::kReader);
+  slots.Admit(3, "crowd");
+  slots.Admit(4, "operator");
+  slots.Change(3, Waits::kReader);
+  EXPECT_EQ(slots.Admit(5, "crowd"), InsteadOf(4));
+  slots.Change(5, Waits::kReader);
+  EXPECT_EQ(slots.Admit(6, "crowd"), InsteadOf(3));
+  slots.Change(6, Waits::kHandler);
+  slots.Change(5, Waits::kHandler);
+  EXPECT_EQ(slots.Admit(7, "operator"), InsteadOf(1));
+  slots.Change(7, Waits::kHandler);
+  EXPECT_EQ(slots.Admit(8, "operator"), InsteadOf(2));
+}
+
 TEST(ConnectionSlotsTest, NewConnectionIsRefusedWhileAllAreServed) {
   ConnectionSlots slots(2);
   for (int64_t id = 1; id <= 2; ++id) slots.Admit(id, "a");
@@ -72,6 +91,7 @@ TEST(ConnectionSlotsTest, NewConnectionIsRefusedWhileAllAreServed) {
   const ConnectionSlots before = slots;
   EXPECT_EQ(slots.Admit(3, "b"), kRefused);
   slots.Change(3, Waits::kReader);
+  slots.SetAuthenticated(3);
   slots.Remove(3);
   EXPECT_EQ(slots, before);
 }
