@@ -1,7 +1,5 @@
 #include "page/gate.h"
 
-#include "absl/strings/str_cat.h"
-#include "base/sha256.h"
 #include "nlohmann/json.hpp"
 #include "page/request_parts.h"
 
@@ -13,6 +11,14 @@ constexpr char kTired[] = "too many wrong passwords; try again in a minute";
 std::string HeaderOf(const web::Request& request, const std::string& name) {
   const auto found = request.headers.find(name);
   return found == request.headers.end() ? "" : found->second;
+}
+
+std::string TokenOf(const web::Request& request) { return BearerIn(HeaderOf(request, "authorization")); }
+
+web::Response Answer(int status, const nlohmann::json& json) {
+  return {.status = status,
+          .content_type = "application/json",
+          .body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
 }
 
 }  // namespace
@@ -31,34 +37,26 @@ web::Response Guarded(web::Response response) {
   return response;
 }
 
-web::Response Refusal(int status, const std::string& text) {
-  return {
-      .status = status,
-      .content_type = "application/json",
-      .body = nlohmann::json{{"error", text}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
-              "\n"};
-}
+web::Response Refusal(int status, const std::string& text) { return Answer(status, {{"error", text}}); }
 
 Gate::Pass Gate::Check(const web::Request& request, Need need, TimePoint now) {
   if (!IsOurHost(HeaderOf(request, "host"), config_.names))
     return {Refusal(421, "this server has another name; open the page by its address")};
   if (need == Need::kNothing) return {};
-  const auto session = sessions_.Find(CookieIn(HeaderOf(request, "cookie"), CookieName()), now);
+  auto session = sessions_.Find(TokenOf(request), now);
   if (need == Need::kViewer) {
-    if (session) return {{}, session->role, session->csrf};
+    if (session) return {{}, std::move(session)};
     const auto password = BasicPasswordIn(HeaderOf(request, "authorization"));
     if (!password) return {Refusal(401, "log in first")};
     bool tired = false;
-    if (const auto role = TryPassword(request, *password, now, &tired)) return {{}, *role, ""};
+    if (TryPassword(request, *password, now, &tired)) return {};
     return {tired ? Refusal(429, kTired) : Refusal(401, "the password is wrong")};
   }
   if (!session) return {Refusal(401, "log in first")};
   if (auto refusal = CheckOrigin(request)) return {std::move(refusal)};
-  if (!ConstantTimeEqual(HeaderOf(request, "x-csrf-token"), session->csrf))
-    return {Refusal(403, "the request was not sent by the page; reload it")};
-  if (session->role != Role::kOperator)
+  if (session->role() != Role::kOperator)
     return {Refusal(403, "a viewer may not do this: log in with the operator's password")};
-  return {{}, session->role, session->csrf};
+  return {{}, std::move(session)};
 }
 
 web::Response Gate::LogIn(const web::Request& request, TimePoint now) {
@@ -71,16 +69,16 @@ web::Response Gate::LogIn(const web::Request& request, TimePoint now) {
   const std::optional<Role> role = TryPassword(request, form->at("password"), now, &tired);
   if (tired) return Refusal(429, kTired);
   if (!role) return Refusal(403, "wrong password");
-  const std::string cookie = config_.random();
-  sessions_.Begin(cookie, config_.random(), *role, now);
-  return {.status = 204, .headers = {{"Set-Cookie", CookieOf(cookie, "")}}};
+  const std::string token = config_.random();
+  sessions_.Begin(token, *role, now);
+  return Answer(200, {{"role", NameOf(*role)}, {"token", token}});
 }
 
 web::Response Gate::LogOut(const web::Request& request, TimePoint now) {
   if (Pass pass = Check(request, Need::kNothing, now); pass.refusal) return *std::move(pass.refusal);
   if (auto refusal = CheckOrigin(request)) return *std::move(refusal);
-  sessions_.End(CookieIn(HeaderOf(request, "cookie"), CookieName()));
-  return {.status = 204, .headers = {{"Set-Cookie", CookieOf("", "; Max-Age=0")}}};
+  sessions_.End(TokenOf(request));
+  return {.status = 204};
 }
 
 std::optional<Role> Gate::TryPassword(const web::Request& request, const std::string& password, TimePoint now,
@@ -96,15 +94,6 @@ std::optional<web::Response> Gate::CheckOrigin(const web::Request& request) cons
   if (IsOwnOrigin(HeaderOf(request, "origin"), HeaderOf(request, "host"), config_.encrypted))
     return std::nullopt;
   return Refusal(403, "the request was sent by another page");
-}
-
-std::string Gate::CookieName() const {
-  return absl::StrCat(config_.encrypted ? "__Host-" : "", "mtrun_", config_.port);
-}
-
-std::string Gate::CookieOf(const std::string& value, const char* more) const {
-  return absl::StrCat(CookieName(), "=", value, "; Path=/; HttpOnly; SameSite=Strict",
-                      config_.encrypted ? "; Secure" : "", more);
 }
 
 }  // namespace mtrun::page

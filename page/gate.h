@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,7 +16,6 @@ namespace mtrun::page {
 struct GateConfig {
   std::string token;
   bool encrypted = false;
-  int port = 0;                         // part of the cookie's name, because cookies ignore ports
   std::vector<std::string> names = {};  // of this host besides numbers and localhost, in lower case
   std::function<std::string()> random;  // at least 128 bits, as a token (RFC 9110)
 };
@@ -24,25 +24,25 @@ class Gate {
  public:
   enum class Need {
     kNothing,   // public to everyone on the network
-    kViewer,    // read access, by the page's cookie or (scrapers) Basic credentials
-    kOperator,  // changes, by the page's cookie and from the page itself
+    kViewer,    // read access, by a session's token or (scrapers) Basic credentials
+    kOperator,  // changes, by an operator's token and from the page itself
   };
   explicit Gate(GateConfig config) : config_(std::move(config)) {}
 
   struct Pass {
     std::optional<web::Response> refusal = {};
-    Role role = Role::kViewer;
-    std::string csrf = {};
+    std::shared_ptr<const Session> session = {};  // null if the access needs none: public, or Basic
   };
   Pass Check(const web::Request& request, Need need, TimePoint now);
 
-  /// Handles a POST with the form field "password": 204 and a cookie, or the reason of the refusal.
+  /// Handles a POST with the form field "password": 200 with {"role", "token"}, or the reason of the refusal. A
+  /// session's token is only ever in this answer. Clients send it as a header (Authorization: Bearer TOKEN):
+  /// browsers would send a cookie to every port of the host.
   web::Response LogIn(const web::Request& request, TimePoint now);
+  /// Ends the session of the request's token, if any.
   web::Response LogOut(const web::Request& request, TimePoint now);
 
  private:
-  std::string CookieName() const;
-  std::string CookieOf(const std::string& value, const char* more) const;
   std::optional<web::Response> CheckOrigin(const web::Request& request) const;
   std::optional<Role> TryPassword(const web::Request& request, const std::string& password, TimePoint now,
                                   bool* tired);

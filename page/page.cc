@@ -90,10 +90,12 @@ class LivePage final : public Page {
   /// Wraps `act` in the gate's check; all answers get the guarding headers.
   web::Handler Behind(Need need, Act act) {
     return [this, need, act = std::move(act)](const Request& request, const Reply& reply) {
-      const Reply guarded = [reply](Response response) { reply(Guarded(std::move(response))); };
       Gate::Pass pass = gate_.Check(request, need, MonotonicNow());
-      if (pass.refusal) return guarded(*std::move(pass.refusal));
-      act(request, pass, guarded);
+      if (pass.refusal) return reply(Guarded(*std::move(pass.refusal)));
+      act(request, pass, [need, reply](Response response) {
+        response.authenticated = need != Need::kNothing;
+        reply(Guarded(std::move(response)));
+      });
     };
   }
 
@@ -120,9 +122,11 @@ class LivePage final : public Page {
         {"POST", "/login",
          [this](const Request& request, const Reply& reply) {
            reply(Guarded(gate_.LogIn(request, MonotonicNow())));
+           watcher_.EndListeners();  // the new session may have replaced another one
          }},
         {"POST", "/logout", [this](const Request& request, const Reply& reply) {
            reply(Guarded(gate_.LogOut(request, MonotonicNow())));
+           watcher_.EndListeners();
          }}};
     AddViews(&routes);
     AddCalls(&routes);
@@ -140,22 +144,15 @@ class LivePage final : public Page {
 
   void AddViews(std::vector<web::Route>* routes) {
     routes->push_back(
-        {"GET", "/api/session",
-         Behind(Need::kNothing, [this](const Request& request, const auto&, const Reply& reply) {
-           const Gate::Pass pass = gate_.Check(request, Need::kViewer, MonotonicNow());
-           if (pass.refusal) return reply(JsonResponse({{"role", nullptr}}));
-           reply(JsonResponse({{"role", NameOf(pass.role)}, {"csrf", pass.csrf}}));
-         })});
-    routes->push_back(
         {"GET", "/api/state", Behind(Need::kViewer, [this](const auto&, const auto&, const Reply& reply) {
            watcher_.Look([reply](const nlohmann::json& state) { reply(JsonResponse(state)); });
          })});
-    routes->push_back(
-        {"GET", "/api/live", Behind(Need::kViewer, [this](const auto&, const auto&, const Reply& reply) {
-           const auto live = std::make_shared<web::LiveBody>();
-           reply({.content_type = "text/event-stream", .live = live});
-           watcher_.AddListener(live);
-         })});
+    routes->push_back({"GET", "/api/live",
+                       Behind(Need::kViewer, [this](const auto&, const Gate::Pass& pass, const Reply& reply) {
+                         const auto live = std::make_shared<web::LiveBody>();
+                         reply({.content_type = "text/event-stream", .live = live});
+                         watcher_.AddListener(live, pass.session);
+                       })});
     routes->push_back(
         {"GET", "/metrics", Behind(Need::kViewer, [this](const auto&, const auto&, const Reply& reply) {
            watcher_.Look([reply](const nlohmann::json& state) {
@@ -202,7 +199,6 @@ absl::StatusOr<std::unique_ptr<Page>> Page::Start(const PageOptions& options) {
   MT_ASSIGN_OR_RETURN(const Endpoint wanted, ParseEndpoint(options.listen));
   GateConfig gate{.token = options.page_token,
                   .encrypted = tls != nullptr,
-                  .port = place.port,
                   .names = {absl::AsciiStrToLower(HostName()), absl::AsciiStrToLower(wanted.host)},
                   .random = RandomText};
   const std::string own = gate.names.front();

@@ -46,16 +46,6 @@ bool IsHostCharacter(char c) {
 
 }  // namespace
 
-std::string CookieIn(std::string_view header, std::string_view name) {
-  for (absl::string_view pair : absl::StrSplit(View(header), ';')) {
-    pair = absl::StripAsciiWhitespace(pair);
-    const size_t mark = pair.find('=');
-    if (mark == absl::string_view::npos || pair.substr(0, mark) != View(name)) continue;
-    return std::string(pair.substr(mark + 1));
-  }
-  return "";
-}
-
 std::optional<std::map<std::string, std::string>> ParseForm(std::string_view text) {
   std::map<std::string, std::string> fields;
   size_t count = 0;
@@ -79,6 +69,12 @@ std::optional<std::string> BasicPasswordIn(std::string_view header) {
   const size_t mark = decoded.find(':');
   if (mark == std::string::npos) return std::nullopt;
   return decoded.substr(mark + 1);
+}
+
+std::string BearerIn(std::string_view header) {
+  const absl::string_view rest = absl::StripAsciiWhitespace(View(header));
+  if (!absl::StartsWithIgnoreCase(rest, "bearer ")) return "";
+  return std::string(absl::StripAsciiWhitespace(rest.substr(7)));
 }
 
 std::optional<std::string> HostIn(std::string_view header) {

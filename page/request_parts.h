@@ -1,4 +1,4 @@
-// Parses untrusted parts of a request: cookies, forms, credentials, host, origin. Pure; accepts any bytes.
+// Parses untrusted parts of a request: forms, credentials, host, origin. Pure; accepts any bytes.
 #pragma once
 
 #include <map>
@@ -12,9 +12,6 @@ namespace mtrun::page {
 /// Maximum fields of a form or query; more are an error.
 inline constexpr size_t kMaxFields = 32;
 
-/// Returns the first cookie called `name` in a Cookie header (RFC 6265); "" if there is none.
-std::string CookieIn(std::string_view header, std::string_view name);
-
 /// Parses "a=1&b=x+y%21" (application/x-www-form-urlencoded); a repeated field's last value counts. Nothing
 /// if a percent sign is not followed by two hexadecimal digits, or if there are too many fields.
 std::optional<std::map<std::string, std::string>> ParseForm(std::string_view text);
@@ -22,6 +19,9 @@ std::optional<std::map<std::string, std::string>> ParseForm(std::string_view tex
 /// Returns the password of an Authorization header of type Basic (RFC 7617), for any user name; nothing for
 /// other types.
 std::optional<std::string> BasicPasswordIn(std::string_view header);
+
+/// Returns the token of an Authorization header of type Bearer (RFC 6750); "" for other types.
+std::string BearerIn(std::string_view header);
 
 /// Returns "example:8080" in lower case without its port; nothing if it is not a host (RFC 9110, 7.2).
 std::optional<std::string> HostIn(std::string_view header);

@@ -1,23 +1,37 @@
 #include "page/sessions.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "base/sha256.h"
 
 namespace mtrun::page {
 
-void Sessions::Begin(const std::string& cookie, const std::string& csrf, Role role, TimePoint now) {
-  std::erase_if(sessions_, [&](const auto& entry) { return entry.second.ends <= now; });
+void Sessions::Begin(const std::string& token, Role role, TimePoint now) {
+  std::erase_if(sessions_, [&](const auto& entry) { return entry.second->HasEnded(now); });
   if (sessions_.size() >= kMost) {
-    sessions_.erase(std::min_element(sessions_.begin(), sessions_.end(), [](const auto& a, const auto& b) {
-      return a.second.ends < b.second.ends;
-    }));
+    const auto rank = [](const Session& session) {
+      return std::pair(session.role() == Role::kOperator, session.ends());
+    };
+    const auto first =
+        std::min_element(sessions_.begin(), sessions_.end(),
+                         [&](const auto& a, const auto& b) { return rank(*a.second) < rank(*b.second); });
+    first->second->End();
+    sessions_.erase(first);
   }
-  sessions_[cookie] = {role, csrf, now + kLength};
+  sessions_[Sha256Hex(token)] = std::make_shared<Session>(role, now + kLength);
 }
 
-std::optional<Session> Sessions::Find(const std::string& cookie, TimePoint now) const {
-  const auto found = sessions_.find(cookie);
-  if (cookie.empty() || found == sessions_.end() || found->second.ends <= now) return std::nullopt;
-  return found->second;
+std::shared_ptr<const Session> Sessions::Find(const std::string& token, TimePoint now) const {
+  const auto found = sessions_.find(Sha256Hex(token));
+  return found == sessions_.end() || found->second->HasEnded(now) ? nullptr : found->second;
+}
+
+void Sessions::End(const std::string& token) {
+  const auto found = sessions_.find(Sha256Hex(token));
+  if (found == sessions_.end()) return;
+  found->second->End();
+  sessions_.erase(found);
 }
 
 bool Attempts::Take(const std::string& peer, TimePoint now) {

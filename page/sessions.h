@@ -1,8 +1,9 @@
-// Login sessions and limits on wrong passwords. Values; time is an argument, randomness is injected.
+// Login sessions and limits on wrong passwords. Time is an argument, randomness is injected.
 #pragma once
 
+#include <atomic>
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "base/clock.h"
@@ -10,25 +11,36 @@
 
 namespace mtrun::page {
 
-struct Session {
-  Role role = Role::kViewer;
-  std::string csrf;  // the page sends it with every change
-  TimePoint ends;
+/// One login, shared with the streams that end with it. Thread-safe.
+class Session {
+ public:
+  Session(Role role, TimePoint ends) : role_(role), ends_(ends) {}
+
+  Role role() const { return role_; }
+  TimePoint ends() const { return ends_; }
+  void End() { ended_ = true; }
+  bool HasEnded(TimePoint now) const { return ended_ || ends_ <= now; }
+
+ private:
+  const Role role_;
+  const TimePoint ends_;
+  std::atomic<bool> ended_ = false;
 };
 
 class Sessions {
  public:
   static constexpr Duration kLength = std::chrono::hours(12);
-  static constexpr size_t kMost = 256;  // above, the oldest is dropped
+  static constexpr size_t kMost = 256;  // above, the oldest is ended, an operator's after all viewers'
 
-  /// Begins a session; `cookie` and `csrf` must be random.
-  void Begin(const std::string& cookie, const std::string& csrf, Role role, TimePoint now);
-  /// Returns nothing if the cookie is unknown or expired.
-  std::optional<Session> Find(const std::string& cookie, TimePoint now) const;
-  void End(const std::string& cookie) { sessions_.erase(cookie); }
+  /// Begins a session; `token` must be random.
+  void Begin(const std::string& token, Role role, TimePoint now);
+  /// Returns null if the token is unknown or its session has ended.
+  std::shared_ptr<const Session> Find(const std::string& token, TimePoint now) const;
+  void End(const std::string& token);
 
  private:
-  std::map<std::string, Session> sessions_;  // by cookie
+  // By the token's digest, so that the time of a search reveals nothing about a token.
+  std::map<std::string, std::shared_ptr<Session>> sessions_;
 };
 
 /// Limits wrong passwords. Attempts per address, and for all addresses together, are restored over time.

@@ -18,7 +18,7 @@ Watcher::~Watcher() {
     changed_.NotifyAll();
   }
   thread_.join();
-  for (const auto& listener : listeners_) listener->End();
+  for (const Listener& listener : listeners_) listener.body->End();
 }
 
 void Watcher::SetEndpoints(std::vector<std::string> endpoints) {
@@ -31,10 +31,15 @@ std::vector<std::string> Watcher::endpoints() const {
   return endpoints_;
 }
 
-void Watcher::AddListener(std::shared_ptr<web::LiveBody> listener) {
+void Watcher::AddListener(std::shared_ptr<web::LiveBody> body, std::shared_ptr<const Session> session) {
   const MutexLock lock(mu_);
-  listeners_.push_back(std::move(listener));
+  listeners_.push_back({std::move(body), std::move(session)});
   changed_.NotifyAll();
+}
+
+void Watcher::EndListeners() {
+  const MutexLock lock(mu_);
+  DropListeners();
 }
 
 void Watcher::Look(Told told) {
@@ -66,14 +71,19 @@ void Watcher::Remember(bool answers, TimePoint now) {
   fresh_until_ = now + fresh_;
 }
 
-void Watcher::DropGone() {
-  std::erase_if(listeners_, [](const auto& listener) { return listener->gone(); });
+void Watcher::DropListeners() {
+  const TimePoint now = MonotonicNow();
+  std::erase_if(listeners_, [now](const Listener& listener) {
+    const bool ended = listener.session && listener.session->HasEnded(now);
+    if (ended) listener.body->End();
+    return ended || listener.body->gone();
+  });
 }
 
 void Watcher::Run() {
   mu_.Lock();
   while (!stopping_) {
-    DropGone();
+    DropListeners();
     if (!Wanted()) {
       changed_.Wait(mu_);
       continue;
@@ -93,7 +103,8 @@ void Watcher::Run() {
     for (const Probed& told : probing) told(state.ok());
     mu_.Lock();
     waiting_ -= probing.size();
-    for (const auto& listener : listeners_) listener->Set(event);
+    DropListeners();  // a session may have ended during the query
+    for (const Listener& listener : listeners_) listener.body->Set(event);
     // Keeps the pause even if clients ask one after the other.
     const TimePoint next = now + kPause;
     while (!stopping_ && MonotonicNow() < next) changed_.WaitUntil(mu_, next);

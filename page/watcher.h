@@ -11,6 +11,7 @@
 #include "base/mutex.h"
 #include "nlohmann/json.hpp"
 #include "page/history.h"
+#include "page/sessions.h"
 #include "rendezvous/client/watch_client.h"
 #include "web/live_body.h"
 
@@ -35,8 +36,10 @@ class Watcher {
   /// Replaces the candidate endpoints of the job's services.
   void SetEndpoints(std::vector<std::string> endpoints);
   std::vector<std::string> endpoints() const;
-  /// Sends server-sent events to `listener` until its client leaves.
-  void AddListener(std::shared_ptr<web::LiveBody> listener);
+  /// Sends server-sent events to `body` until its client leaves or `session` (unless null) ends.
+  void AddListener(std::shared_ptr<web::LiveBody> body, std::shared_ptr<const Session> session);
+  /// Ends the listeners whose sessions have ended. Before each event this happens by itself.
+  void EndListeners();
   /// Calls `told` once with the next state, on the watcher's thread.
   void Look(Told told);
   /// Checks whether a service answers. Calls `told` once, immediately if the last answer is recent, otherwise
@@ -49,7 +52,12 @@ class Watcher {
   bool Wanted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return !listeners_.empty() || !looking_.empty() || !probing_.empty();
   }
-  void DropGone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void DropListeners() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  struct Listener {
+    std::shared_ptr<web::LiveBody> body;
+    std::shared_ptr<const Session> session;
+  };
 
   // Used on the watcher's thread only.
   const Ask ask_;
@@ -59,7 +67,7 @@ class Watcher {
   mutable Mutex mu_;
   Condition changed_;
   std::vector<std::string> endpoints_ ABSL_GUARDED_BY(mu_);
-  std::vector<std::shared_ptr<web::LiveBody>> listeners_ ABSL_GUARDED_BY(mu_);
+  std::vector<Listener> listeners_ ABSL_GUARDED_BY(mu_);
   std::vector<Told> looking_ ABSL_GUARDED_BY(mu_);
   std::vector<Probed> probing_ ABSL_GUARDED_BY(mu_);
   size_t waiting_ ABSL_GUARDED_BY(mu_) = 0;  // probes, including those of the current round

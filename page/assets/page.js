@@ -4,9 +4,10 @@
 const MOST_ROWS = 100;  // per table, until the user asks for all
 const LEVELS = ['bad', 'wait', 'good'];
 const OUTLIER = 1.3;
+const RETRY_MS = 1000;
 
-let session = null;       // {role, csrf}
-let source = null;        // server-sent events
+let session = kept();     // {role, token}, from the log-in
+let stream = null;        // AbortController of the request for states
 let state = null;         // the newest state
 let chosen = null;        // name of the job shown
 let allWorkers = false, allNodes = false;
@@ -14,10 +15,37 @@ let log = null;           // {job, rank, attempt, out, err, timer}
 let charts = null;
 let charted = null;       // {job, generation} of the curves shown
 
+// ---- the session: kept for this tab and this origin, also over a reload. A browser that blocks storage throws.
+
+function kept() {
+  try {
+    return JSON.parse(sessionStorage.getItem('session'));
+  } catch {
+    return null;
+  }
+}
+
+function keep(found) {
+  session = found;
+  try {
+    if (found) sessionStorage.setItem('session', JSON.stringify(found));
+    else sessionStorage.removeItem('session');
+  } catch {
+    // The session ends with a reload.
+  }
+}
+
 // ---- calls
 
+// Requests by the session's token. No cookie is used: it would be sent to every port of this host.
+function ask(path, options = {}) {
+  const headers = {...options.headers, ...(session ? {Authorization: `Bearer ${session.token}`} : {})};
+  return fetch(path, {credentials: 'omit', cache: 'no-store', ...options, headers});
+}
+
 async function call(path, options = {}) {
-  const answer = await fetch(path, {credentials: 'same-origin', cache: 'no-store', ...options});
+  const used = session;
+  const answer = await ask(path, options);
   const text = await answer.text();
   let json = {};
   try {
@@ -25,7 +53,7 @@ async function call(path, options = {}) {
   } catch {
     json = {error: text};
   }
-  if (answer.status === 401) showLogin();
+  if (answer.status === 401 && session === used) showLogin();
   if (!answer.ok) throw new Error(json.error || `${answer.status} ${answer.statusText}`);
   return json;
 }
@@ -54,8 +82,7 @@ async function control(name, body, text, yes) {
   if (!await confirmed(text, yes)) return;
   try {
     const done = await call(`/api/${name}`, {
-      method: 'POST', headers: {'Content-Type': 'application/json', 'X-CSRF-Token': session.csrf},
-      body: JSON.stringify(body)});
+      method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(body)});
     say(done.done);
   } catch (error) {
     say(error.message);
@@ -65,9 +92,9 @@ async function control(name, body, text, yes) {
 // ---- log in and out
 
 function showLogin() {
-  if (source) source.close();
-  source = null;
-  session = null;
+  if (stream) stream.abort();
+  stream = null;
+  keep(null);
   closeLog();
   byId('content').hidden = true;
   byId('logout').hidden = true;
@@ -77,14 +104,8 @@ function showLogin() {
   byId('password').focus();
 }
 
-async function begin() {
-  try {
-    session = await call('/api/session');
-  } catch (error) {
-    setText(byId('service'), error.message);
-    session = null;
-  }
-  if (!session || !session.role) return showLogin();
+function begin() {
+  if (!session) return showLogin();
   byId('login').hidden = true;
   byId('content').hidden = false;
   byId('logout').hidden = false;
@@ -93,28 +114,53 @@ async function begin() {
   listen();
 }
 
-function listen() {
-  if (source) source.close();
-  source = new EventSource('/api/live');
-  source.addEventListener('state', (event) => {
-    const begun = performance.now();
-    state = JSON.parse(event.data);
-    show(begun);
-  });
-  source.onerror = () => {
+// Shows states until the log-out. An EventSource could not send the token.
+async function listen() {
+  if (stream) stream.abort();
+  const own = stream = new AbortController();
+  while (stream === own) {
+    try {
+      const answer = await ask('/api/live', {signal: own.signal});
+      if (stream !== own) return;
+      if (answer.status === 401) return showLogin();  // also after the end of a session, which ends its stream
+      if (answer.ok) await readEvents(answer.body.pipeThrough(new TextDecoderStream()).getReader(), own);
+    } catch {
+      // The connection has failed, or `own` has ended it.
+    }
+    if (stream !== own) return;
     setText(byId('service'), 'the page does not answer; trying again');
-    // This also happens if the session has expired.
-    if (source.readyState === EventSource.CLOSED) setTimeout(begin, 2000);
-  };
+    await new Promise((resolve) => { setTimeout(resolve, RETRY_MS); });
+  }
+}
+
+// Reads server-sent events to their end. Each is "event: state", a line of data and an empty line.
+async function readEvents(reader, own) {
+  let text = '';
+  for (;;) {
+    const {done, value} = await reader.read();
+    if (done || stream !== own) return;
+    text += value;
+    if (!value.includes('\n')) continue;
+    const events = text.split('\n\n');
+    text = events.pop();
+    if (!events.length) continue;
+    const begun = performance.now();
+    try {
+      state = JSON.parse(events.pop().replace(/^event: state\ndata: /, ''));
+      show(begun);
+    } catch (error) {
+      reportError(error);
+    }
+  }
 }
 
 byId('login-form').addEventListener('submit', async (event) => {
   event.preventDefault();
   setText(byId('login-error'), '');
   try {
-    await call('/login', {method: 'POST', body: new URLSearchParams({password: byId('password').value})});
+    keep(await call('/login', {method: 'POST', body: new URLSearchParams({password: byId('password').value})}));
     byId('password').value = '';
-    await begin();
+    begin();
   } catch (error) {
     setText(byId('login-error'), error.message);
     byId('password').select();

@@ -48,7 +48,7 @@ void FuzzTcpStore(std::string_view bytes);
 void FuzzHosts(std::string_view bytes);
 /// A process manager's answers over PMI2.
 void FuzzPmi(std::string_view bytes);
-/// A browser's input to the live page: headers, cookies, forms, credentials.
+/// A browser's input to the live page: headers, forms, credentials.
 void FuzzPage(std::string_view bytes);
 /// Python's pickles and the zip archives around them (.pth files).
 void FuzzPickle(std::string_view bytes);

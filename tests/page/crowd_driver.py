@@ -62,7 +62,7 @@ def told(tick):
 
 
 class Stub(http.server.BaseHTTPRequestHandler):
-    """Serves the page's files, an operator's session and the job; records requests."""
+    """Serves the page's files, an operator's session and the job; records requests. Only the log-in needs no token."""
     protocol_version = "HTTP/1.1"
     states = [json.dumps(told(tick)) for tick in range(1, 5)]  # made once: slower than drawing it
     sent = []
@@ -82,8 +82,8 @@ class Stub(http.server.BaseHTTPRequestHandler):
             name, kind = FILES[path]
             with open(os.path.join(TOP, "page", "assets", name), "rb") as file:
                 self.answer(file.read(), kind)
-        elif path == "/api/session":
-            self.answer(json.dumps({"role": "operator", "csrf": "mark"}).encode(), "application/json")
+        elif self.headers["Authorization"] != "Bearer mark":
+            self.send_error(401)
         elif path == "/api/live":
             self.tell()
         elif path == "/api/log":
@@ -92,7 +92,9 @@ class Stub(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.sent.append((self.path, json.loads(body), self.headers["X-CSRF-Token"]))
+        if self.path == "/login":
+            return self.answer(json.dumps({"role": "operator", "token": "mark"}).encode(), "application/json")
+        self.sent.append((self.path, json.loads(body), self.headers["Authorization"]))
         self.answer(json.dumps({"done": "it is done"}).encode(), "application/json")
 
     def tell(self):
@@ -161,8 +163,8 @@ def buttons(browser):
         check(f"{selector}: nothing is sent before the answer", not Stub.sent)
         browser.one("#confirm-yes").click()
         browser.wait("what was done is told", lambda: browser.shows("#said"))
-        path, body, csrf = browser.wait("it is sent", lambda: Stub.sent and Stub.sent.pop())
-        check(f"{selector} sends {path} {body}", (path, body, csrf) == (sent["path"], sent["body"], "mark"))
+        path, body, shown = browser.wait("it is sent", lambda: Stub.sent and Stub.sent.pop())
+        check(f"{selector} sends {path} {body}", (path, body, shown) == (sent["path"], sent["body"], "Bearer mark"))
 
     press("#nodes tr.bad button", path="/api/evict", body={"job": "crowd", "node": f"id{BAD:04}"})
     press("#nodes tr.good button", path="/api/drain", body={"job": "crowd", "node": "id0000"})
@@ -178,9 +180,12 @@ def main(pictures):
     url = f"http://127.0.0.1:{server.server_port}/"
     with Browser(listens=False) as browser:  # it receives gigabytes
         browser.driver.get(url)
+        browser.wait("the log-in is shown", lambda: browser.shows("#login"))
+        browser.one("#password").send_keys("a password")
+        browser.one("#login-form button").click()
         tables(browser)
         buttons(browser)
-        browser.driver.get(url)  # with tables of 100 rows again, because axe checks each
+        browser.driver.get(url)  # with tables of 100 rows again, because axe checks each; the session is kept
         browser.wait("the job is shown", lambda: browser.find("#workers tbody tr"))
         browser.run("document.querySelector('#workers button').click()")
         browser.wait("the log is shown", lambda: browser.text("#log") == ["a line\n"])

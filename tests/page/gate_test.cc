@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "tests/support/token.h"
 
 namespace mtrun::page {
@@ -11,6 +12,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 using web::Request;
 using web::Response;
@@ -22,7 +24,6 @@ class GateTest : public testing::Test {
   static Gate Make(bool encrypted) {
     return Gate({.token = support::kToken,
                  .encrypted = encrypted,
-                 .port = 8080,
                  .names = {"node1"},
                  .random = [count = 0]() mutable { return absl::StrCat("random", ++count); }});
   }
@@ -34,13 +35,13 @@ class GateTest : public testing::Test {
             .peer = "peer"};
   }
   static std::string Form(Role role) { return "password=" + PasswordOf(role, support::kToken); }
-  /// Returns a request with the cookie of a new session.
+  /// Returns a request with the token of a new session.
   Request From(Role role) {
     const Response response = gate_.LogIn(Post(Form(role)), kGateNow);
-    EXPECT_EQ(response.status, 204) << response.body;
-    const std::string cookie = response.headers.at(0).second;
+    EXPECT_EQ(response.status, 200) << response.body;
     Request request = Post("");
-    request.headers["cookie"] = cookie.substr(0, cookie.find(';'));
+    request.headers["authorization"] =
+        "Bearer " + nlohmann::json::parse(response.body).at("token").get<std::string>();
     return request;
   }
   int StatusOf(const Request& request, Gate::Need need) {
@@ -60,7 +61,7 @@ TEST_F(GateTest, NothingIsShownWithoutAPassword) {
   EXPECT_EQ(gate_.LogIn(Post("user=a"), kGateNow).status, 400);
   EXPECT_EQ(gate_.LogIn(Post("password=%"), kGateNow).status, 400);
   Request guessed = Post("");
-  guessed.headers["cookie"] = "mtrun_8080=random7";
+  guessed.headers["authorization"] = "Bearer random7";
   EXPECT_EQ(StatusOf(guessed, Gate::Need::kViewer), 401);
 }
 
@@ -75,23 +76,29 @@ TEST_F(GateTest, ForeignHostsAreRefusedWithAnyCredentials) {
   EXPECT_EQ(gate_.LogIn(login, kGateNow).status, 421);
 }
 
-TEST_F(GateTest, CookieIsHiddenFromScriptsAndOtherSites) {
+TEST_F(GateTest, LogInGivesATokenAndNoCookie) {
   const Response plain = gate_.LogIn(Post(Form(Role::kViewer)), kGateNow);
-  EXPECT_EQ(plain.headers.at(0).second, "mtrun_8080=random1; Path=/; HttpOnly; SameSite=Strict");
+  EXPECT_EQ(plain.body, "{\"role\":\"viewer\",\"token\":\"random1\"}\n");
+  EXPECT_THAT(plain.headers, IsEmpty());
   Gate encrypted = Make(true);
-  const Response secure = encrypted.LogIn(Post(Form(Role::kViewer), "https://node1:8080"), kGateNow);
-  EXPECT_EQ(secure.headers.at(0).second,
-            "__Host-mtrun_8080=random1; Path=/; HttpOnly; SameSite=Strict; Secure");
+  EXPECT_EQ(encrypted.LogIn(Post(Form(Role::kViewer), "https://node1:8080"), kGateNow).status, 200);
   EXPECT_EQ(encrypted.LogIn(Post(Form(Role::kViewer), "http://node1:8080"), kGateNow).status, 403);
+}
+
+/// Browsers send a host's cookies to all its ports, which other users may own.
+TEST_F(GateTest, CookieGivesNoAccess) {
+  const Request operates = From(Role::kOperator);
+  const std::string token = operates.headers.at("authorization").substr(7);
+  for (const char* name : {"mtrun_8080", "__Host-mtrun_8080", "session", "token"}) {
+    Request request = Post("");
+    request.headers["cookie"] = absl::StrCat(name, "=", token);
+    EXPECT_EQ(StatusOf(request, Gate::Need::kViewer), 401) << name;
+    EXPECT_EQ(StatusOf(request, Gate::Need::kOperator), 401) << name;
+  }
 }
 
 TEST_F(GateTest, AForgedPostIsRefused) {
   Request request = From(Role::kOperator);
-  EXPECT_EQ(StatusOf(request, Gate::Need::kOperator), 403);  // without the page's mark
-  const std::string csrf = gate_.Check(request, Gate::Need::kViewer, kGateNow).csrf;
-  request.headers["x-csrf-token"] = csrf + "x";
-  EXPECT_EQ(StatusOf(request, Gate::Need::kOperator), 403);
-  request.headers["x-csrf-token"] = csrf;
   EXPECT_EQ(StatusOf(request, Gate::Need::kOperator), 200);
   for (const char* origin : {"", "null", "http://evil.example", "http://node1:8081", "https://node1:8080"}) {
     request.headers["origin"] = origin;
@@ -100,10 +107,8 @@ TEST_F(GateTest, AForgedPostIsRefused) {
 }
 
 TEST_F(GateTest, AViewerChangesNothing) {
-  Request request = From(Role::kViewer);
-  const Gate::Pass pass = gate_.Check(request, Gate::Need::kViewer, kGateNow);
-  EXPECT_EQ(pass.role, Role::kViewer);
-  request.headers["x-csrf-token"] = pass.csrf;
+  const Request request = From(Role::kViewer);
+  EXPECT_EQ(StatusOf(request, Gate::Need::kViewer), 200);
   const Gate::Pass refused = gate_.Check(request, Gate::Need::kOperator, kGateNow);
   ASSERT_TRUE(refused.refusal);
   EXPECT_EQ(refused.refusal->status, 403);
@@ -130,7 +135,7 @@ TEST_F(GateTest, ScrapersReadWithBasicCredentialsAndChangeNothing) {
 TEST_F(GateTest, GuessesAreThrottledAndARightPasswordStillPasses) {
   for (int i = 0; i < Attempts::kEach; ++i) EXPECT_EQ(gate_.LogIn(Post("password=x"), kGateNow).status, 403);
   EXPECT_EQ(gate_.LogIn(Post("password=x"), kGateNow).status, 429);
-  EXPECT_EQ(gate_.LogIn(Post(Form(Role::kOperator)), kGateNow).status, 204);
+  EXPECT_EQ(gate_.LogIn(Post(Form(Role::kOperator)), kGateNow).status, 200);
   Request scraper{.headers = {{"host", "node1"}}, .peer = "peer"};
   scraper.headers["authorization"] =
       "Basic " + absl::Base64Escape("prometheus:" + PasswordOf(Role::kViewer, support::kToken));
@@ -139,14 +144,18 @@ TEST_F(GateTest, GuessesAreThrottledAndARightPasswordStillPasses) {
   EXPECT_EQ(gate_.LogIn(Post("password=x"), kGateNow + Attempts::kBackEach).status, 403);
 }
 
-TEST_F(GateTest, CookieIsInvalidAfterLogOut) {
+TEST_F(GateTest, TokenIsInvalidAfterLogOut) {
   const Request request = From(Role::kViewer);
   EXPECT_EQ(StatusOf(request, Gate::Need::kViewer), 200);
   Request forged = request;
   forged.headers["origin"] = "http://evil.example";
   EXPECT_EQ(gate_.LogOut(forged, kGateNow).status, 403);
   EXPECT_EQ(StatusOf(request, Gate::Need::kViewer), 200);
-  EXPECT_THAT(gate_.LogOut(request, kGateNow).headers.at(0).second, HasSubstr("Max-Age=0"));
+  const auto session = gate_.Check(request, Gate::Need::kViewer, kGateNow).session;
+  ASSERT_TRUE(session);
+  EXPECT_FALSE(session->HasEnded(kGateNow));
+  EXPECT_EQ(gate_.LogOut(request, kGateNow).status, 204);
+  EXPECT_TRUE(session->HasEnded(kGateNow));
   EXPECT_EQ(StatusOf(request, Gate::Need::kViewer), 401);
 }
 

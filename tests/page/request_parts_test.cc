@@ -12,12 +12,14 @@ using testing::ElementsAre;
 using testing::Optional;
 using testing::Pair;
 
-TEST(RequestPartsTest, CookieIsFoundByItsWholeName) {
-  EXPECT_EQ(CookieIn("a=1; mtrun_8080=abc=; b=2", "mtrun_8080"), "abc=");
-  EXPECT_EQ(CookieIn("xmtrun_8080=1;mtrun_80=2", "mtrun_8080"), "");
-  EXPECT_EQ(CookieIn("mtrun_8080", "mtrun_8080"), "");
-  EXPECT_EQ(CookieIn("s=first; s=second", "s"), "first");
-  EXPECT_EQ(CookieIn("", "s"), "");
+TEST(RequestPartsTest, TokenIsThatOfTypeBearer) {
+  EXPECT_EQ(BearerIn("Bearer abc"), "abc");
+  EXPECT_EQ(BearerIn(" bearer  a b "), "a b");
+  EXPECT_EQ(BearerIn("Bearer"), "");
+  EXPECT_EQ(BearerIn("Bearer "), "");
+  EXPECT_EQ(BearerIn("Basic YTpi"), "");
+  EXPECT_EQ(BearerIn("abc"), "");
+  EXPECT_EQ(BearerIn(""), "");
 }
 
 TEST(RequestPartsTest, AFormIsDecodedOrRefused) {

@@ -10,25 +10,40 @@ constexpr TimePoint kStart{};
 
 TEST(SessionsTest, SessionEndsByTimeAndByItsUser) {
   Sessions sessions;
-  sessions.Begin("cookie", "csrf", Role::kOperator, kStart);
-  const auto found = sessions.Find("cookie", kStart + Sessions::kLength - Duration(1));
+  sessions.Begin("token", Role::kOperator, kStart);
+  const auto found = sessions.Find("token", kStart + Sessions::kLength - Duration(1));
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->role, Role::kOperator);
-  EXPECT_EQ(found->csrf, "csrf");
-  EXPECT_FALSE(sessions.Find("cookie", kStart + Sessions::kLength));
+  EXPECT_EQ(found->role(), Role::kOperator);
+  EXPECT_TRUE(found->HasEnded(kStart + Sessions::kLength));
+  EXPECT_FALSE(sessions.Find("token", kStart + Sessions::kLength));
   EXPECT_FALSE(sessions.Find("", kStart));
   EXPECT_FALSE(sessions.Find("other", kStart));
-  sessions.End("cookie");
-  EXPECT_FALSE(sessions.Find("cookie", kStart));
+  EXPECT_FALSE(found->HasEnded(kStart));
+  sessions.End("token");
+  EXPECT_FALSE(sessions.Find("token", kStart));
+  EXPECT_TRUE(found->HasEnded(kStart)) << "its streams end with it";
 }
 
-TEST(SessionsTest, OldestSessionIsEvicted) {
+TEST(SessionsTest, OldestViewerIsEvictedBeforeAnyOperator) {
+  Sessions sessions;
+  sessions.Begin("operator", Role::kOperator, kStart);
+  sessions.Begin("v0", Role::kViewer, kStart + Duration(1));
+  const auto oldest = sessions.Find("v0", kStart);
+  for (size_t i = 1; i < Sessions::kMost; ++i)
+    sessions.Begin(absl::StrCat("v", i), Role::kViewer, kStart + Duration(1 + i));
+  EXPECT_FALSE(sessions.Find("v0", kStart));
+  EXPECT_TRUE(oldest->HasEnded(kStart));
+  for (const std::string& token :
+       {std::string("operator"), std::string("v1"), absl::StrCat("v", Sessions::kMost - 1)})
+    EXPECT_TRUE(sessions.Find(token, kStart)) << token;
+}
+
+TEST(SessionsTest, OldestOperatorIsEvictedIfThereIsNoViewer) {
   Sessions sessions;
   for (size_t i = 0; i <= Sessions::kMost; ++i)
-    sessions.Begin(absl::StrCat("c", i), "", Role::kViewer, kStart + Duration(i));
-  EXPECT_FALSE(sessions.Find("c0", kStart));
-  EXPECT_TRUE(sessions.Find("c1", kStart));
-  EXPECT_TRUE(sessions.Find(absl::StrCat("c", Sessions::kMost), kStart));
+    sessions.Begin(absl::StrCat("o", i), Role::kOperator, kStart + Duration(i));
+  EXPECT_FALSE(sessions.Find("o0", kStart));
+  EXPECT_TRUE(sessions.Find("o1", kStart));
 }
 
 TEST(AttemptsTest, AttemptsOfAnAddressAreLimitedAndRecover) {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <future>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -65,12 +66,35 @@ TEST(WatcherTest, ListenerGetsUpdatesUntilItLeaves) {
       {"a:1"});
   watcher.SetEndpoints({"b:2"});
   const auto body = std::make_shared<web::LiveBody>();
-  watcher.AddListener(body);
+  watcher.AddListener(body, nullptr);
   EXPECT_EQ(second.get_future().get(), std::vector<std::string>{"b:2"});
   const auto text = body->Take().text;
   ASSERT_TRUE(text);
   EXPECT_THAT(*text, HasSubstr("event: state\ndata: {"));
   EXPECT_THAT(*text, HasSubstr("nobody there"));
+  body->Detach();
+}
+
+TEST(WatcherTest, ListenerEndsWithItsSession) {
+  Watcher watcher([](const auto&) { return AState(1, 1); }, {"a:1"});
+  const auto kept = std::make_shared<web::LiveBody>(), ended = std::make_shared<web::LiveBody>();
+  const auto session = std::make_shared<Session>(Role::kViewer, MonotonicNow() + std::chrono::hours(1));
+  watcher.AddListener(kept, std::make_shared<Session>(Role::kViewer, session->ends()));
+  watcher.AddListener(ended, session);
+  while (!ended->Take().text) std::this_thread::yield();  // bounded by the test's time limit
+  session->End();
+  watcher.EndListeners();
+  while (!ended->Take().ended) std::this_thread::yield();
+  kept->Take();
+  while (!kept->Take().text) std::this_thread::yield();
+  for (const auto& body : {kept, ended}) body->Detach();
+}
+
+TEST(WatcherTest, ListenerEndsWhenItsSessionExpires) {
+  Watcher watcher([](const auto&) { return AState(1, 1); }, {"a:1"});
+  const auto body = std::make_shared<web::LiveBody>();
+  watcher.AddListener(body, std::make_shared<Session>(Role::kViewer, MonotonicNow() + Duration(1)));
+  while (!body->Take().ended) std::this_thread::yield();  // bounded by the test's time limit
   body->Detach();
 }
 
