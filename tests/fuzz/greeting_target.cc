@@ -37,18 +37,32 @@ void Say(const UniqueFd& fd, std::string_view bytes) {
            bytes.empty());
 }
 
-/// A peer without the key never becomes a member.
-void Stranger(std::string_view bytes) {
-  for (const bool dialed : {false, true}) {
-    Pair pair;
-    Link link = dialed ? Link::Dialed(std::move(pair.near), Secret(), kDialer, kAcceptor, Purpose::kData)
-                       : Link::Accepted(std::move(pair.near), Secret(), kAcceptor, /*local=*/false);
-    Say(pair.far, bytes);
-    pair.far.Reset();
-    for (int i = 0; i < 4 && link.Advance(-1).ok(); ++i) {
-    }
-    MT_CHECK(link.state() != Link::State::kDone && link.state() != Link::State::kVerified);
+/// Returns a Hello from kDialer to kAcceptor.
+std::string RightHello() {
+  const int32_t ranks[2] = {kDialer, kAcceptor};
+  return "mtrcoll1" + std::string(reinterpret_cast<const char*>(ranks), sizeof(ranks)) +
+         static_cast<char>(Purpose::kData) + std::string(16, 'n');
+}
+
+/// Tests that a peer without the key never becomes a member. It stays connected: its end must not be the
+/// reason.
+void Stranger(bool dialed, const std::string& bytes) {
+  Pair pair;
+  Link link = dialed ? Link::Dialed(std::move(pair.near), Secret(), kDialer, kAcceptor, Purpose::kData)
+                     : Link::Accepted(std::move(pair.near), Secret(), kAcceptor, /*local=*/false);
+  Say(pair.far, bytes);
+  for (int i = 0; i < 4 && link.Advance(-1).ok(); ++i) {
   }
+  MT_CHECK(link.state() != Link::State::kDone && link.state() != Link::State::kVerified);
+}
+
+void Strangers(std::string_view bytes) {
+  // A proof and a challenge of the right length are reached however short the input is.
+  std::string filled(bytes);
+  filled.resize(std::max<size_t>(filled.size(), 64), 'x');
+  Stranger(/*dialed=*/false, std::string(bytes));
+  Stranger(/*dialed=*/false, RightHello() + filled);
+  Stranger(/*dialed=*/true, filled);
 }
 
 /// Forwards data from `from` to `to`, in pieces; flips `mask` in byte number `at`. Returns whether it did.
@@ -116,7 +130,7 @@ void FuzzGreeting(std::string_view bytes) {
   const std::string_view rest = bytes.substr(1);
   switch (bytes[0] % 4) {
     case 0:
-      return Stranger(rest);
+      return Strangers(rest);
     case 1:
       return ManInTheMiddle(rest);
     case 2:

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +30,20 @@ namespace {
 
 constexpr int kCrowd = 300;  // more silent connections than a listener keeps
 constexpr std::chrono::seconds kPatience{20};
+constexpr int kPatienceMs = 20'000;
+
+/// Reads until there are `count` bytes, or returns true if the other end closes first.
+bool ReadUntil(int fd, size_t count, std::string* bytes) {
+  while (bytes->size() < count) {
+    char buffer[64];
+    pollfd event = {fd, POLLIN, 0};
+    if (poll(&event, 1, kPatienceMs) != 1) return false;
+    const ssize_t more = recv(fd, buffer, std::min(sizeof(buffer), count - bytes->size()), 0);
+    if (more <= 0) return true;
+    bytes->append(buffer, static_cast<size_t>(more));
+  }
+  return false;
+}
 
 /// A real rank 0, alone on its host. Until Begin() it accepts nothing: connections queue in order.
 class UnauthenticatedConnections {
@@ -81,6 +96,39 @@ class UnauthenticatedConnections {
       strangers_.push_back(std::move(fd));
     }
   }
+  /// Claims to be `rank` and answers rank 0's challenge without the key. Returns the bytes that rank 0 sends
+  /// then, before it closes the connection.
+  std::string ProveWrongly(int rank, Purpose purpose) const {
+    constexpr size_t kChallengeBytes = 48, kProofBytes = 32;
+    const Link::Secret wrong = {.key = NewKey(), .generation = "1.a"};
+    absl::StatusOr<UniqueFd> fd = DialOnce(/*local=*/false);
+    if (!fd.ok()) return std::string(fd.status().message());
+    Link link = Link::Dialed(*std::move(fd), wrong, rank, 0, purpose);
+    pollfd event = {link.fd(), POLLOUT, 0};
+    if (poll(&event, 1, kPatienceMs) != 1) return "not connected";
+    if (const absl::Status greeted = link.Advance(-1); !greeted.ok()) return std::string(greeted.message());
+    std::string challenge, answer;
+    if (ReadUntil(link.fd(), kChallengeBytes, &challenge)) return "closed after the Hello";
+    if (!WriteAll(link.fd(), std::string(kProofBytes, 'x')).ok()) return "not sent";
+    return ReadUntil(link.fd(), 1, &answer) ? answer : "welcome: " + answer;
+  }
+  /// Greets rank 0 with the key, as `rank`; `local`: at its Unix socket. Returns false if rank 0 refuses.
+  bool WelcomesMember(int rank, Purpose purpose, bool local) const {
+    absl::StatusOr<UniqueFd> fd = DialOnce(local);
+    if (!fd.ok()) return false;
+    Link link = Link::Dialed(*std::move(fd), secret_, rank, 0, purpose);
+    link.set_local(local);
+    const UniqueFd segment(memfd_create("segment", MFD_CLOEXEC));
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (link.state() != Link::State::kDone && std::chrono::steady_clock::now() < end) {
+      absl::Status status = link.Advance(-1);
+      if (status.ok() && link.state() == Link::State::kVerified)
+        status = link.Confirm(local ? segment.get() : -1);
+      if (!status.ok()) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;  // or it has not answered at all
+  }
   void Begin() {
     for (int rank = 1; rank < world_; ++rank) {
       const PeerInfo info = {
@@ -127,6 +175,12 @@ class UnauthenticatedConnections {
   }
 
  private:
+  absl::StatusOr<UniqueFd> DialOnce(bool local) const {
+    if (local) return DialUnix(unix_name_);
+    auto sockets = DialTcp({"127.0.0.1"}, port_);
+    if (!sockets.ok()) return sockets.status();
+    return std::move((*sockets)[0]);
+  }
   /// Returns the number of pending connections, which is the rx_queue of a listener in the kernel's table; -1
   /// if rank 0's listener is not listed.
   int Waiting() const {
@@ -189,6 +243,28 @@ TEST(GroupCrowdTest, FalseClaimsDoNotPushOutASilentPeer) {
   crowd.Strangers("127.0.0.1", /*claimed=*/1);
   crowd.Begin();
   ASSERT_TRUE(crowd.SomeStrangersAreGone());
+  crowd.ExpectAllAreWelcome();
+}
+
+/// The claimed rank connects later: its place must still be free.
+TEST(GroupCrowdTest, WrongProofOverTcpGetsNoWelcome) {
+  UnauthenticatedConnections crowd(2);
+  crowd.Begin();
+  for (const Purpose purpose : {Purpose::kControl, Purpose::kData})
+    EXPECT_EQ(crowd.ProveWrongly(1, purpose), "");
+  crowd.Dial(1);
+  crowd.ExpectAllAreWelcome();
+}
+
+/// All of these have the key: only their place in the mesh is wrong. Rank 1 is on another host.
+TEST(GroupCrowdTest, UnexpectedConnectionsOfMembersAreDropped) {
+  UnauthenticatedConnections crowd(2);
+  crowd.Begin();
+  EXPECT_FALSE(crowd.WelcomesMember(0, Purpose::kControl, /*local=*/false)) << "its own rank";
+  EXPECT_FALSE(crowd.WelcomesMember(2, Purpose::kControl, /*local=*/false)) << "a rank beyond the last one";
+  EXPECT_FALSE(crowd.WelcomesMember(1, Purpose::kControl, /*local=*/true)) << "at the socket of its own host";
+  EXPECT_FALSE(crowd.WelcomesMember(1, static_cast<Purpose>(2), /*local=*/false)) << "for an unknown purpose";
+  crowd.Dial(1);
   crowd.ExpectAllAreWelcome();
 }
 
