@@ -48,6 +48,15 @@ TEST(SamplerTest, GoldenValues) {
               ElementsAre(392698126070, 714705247757, 777918749161));
 }
 
+/// A set of 4^k images is permuted in a domain of exactly its size: one bit more would be another order.
+TEST(SamplerTest, GoldenValuesOfPowersOfFour) {
+  const auto first = [](int64_t size) { return Sampler(42, size, {4, 4}, true).Step(3, 0); };
+  EXPECT_THAT(first(256), ElementsAre(222, 55, 78, 177));
+  EXPECT_THAT(first(1024), ElementsAre(843, 369, 367, 573));
+  EXPECT_THAT(first(4096), ElementsAre(3271, 3579, 3148, 2650));
+  EXPECT_THAT(first(65536), ElementsAre(34527, 55943, 17116, 25801));
+}
+
 TEST(SamplerTest, EachEpochIsAPermutation) {
   for (const int64_t size :
        {1, 2, 3, 4, 5, 7, 13, 15, 16, 17, 31, 64, 97, 255, 256, 257, 1000, 1009, 4096, 4097, 65537}) {
