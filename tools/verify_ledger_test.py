@@ -377,6 +377,17 @@ class VerifyTest(unittest.TestCase):
         self.run_of(steps(), run="other", head={**self.head, "run": "00000000000000ac"})
         self.rejected("another run's ledger", runs=("run", "other"))
 
+    def test_an_index_without_its_digest(self):
+        self.run_of(steps())
+        path = os.path.join(self.folder, "data", "index.json")
+        with open(path, encoding="utf-8") as file:
+            index = json.load(file)
+        for named in ({}, {"digest": None}, {"digest": "f" * 64}):
+            self.write("data", "index.json", json.dumps({**{k: v for k, v in index.items() if k != "digest"}, **named}))
+            self.rejected("/data/index.json does not have the digest that it names")
+        self.write("data", "index.json", json.dumps({**index, "orientation": "applied"}))
+        self.verify(0)
+
     def test_other_data_than_the_data_set(self):
         self.run_of(steps(), head={**self.head, "data": "f" * 64})
         self.rejected("the run had other data than")
@@ -405,6 +416,16 @@ class VerifyTest(unittest.TestCase):
         self.rejected("step 0 does not say what the workers gathered")
         self.run_of(steps(range(7)) + without_sums(steps(range(7, STEPS))), head={**self.head, "ledger": 1})
         self.rejected("step 7 does not say what the workers gathered")
+
+    def test_steps_that_name_another_epoch(self):
+        for number, epoch in ((EACH - 1, 1), (EACH, 0), (STEPS - 1, 3)):
+            self.run_of(steps(range(number)) + [step(number, epoch=epoch)] + steps(range(number + 1, STEPS)))
+            self.rejected(f"1 steps name another epoch than theirs, the first is {number}")
+
+    def test_samples_of_a_lost_step_are_counted_in_every_epoch(self):
+        for number, epoch in ((1, 1), (EACH, 2), (STEPS - 2, 3)):
+            self.run_of(steps(range(number)) + steps(range(number + 1, STEPS)))
+            self.rejected(f"epoch {epoch}: {BATCH} samples are lost")
 
     def test_lost_steps_other_samples_and_a_broken_chain(self):
         self.run_of(steps(range(4)) + steps(range(5, STEPS)))
@@ -458,6 +479,19 @@ class VerifyTest(unittest.TestCase):
         self.run_of(steps(range(5), generation=1, world=2) + steps(range(5, STEPS), generation=2, world=1), run="kept")
         self.checkpoint("kept", 9, b"others")
         self.assertIn("checkpoints with the ledger's weights 0", self.verify(0, runs=("lost", "kept")))
+
+    def test_a_checkpoint_at_the_step_of_a_rewind_is_the_ledgers(self):
+        """The next generation continues from it: none of its steps is taken back. Either one may have saved it."""
+        saved = {"checkpoint": 7, "weights": sha256(b"weights")}
+        made = [*steps(range(7)), {**saved, "generation": 1}, *steps(range(7, 9), generation=1, world=2)]
+        rewind = {"rewind": 7, "generation": 2}
+        for lines in (made + [rewind], steps(range(7)) + [rewind, {**saved, "generation": 2}]):
+            self.run_of(lines + steps(range(7, STEPS)))
+            for generation in (1, None):
+                self.checkpoint("run", 7, generation=generation)
+                self.assertIn("checkpoints with the ledger's weights 1", self.verify(0))
+                self.checkpoint("run", 7, b"others", generation=generation)
+                self.rejected("step_7 has other weights than the ledger says")
 
     def test_a_checkpoint_that_a_node_has_left_from_steps_that_were_taken_back(self):
         def saved(generation, weights):

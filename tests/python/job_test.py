@@ -13,6 +13,20 @@ from mtrun.job import CAUGHT
 from support import Agent, assignment, in_thread, lease_page, renew_lease
 
 
+class Clock:
+    """Stands for `time` in mtrun.job: it passes in sleeps of the test's thread, or if a test sets it."""
+    now = 100.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        if threading.current_thread() is threading.main_thread():
+            self.now += seconds
+        else:
+            time.sleep(seconds)  # a thread that reports waits
+
+
 class AgentCase(unittest.TestCase):
     def setUp(self):
         self.agent = Agent()
@@ -29,6 +43,14 @@ class AgentCase(unittest.TestCase):
         job = joining.result()
         self.addCleanup(job.close)
         return job
+
+    def clock(self):
+        """Makes the job's time a Clock until the end of the test; returns it."""
+        clock = Clock()
+        patched = unittest.mock.patch("mtrun.job.time", clock)
+        patched.start()
+        self.addCleanup(patched.stop)
+        return clock
 
     def wait(self, holds):
         deadline = time.monotonic() + 20
@@ -215,16 +237,45 @@ class JobTest(AgentCase):
         self.assertEqual(job.exit_status, 128 + signal.SIGUSR1)
         os.kill(os.getpid(), signal.SIGINT)
         self.wait(lambda: job.exit_status == 128 + signal.SIGINT)
-        with unittest.mock.patch("mtrun.job.SIGNAL_ECHO_SECONDS", 0), self.assertRaises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-            threading.Event().wait(20)
+
+    def test_repeated_signal_has_its_usual_effect_after_a_second(self):
+        job, clock = join({}), self.clock()
+        signal.raise_signal(signal.SIGINT)
+        clock.now += 0.99
+        signal.raise_signal(signal.SIGINT)  # the first one's echo
+        self.assertEqual(job.exit_status, 128 + signal.SIGINT)
+        clock.now += 0.02
+        with self.assertRaises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
 
     def test_lost_agent_raises(self):
-        job = self.joined()
+        job, whys = self.joined(), []
+        job.on_break(whys.append)
         self.agent.hang_up()
         self.wait(job.over)
+        self.wait(lambda: whys)
+        self.assertEqual(whys, ["lost the connection to this node's agent: it closed the channel"])
         with self.assertRaisesRegex(AgentLost, "lost the connection to this node's agent"):
             job.next()
+
+    def test_end_of_the_job_aborts_what_waits(self):
+        job, whys = self.joined(), []
+        job.on_break(whys.append)
+        self.agent.say({"type": "stop", "why": "rank 1 has failed"})
+        self.wait(lambda: whys)
+        self.assertEqual(whys, ["rank 1 has failed"])
+        job.on_break(whys.append)
+        self.assertEqual(len(whys), 2, "it has ended: aborted at once")
+        job.on_break(None)
+        self.assertEqual(len(whys), 2)
+
+    def test_wait_that_the_first_abort_missed_is_aborted_each_second(self):
+        job, whys = self.joined(), []
+        job.on_break(whys.append)
+        with job.waits():
+            self.agent.say({"type": "dissolved", "generation": "1.1", "why": "lost", "graceful": False})
+            self.wait(lambda: len(whys) == 2)
+        self.assertEqual(whys, ["lost", "lost"])
 
     def test_malformed_messages_end_the_channel_and_nothing_else(self):
         for line in (b"nonsense\n", b"[1]\n", b'{"type":"assignment","rank":5}\n', b'{"type":"assignment"}\n',
@@ -255,22 +306,22 @@ class JobTest(AgentCase):
         self.assertGreaterEqual(said["seconds"], 1)
 
     def test_progress_is_sent_first_in_a_generation_and_every_half_second(self):
-        job, begun = self.joined(), time.monotonic()
-        for step in range(1, 51):
+        job, clock = self.joined(), self.clock()
+        for step, passes in ((1, 0), (2, 0.25), (3, 0.24), (4, 0.02), (5, 0.49), (6, 0.51)):
+            clock.now += passes
             job.progress(0, step, 8 * step)
-        most = 1 + int((time.monotonic() - begun) / 0.5)
         self.agent.say({"type": "dissolved", "generation": "1.1", "why": "a node joins", "graceful": True}, assignment(2))
         self.wait(lambda: job.wants_regroup)
         job.next()
-        job.progress(0, 51)
+        job.progress(0, 7)
         job.ready()
         heard = []
         while (said := self.agent.heard())["type"] == "progress":
             heard.append(said)
         self.assertEqual(said["type"], "ready")
+        self.assertEqual([said["step"] for said in heard], [1, 4, 6, 7])
         self.assertEqual(heard[0], {"type": "progress", "epoch": 0, "step": 1, "samples": 8})
-        self.assertEqual(heard[-1], {"type": "progress", "epoch": 0, "step": 51, "samples": -1})
-        self.assertLessEqual(len(heard), most + 1)
+        self.assertEqual(heard[-1], {"type": "progress", "epoch": 0, "step": 7, "samples": -1})
 
     def test_step_times_are_sent_while_a_client_watches(self):
         job = self.joined()
@@ -350,10 +401,30 @@ class LeaseTest(AgentCase):
                 self.addCleanup(self.agent.close)
 
     def test_drained_worker_holds_for_half_of_its_grace(self):
-        job = self.joined(MTRUN_LEASE=str(lease_page(self, (9, 2**62))), MTRUN_SHUTDOWN_TIMEOUT="0.1")
-        self.agent.say({"type": "drain", "deadline_seconds": 0.1, "why": "asked"})
-        with self.assertRaises(Interrupted):
-            in_thread(job.hold).result()
+        for outside in (False, True):
+            with self.subTest(outside=outside):
+                job = self.joined(MTRUN_LEASE=str(lease_page(self, (9, 2**62))), MTRUN_SHUTDOWN_TIMEOUT="8")
+                self.agent.say({"type": "drain", "deadline_seconds": 8, "why": "asked"})
+                self.wait(lambda: job.leaves)
+                clock = self.clock()
+                began = clock.now
+                with self.assertRaisesRegex(Interrupted, "no rendezvous service has answered within fence_timeout"):
+                    job.hold(outside=outside)
+                self.assertAlmostEqual(clock.now - began, 4, delta=0.01)
+                self.agent.close()
+                self.agent = Agent()
+                self.addCleanup(self.agent.close)
+
+    def test_lease_of_members_that_left_does_not_let_a_member_commit(self):
+        """Its generation runs: only the lease can be the reason why it is held."""
+        job = self.joined(MTRUN_LEASE=str(lease_page(self, (1, 1), outside=(1, 2**62))))
+        holding = in_thread(job.hold)
+        self.assertEqual(self.agent.heard()["type"], "waiting")
+        self.assertTrue(holding.is_alive())
+        job.hold(outside=True)
+        self.agent.say({"type": "dissolved", "generation": "1.1", "why": "over", "graceful": False})
+        with self.assertRaisesRegex(Interrupted, "no rendezvous service"):
+            holding.result()
 
     def test_drained_worker_holds_for_half_of_its_grace_in_total(self):
         job = self.joined(MTRUN_LEASE=str(lease_page(self, (9, 2**62))), MTRUN_SHUTDOWN_TIMEOUT="0.1")

@@ -241,6 +241,36 @@ class LedgerTest(unittest.TestCase):
         with open(ledger.path, encoding="utf-8") as file:
             self.assertEqual(file.read().count('{"ledger":2,"run"'), 1)
 
+    def test_short_write_is_an_error(self):
+        ledger, write = self.writer(), os.write
+        with unittest.mock.patch("mtrun.ledger.os.write", lambda fd, data: write(fd, data[:10])):
+            with self.assertRaisesRegex(OSError, r"ledger.jsonl: only 10 of \d+ bytes could be written .is the disk full"):
+                self.step(1, ledger)
+        self.writer()  # writes the step again, after the partial line
+        status, said = self.verify("--partial")
+        self.assertEqual(status, 0, said)
+
+    def test_files_of_the_end_are_on_the_disk_before_they_have_their_names(self):
+        ledger, done = self.writer(), []
+        fsync, replace = os.fsync, os.replace
+
+        def synced(fd):
+            done.append(("fsync", os.path.basename(os.readlink(f"/proc/self/fd/{fd}")), os.fstat(fd).st_size))
+            fsync(fd)
+
+        def replaced(old, new):
+            done.append(("replace", os.path.basename(new), os.path.getsize(old)))
+            replace(old, new)
+
+        with unittest.mock.patch("os.fsync", synced), unittest.mock.patch("os.replace", replaced):
+            ledger.finish("example", {}, {})
+            ledger.sync()
+        config, report, lines = (os.path.getsize(os.path.join(self.folder, name))
+                                 for name in ("config.yaml", "report.json", "ledger.jsonl"))
+        self.assertEqual(done, [("fsync", "config.yaml.partial", config), ("replace", "config.yaml", config),
+                                ("fsync", "report.json.partial", report), ("replace", "report.json", report),
+                                ("fsync", "ledger.jsonl", lines)])
+
     def test_other_samples_than_the_order_says_are_found(self):
         ledger = self.writer()
         self.step(1, ledger, gathers=self.sampler.ids()[1:])

@@ -12,6 +12,13 @@ class SamplerTest(unittest.TestCase):
         self.assertEqual([order[p] for p in range(10)], [3, 5, 7, 6, 9, 1, 2, 0, 4, 8])
         self.assertEqual(Permutation(42, 60000, 3)[0], 34527)
 
+    def test_order_of_powers_of_four_is_the_trainers(self):
+        """The values of GoldenValuesOfPowersOfFour (tests/datasets/sampler_test.cc)."""
+        for size, first in ((256, [222, 55, 78, 177]), (1024, [843, 369, 367, 573]), (4096, [3271, 3579, 3148, 2650]),
+                            (65536, [34527, 55943, 17116, 25801])):
+            order = Permutation(42, size, 3)
+            self.assertEqual([order[p] for p in range(4)], first, size)
+
     def test_each_sample_is_taken_once_at_any_world_size(self):
         for size, batch, micro in itertools.product((1, 7, 20, 33), (1, 6, 8, 40), (1, 3, 4)):
             for shuffle in (True, False):
