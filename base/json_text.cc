@@ -27,9 +27,7 @@ size_t FirstTooDeep(std::string_view text, int most_depth) {
   return std::string_view::npos;
 }
 
-}  // namespace
-
-absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, size_t most_bytes, int most_depth) {
+absl::Status CheckBounds(std::string_view text, size_t most_bytes, int most_depth) {
   if (text.size() > most_bytes) {
     return absl::InvalidArgumentError(absl::StrCat("longer than ", most_bytes, " bytes, the limit"));
   }
@@ -37,15 +35,43 @@ absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, size_t most_byte
     return absl::InvalidArgumentError(
         absl::StrCat("nested deeper than ", most_depth, " levels at byte ", at, ": reduce the nesting"));
   }
+  return absl::OkStatus();
+}
+
+/// The exception's own text can quote the whole input.
+absl::Status NotValid(size_t position) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("not valid JSON at byte ", position, ": truncated or malformed"));
+}
+
+absl::Status HasTooLargeNumber() {
+  return absl::InvalidArgumentError("not valid JSON: it contains a number that is too large");
+}
+
+}  // namespace
+
+absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, size_t most_bytes, int most_depth) {
+  MT_RETURN_IF_ERROR(CheckBounds(text, most_bytes, most_depth));
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
-    // The exception's own text can quote the whole input.
-    return absl::InvalidArgumentError(
-        absl::StrCat("not valid JSON at byte ", error.byte, ": truncated or malformed"));
+    return NotValid(error.byte);
   } catch (const nlohmann::json::exception&) {
-    return absl::InvalidArgumentError("not valid JSON: it contains a number that is too large");
+    return HasTooLargeNumber();
   }
+}
+
+bool JsonEvents::parse_error(size_t position, const std::string&, const nlohmann::json::exception& why) {
+  const bool malformed = dynamic_cast<const nlohmann::json::parse_error*>(&why) != nullptr;
+  error_ = malformed ? NotValid(position) : HasTooLargeNumber();
+  return false;
+}
+
+absl::Status ParseJsonEvents(std::string_view text, size_t most_bytes, JsonEvents& events) {
+  MT_RETURN_IF_ERROR(CheckBounds(text, most_bytes, kMaxJsonDepth));
+  if (nlohmann::json::sax_parse(text, &events)) return absl::OkStatus();
+  MT_RETURN_IF_ERROR(events.error());
+  return absl::AbortedError("the reader of the JSON text ended the parse");
 }
 
 absl::StatusOr<nlohmann::json> ParseJsonObject(std::string_view text, size_t most_bytes) {

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -24,6 +25,23 @@ absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, size_t most_byte
 
 /// Parses `text`, which must be an object.
 absl::StatusOr<nlohmann::json> ParseJsonObject(std::string_view text, size_t most_bytes);
+
+/// Receives the values of a text one by one, so that a reader keeps only what it needs. Each function returns
+/// false to end the parse.
+class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  bool binary(binary_t&) final { return false; }  // not in texts
+  bool parse_error(size_t position, const std::string& token, const nlohmann::json::exception& why) final;
+  /// Returns why the text is not JSON, if it is not.
+  const absl::Status& error() const { return error_; }
+
+ private:
+  absl::Status error_;
+};
+
+/// Parses `text` into `events`, within the bounds of ParseJson and with its errors. kAborted: `events` ended
+/// the parse.
+absl::Status ParseJsonEvents(std::string_view text, size_t most_bytes, JsonEvents& events);
 
 /// Returns `value` as a whole number; nothing if it is not one or an Int cannot hold it.
 template <std::integral Int>

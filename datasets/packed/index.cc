@@ -8,13 +8,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/json_text.h"
 #include "base/posix.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "datasets/files/shell_word.h"
 #include "datasets/packed/data_url.h"
+#include "datasets/packed/index_reader.h"
 #include "nlohmann/json.hpp"
 
 namespace mtrun::datasets {
@@ -28,31 +28,110 @@ constexpr int kPixelVersion = 1, kEncodedVersion = 2;
 constexpr int64_t kMaxSide = 65535;
 constexpr int64_t kMaxCount = int64_t{1} << 40;  // sums over kMaxEntries still fit
 constexpr size_t kMaxEntries = 1 << 20;
-constexpr size_t kMaxBytes = size_t{256} << 20;  // enough for kMaxEntries shards
+constexpr size_t kMaxValues = 3 * kMaxEntries;  // besides shards: classes, and their counts in two splits
 
-json ToJson(const Index& index) {
-  json splits = json::object();
-  for (const auto& [name, split] : index.splits) {
-    json shards = json::array();
-    for (size_t i = 0; i < split.shards.size(); ++i) {
-      const ShardEntry& shard = split.shards[i];
-      shards.push_back({{"file", ShardFile(name, i)},
-                        {"images", shard.images},
-                        {"bytes", shard.bytes},
-                        {"sha256", shard.sha256}});
+/// Writes JSON as nlohmann's dump does, without building a value first: an index can have a million shards.
+class JsonWriter {
+ public:
+  /// `indent`: spaces per level; -1 for no white space.
+  explicit JsonWriter(int indent) : indent_(indent) {}
+  void Begin(char bracket) {
+    text_ += bracket;
+    ++depth_;
+    first_ = true;
+  }
+  void End(char bracket) {
+    --depth_;
+    if (!first_) NewLine();
+    text_ += bracket;
+    first_ = false;
+  }
+  void Key(std::string_view name) {
+    Item();
+    absl::StrAppend(&text_, json(name).dump(), indent_ < 0 ? ":" : ": ");
+  }
+  /// Begins the next item of a list.
+  void Item() {
+    if (!first_) text_ += ',';
+    first_ = false;
+    NewLine();
+  }
+  void Value(int64_t value) { absl::StrAppend(&text_, value); }
+  void Value(const std::string& value) { text_ += json(value).dump(); }
+  template <typename T>
+  void Value(const std::vector<T>& values) {
+    Begin('[');
+    for (const T& value : values) {
+      Item();
+      Value(value);
     }
-    splits[name] = {{"images", split.images()}, {"class_counts", split.class_counts}, {"shards", shards}};
+    End(']');
   }
-  json object = {{"format", kFormat},      {"version", index.encoded ? kEncodedVersion : kPixelVersion},
-                 {"height", index.height}, {"width", index.width},
-                 {"channels", 3},          {"classes", index.classes},
-                 {"splits", splits}};
+  template <typename T>
+  void Member(std::string_view name, const T& value) {
+    Key(name);
+    Value(value);
+  }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  void NewLine() {
+    if (indent_ < 0) return;
+    text_ += '\n';
+    text_.append(static_cast<size_t>(indent_) * depth_, ' ');
+  }
+
+  const int indent_;
+  size_t depth_ = 0;
+  bool first_ = true;
+  std::string text_;
+};
+
+void WriteSplit(JsonWriter& writer, const std::string& name, const SplitEntry& split) {
+  writer.Begin('{');
+  writer.Member("class_counts", split.class_counts);
+  writer.Member("images", split.images());
+  writer.Key("shards");
+  writer.Begin('[');
+  for (size_t i = 0; i < split.shards.size(); ++i) {
+    writer.Item();
+    writer.Begin('{');
+    writer.Member("bytes", split.shards[i].bytes);
+    writer.Member("file", ShardFile(name, i));
+    writer.Member("images", split.shards[i].images);
+    writer.Member("sha256", split.shards[i].sha256);
+    writer.End('}');
+  }
+  writer.End(']');
+  writer.End('}');
+}
+
+/// Returns the text of the index, with sorted keys. It contains the orientation only with a digest; "": none.
+std::string TextOf(const Index& index, int indent, const std::string& digest) {
+  JsonWriter writer(indent);
+  writer.Begin('{');
+  writer.Member("channels", int64_t{3});
+  writer.Member("classes", index.classes);
+  if (!digest.empty()) writer.Member("digest", digest);
+  writer.Member("format", std::string(kFormat));
+  writer.Member("height", int64_t{index.height});
   if (index.encoded) {
-    object["store"] = "encoded";
-    object["min_height"] = index.min_height;
-    object["min_width"] = index.min_width;
+    writer.Member("min_height", int64_t{index.min_height});
+    writer.Member("min_width", int64_t{index.min_width});
   }
-  return object;
+  if (!digest.empty() && !index.orientation.empty()) writer.Member("orientation", index.orientation);
+  writer.Key("splits");
+  writer.Begin('{');
+  for (const auto& [name, split] : index.splits) {
+    writer.Key(name);
+    WriteSplit(writer, name, split);
+  }
+  writer.End('}');
+  if (index.encoded) writer.Member("store", std::string("encoded"));
+  writer.Member("version", int64_t{index.encoded ? kEncodedVersion : kPixelVersion});
+  writer.Member("width", int64_t{index.width});
+  writer.End('}');
+  return writer.Take();
 }
 
 absl::Status Damaged(const std::string& what) {
@@ -87,7 +166,6 @@ absl::StatusOr<const json*> GetArray(const json& object, const char* key) {
 }
 
 absl::StatusOr<ShardEntry> ParseShard(const json& entry, const std::string& expected_file) {
-  if (!entry.is_object()) return Damaged("a shard is not an object");
   ShardEntry shard;
   MT_ASSIGN_OR_RETURN(const std::string file, GetText(entry, "file"));
   if (file != expected_file)
@@ -100,14 +178,34 @@ absl::StatusOr<ShardEntry> ParseShard(const json& entry, const std::string& expe
   return shard;
 }
 
-absl::StatusOr<SplitEntry> ParseSplit(const std::string& name, const json& entry, size_t classes) {
+/// The shards of a split, as far as they were read.
+struct ShardList {
+  std::vector<ShardEntry> shards;
+  absl::Status error = {};
+};
+
+void AddShard(const std::string& split, const json& entry, ShardList& list) {
+  if (!list.error.ok()) return;
+  absl::StatusOr<ShardEntry> shard = list.shards.size() < kMaxEntries
+                                         ? ParseShard(entry, ShardFile(split, list.shards.size()))
+                                         : Damaged("too many shards");
+  list.error = shard.status();
+  if (shard.ok()) list.shards.push_back(*std::move(shard));
+}
+
+/// `entry`: without its shards, which are in `list`.
+absl::StatusOr<SplitEntry> ParseSplit(const std::string& name, const json& entry, ShardList list,
+                                      size_t classes) {
   if (!IsSplitName(name) || !entry.is_object())
     return Damaged(absl::StrCat("bad split \"", AsPlainText(name), "\""));
   SplitEntry split;
-  MT_ASSIGN_OR_RETURN(const json* shards, GetArray(entry, "shards"));
-  for (const json& shard : *shards) {
-    MT_ASSIGN_OR_RETURN(split.shards.emplace_back(), ParseShard(shard, ShardFile(name, split.shards.size())));
-  }
+  const auto others = entry.find("shards");
+  if (others == entry.end() || !others->is_array() ||
+      (others->empty() && list.shards.empty() && list.error.ok()))
+    return Damaged("\"shards\" is missing, empty or not a list");
+  if (!others->empty()) return Damaged("a shard is not an object");
+  MT_RETURN_IF_ERROR(list.error);
+  split.shards = std::move(list.shards);
   MT_ASSIGN_OR_RETURN(const json* counts, GetArray(entry, "class_counts"));
   int64_t sum = 0;
   for (const json& count : *counts) {
@@ -206,19 +304,20 @@ bool IsSha256(std::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-std::string CanonicalIndex(const Index& index) { return ToJson(index).dump(); }
+std::string CanonicalIndex(const Index& index) { return TextOf(index, /*indent=*/-1, /*digest=*/""); }
 
 std::string IndexDigest(const Index& index) { return Sha256Hex(CanonicalIndex(index)); }
 
-std::string EncodeIndex(const Index& index) {
-  json object = ToJson(index);
-  object["digest"] = IndexDigest(index);
-  if (!index.orientation.empty()) object["orientation"] = index.orientation;
-  return object.dump(2) + "\n";
-}
+std::string EncodeIndex(const Index& index) { return TextOf(index, /*indent=*/2, IndexDigest(index)) + "\n"; }
 
 absl::StatusOr<Index> DecodeIndex(std::string_view text) {
-  const absl::StatusOr<json> parsed = ParseJson(text, kMaxBytes);
+  std::map<std::string, ShardList> shards;
+  const absl::StatusOr<json> parsed =
+      IndexReader::Read(text, kMaxIndexBytes, kMaxValues, [&](const std::string& split, const json* shard) {
+        ShardList& list = shards[split];
+        if (shard == nullptr) return void(list = {});
+        AddShard(split, *shard, list);
+      });
   if (!parsed.ok()) return Annotate(parsed.status(), "not the index of a packed data set");
   const json& object = *parsed;
   MT_ASSIGN_OR_RETURN(const int64_t version, CheckKind(object));
@@ -234,7 +333,8 @@ absl::StatusOr<Index> DecodeIndex(std::string_view text) {
   const auto splits = object.find("splits");
   if (splits == object.end() || !splits->is_object() || splits->empty()) return Damaged("no splits");
   for (const auto& [name, entry] : splits->items()) {
-    MT_ASSIGN_OR_RETURN(index.splits[name], ParseSplit(name, entry, index.classes.size()));
+    MT_ASSIGN_OR_RETURN(index.splits[name],
+                        ParseSplit(name, entry, std::move(shards[name]), index.classes.size()));
   }
   if (object.contains("orientation")) {
     MT_ASSIGN_OR_RETURN(index.orientation, GetText(object, "orientation"));
@@ -276,14 +376,15 @@ std::string HowToImport(const std::string& root) {
 }  // namespace
 
 bool HasIndex(const std::string& root) {
-  const auto text = ReadFileStart(absl::StrCat(root, "/", kIndexFile), kMaxBytes + 1);
-  const auto parsed = text.ok() ? ParseJson(*text, kMaxBytes) : absl::StatusOr<json>(text.status());
+  const auto text = ReadFileStart(absl::StrCat(root, "/", kIndexFile), kMaxIndexBytes + 1);
+  if (!text.ok()) return false;
+  const auto parsed = IndexReader::Read(*text, kMaxIndexBytes, kMaxValues, [](const auto&, const json*) {});
   return parsed.ok() && SaysItsFormat(*parsed);
 }
 
 absl::StatusOr<Index> ReadIndex(const std::string& root) {
   const std::string path = absl::StrCat(root, "/", kIndexFile);
-  const auto text = ReadFileStart(path, kMaxBytes + 1);
+  const auto text = ReadFileStart(path, kMaxIndexBytes + 1);
   std::error_code error;
   if (absl::IsNotFound(text.status()) && IsDataUrl(root)) {
     return absl::NotFoundError(absl::StrCat(root, " is on a server, but a folder is needed: `mtdata fetch ",

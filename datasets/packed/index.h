@@ -48,6 +48,8 @@ struct Index {
 };
 
 constexpr char kIndexFile[] = "index.json";
+/// Limit of its size: enough for 2^20 shards.
+constexpr size_t kMaxIndexBytes = size_t{256} << 20;
 /// Returns "train/shard_00002.safetensors", relative to the data set's folder.
 std::string ShardFile(const std::string& split, size_t number);
 /// kInvalidArgument names a class whose name is empty, not plain text (utf8.h) or a duplicate.

@@ -51,6 +51,52 @@ TEST(IndexTest, OrientationIsKeptOutsideOfTheDigest) {
               HasSubstr("\"orientation\" is \"sideways\""));
 }
 
+TEST(IndexTest, TextsAreThoseOfAJsonLibrary) {
+  Index encoded = Sample();
+  encoded.encoded = true;
+  encoded.min_height = encoded.min_width = 1;
+  encoded.orientation = kTurnedUpright;
+  for (const Index& index : {Sample(), encoded}) {
+    EXPECT_EQ(EncodeIndex(index), json::parse(EncodeIndex(index)).dump(2) + "\n");
+    json canonical = json::parse(EncodeIndex(index));
+    canonical.erase("digest");
+    canonical.erase("orientation");
+    EXPECT_EQ(CanonicalIndex(index), canonical.dump());
+  }
+}
+
+TEST(IndexTest, TextOfMoreValuesThanAnIndexHasIsRefused) {
+  json index = json::parse(EncodeIndex(Sample()));
+  index["unknown"] = json::array_t(3 << 20);
+  EXPECT_THAT(Message(DecodeIndex(index.dump()).status()), HasSubstr("more than 3145728 values"));
+  index["unknown"] = json::array_t(1 << 20);
+  EXPECT_TRUE(DecodeIndex(index.dump()).ok());
+  // Values of shards do not count, but what is not a shard does.
+  index = json::parse(EncodeIndex(Sample()));
+  index["splits"]["test"]["shards"] = json::array_t(4 << 20, json::array());
+  EXPECT_THAT(Message(DecodeIndex(index.dump()).status()), HasSubstr("more than 3145728 values"));
+}
+
+TEST(IndexTest, MillionShardsAreRead) {
+  Index index = Sample();
+  index.splits["train"].shards.assign(1 << 20, {1, 100, std::string(64, 'a')});
+  index.splits["train"].class_counts = {1 << 20, 0};
+  const auto decoded = DecodeIndex(EncodeIndex(index));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(*decoded, index);
+}
+
+TEST(IndexTest, LastOfRepeatedSplitsCounts) {
+  json object = json::parse(EncodeIndex(Sample()));
+  const std::string splits = object["splits"].dump();
+  object.erase("splits");
+  std::string text = object.dump();
+  text.pop_back();
+  const auto decoded = DecodeIndex(text + ",\"splits\":" + splits + ",\"splits\":" + splits + "}");
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(*decoded, Sample());
+}
+
 TEST(IndexTest, GoldenCanonicalText) {
   const std::string a(64, 'a'), b(64, 'b'), c(64, 'c');
   const std::string text =
