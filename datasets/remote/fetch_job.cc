@@ -1,16 +1,16 @@
 #include "datasets/remote/fetch_job.h"
 
+#include "datasets/packed/index.h"
+
 namespace mtrun::datasets {
-namespace {
-
-constexpr size_t kLargestIndex = 256 << 20;
-
-}  // namespace
 
 absl::Status FetchJob::Take(int64_t offset, std::string_view bytes) {
   if (!part) {
-    if (text.size() + bytes.size() > kLargestIndex) {
-      refused = absl::DataLossError("is larger than 256 MiB, so it is not the index of a data set");
+    if (text.size() + bytes.size() > kMaxIndexBytes) {
+      refused = absl::DataLossError(
+          "is larger than 256 MiB, so it is not the index of a data set: check the URL, or pack the set "
+          "again "
+          "with a larger --shard_mib");
     } else {
       text.append(bytes);
     }

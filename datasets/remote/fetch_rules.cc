@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -15,6 +16,7 @@ constexpr int kMissingTries = 3;  // for a file in the index
 constexpr Duration kFirstPause = std::chrono::milliseconds(100);
 constexpr Duration kMaxPause = std::chrono::seconds(5);
 constexpr int64_t kMaxSeconds = 60;
+constexpr Duration kSlowWindow = std::chrono::seconds(5);
 
 bool IsS3(const std::string& url) { return absl::StartsWith(url, "s3:"); }
 
@@ -80,6 +82,21 @@ Judgement JudgeTransfer(const TransferEnd& end, const std::string& url, int miss
   if (end.status >= 500 || end.status == 408 || end.status == 425 || end.status == 429)
     return {Kind::kAgain, answered};
   return {Kind::kNever, answered};
+}
+
+std::optional<double> SlowWatch::Look(TimePoint now, int64_t bytes) {
+  if (now - since_ < kSlowWindow) return slow_;
+  const double rate = static_cast<double>(bytes - bytes_) / ToSeconds(now - since_);
+  slow_ = rate < static_cast<double>(kLeastBytesASecond) ? std::optional(rate) : std::nullopt;
+  since_ = now;
+  bytes_ = bytes;
+  return slow_;
+}
+
+std::string SlowText(const std::string& url, double bytes_a_second) {
+  return absl::StrFormat(
+      "%s arrives with only %.0f bytes per second; after %d s with fewer than %d it is requested again", url,
+      bytes_a_second, kSlowSeconds, kLeastBytesASecond);
 }
 
 Duration PauseBefore(int tries, double random, std::optional<int64_t> wait_seconds) {

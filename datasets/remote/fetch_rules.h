@@ -53,6 +53,26 @@ struct Tries {
 /// server has served this process before, so another program may be answering in its place for a while.
 Judgement JudgeTransfer(const TransferEnd& end, const std::string& url, int missing, bool proven);
 
+/// A transfer ends if it is slower than this for so long. It is tried again, from where it was.
+inline constexpr long kLeastBytesASecond = 1024, kSlowSeconds = 15;
+
+/// Notices that a transfer is slow, earlier than it ends. Pure: time and bytes are arguments.
+class SlowWatch {
+ public:
+  explicit SlowWatch(TimePoint begin) : since_(begin) {}
+  /// Returns the bytes per second of the last full five seconds if they are fewer than the least, otherwise
+  /// nothing. `bytes`: received so far. Call it about once a second.
+  std::optional<double> Look(TimePoint now, int64_t bytes);
+
+ private:
+  TimePoint since_;
+  int64_t bytes_ = 0;           // at that time
+  std::optional<double> slow_;  // result for the five seconds before
+};
+
+/// Returns the sentence that reports a slow transfer.
+std::string SlowText(const std::string& url, double bytes_a_second);
+
 /// Returns the pause before the next try: doubled each time, from 0.1 s to 5 s, then shortened by up to a
 /// half (`random` in [0, 1)) to spread clients. Longer if the server asks for it, up to a minute.
 Duration PauseBefore(int tries, double random, std::optional<int64_t> wait_seconds);

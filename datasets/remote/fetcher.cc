@@ -28,7 +28,7 @@ namespace mtrun::datasets {
 namespace {
 
 constexpr Duration kFullPause = std::chrono::seconds(1);
-constexpr Duration kMaxWait = std::chrono::seconds(10);
+constexpr Duration kMaxWait = std::chrono::seconds(10), kLookAtSpeed = std::chrono::seconds(1);
 
 /// One URL with its secrets.
 struct Source {
@@ -69,10 +69,12 @@ class Fetcher {
       if (now - alone >= options_.linger) break;
       StartTransfers(now);
       Duration timeout = std::min<Duration>(kMaxWait, alone + options_.linger - now);
+      if (!jobs_.empty()) timeout = std::min<Duration>(timeout, kLookAtSpeed);
       if (const auto look = plan_.NextLook(now)) timeout = std::min<Duration>(timeout, *look - now);
       std::vector<pollfd> waits = door_.Waits();
       for (const Transfers::Ended& ended : transfers_.Wait(waits, std::max(timeout, Duration::zero())))
         OnEnd(ended.id, ended.end);
+      LookAtSpeed(MonotonicNow());
       for (FetcherDoor::News& news : door_.Hear()) OnNews(news);
     }
     door_.Close();
@@ -217,8 +219,24 @@ class Fetcher {
     const int64_t number = next_++;
     Job& job = jobs_.emplace(number, std::move(made)).first->second;
     if (job.part) request.from = job.part->size();
+    job.watch.emplace(MonotonicNow());
     transfers_.Start(number, request, sources_.at(job.source).authority,
                      [&job](int64_t offset, std::string_view bytes) { return job.Take(offset, bytes); });
+  }
+
+  /// Reports a slow transfer once, unless other trouble of its source is being reported.
+  void LookAtSpeed(TimePoint now) {
+    for (auto& [number, job] : jobs_) {
+      const std::optional<double> rate = job.watch->Look(now, transfers_.Received(number));
+      const Source& source = sources_.at(job.source);
+      if (rate && job.slow.empty() && source.trouble.empty()) {
+        job.slow = SlowText(source.origin.UrlOf(job.id.file), *rate);
+        SetTrouble(job.source, job.slow);
+      } else if (!rate && !job.slow.empty()) {
+        if (source.trouble == job.slow) SetTrouble(job.source, "");
+        job.slow.clear();
+      }
+    }
   }
 
   void OnEnd(int64_t number, const TransferEnd& end) {

@@ -21,8 +21,8 @@ namespace {
 using Link = TransferEnd::Link;
 
 constexpr long kConnectSeconds = 10;
-// If a server has sent nothing for this long, it may be dead without having closed the connection.
-constexpr long kSilentSeconds = 15;
+// Bytes of an error's body that are read, so that the connection can be used again.
+constexpr int64_t kMaxErrorBody = 4 << 10;
 constexpr long kBuffer = 512 << 10;
 constexpr unsigned kSigningVersion = 0x075800;  // 7.88; some older ones do not sign all headers
 
@@ -33,7 +33,8 @@ struct Transfer {
   Transfers::Sink sink;
   std::array<char, CURL_ERROR_SIZE> error{};
   int64_t from = 0, offset = 0;
-  int64_t range_at = -1;  // the first byte of a 206, as the server says
+  int64_t error_body = 0;  // bytes of it
+  int64_t range_at = -1;   // the first byte of a 206, as the server says
   std::optional<int64_t> retry_after;
   absl::Status refused;  // by the sink
 
@@ -79,7 +80,10 @@ size_t OnBody(char* bytes, size_t one, size_t count, void* user) {
   auto& transfer = *static_cast<Transfer*>(user);
   const size_t size = one * count;
   const long status = StatusOf(transfer.easy);
-  if (status != 200 && status != 206) return size;  // an error page
+  if (status != 200 && status != 206) {
+    transfer.error_body += static_cast<int64_t>(size);
+    return transfer.error_body <= kMaxErrorBody ? size : 0;
+  }
   if (transfer.offset < 0) {
     transfer.offset = status == 206 ? transfer.range_at : 0;
     if (status == 206 && transfer.range_at != transfer.from) {
@@ -108,6 +112,8 @@ Link LinkOf(CURLcode code) {
 }
 
 TransferEnd EndOf(const Transfer& transfer, CURLcode code) {
+  // The status of an error is the answer, however much of its body follows.
+  if (transfer.error_body > 0) code = CURLE_OK;
   TransferEnd end{.link = LinkOf(code), .status = static_cast<int>(StatusOf(transfer.easy))};
   if (code != CURLE_OK) end.error = transfer.error[0] != 0 ? transfer.error.data() : curl_easy_strerror(code);
   if (!transfer.refused.ok()) {
@@ -163,15 +169,15 @@ void SetKeys(CURL* easy, const S3Keys& keys) {
   curl_easy_setopt(easy, CURLOPT_PASSWORD, keys.secret_key.c_str());
 }
 
-void SetLimits(CURL* easy) {
+void SetLimits(CURL* easy, const TransferLimits& limits) {
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   // Concurrent transfers use separate connections.
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1});
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
-  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, kSilentSeconds);
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, limits.least_bytes_a_second);
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, limits.slow_seconds);
   curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
   curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, kBuffer);
   curl_easy_setopt(easy, CURLOPT_USERAGENT, absl::StrCat("mtdata/", Version()).c_str());
@@ -182,7 +188,7 @@ void SetLimits(CURL* easy) {
 
 class Transfers::Impl {
  public:
-  Impl() {
+  explicit Impl(const TransferLimits& limits) : limits_(limits) {
     static const CURLcode once = curl_global_init(CURL_GLOBAL_DEFAULT);
     MT_CHECK(once == CURLE_OK) << curl_easy_strerror(once);
     multi_ = curl_multi_init();
@@ -200,7 +206,7 @@ class Transfers::Impl {
     transfer.sink = std::move(sink);
     transfer.from = request.from;
     transfer.offset = -1;
-    SetLimits(transfer.easy);
+    SetLimits(transfer.easy, limits_);
     SetTrust(transfer.easy, request, authority);
     SetRequest(transfer, request);
     if (request.s3_keys) SetKeys(transfer.easy, *request.s3_keys);
@@ -219,6 +225,13 @@ class Transfers::Impl {
     if (found == transfers_.end()) return;
     curl_multi_remove_handle(multi_, found->second->easy);
     transfers_.erase(found);
+  }
+
+  int64_t Received(int64_t id) const {
+    const auto found = transfers_.find(id);
+    curl_off_t bytes = 0;
+    if (found != transfers_.end()) curl_easy_getinfo(found->second->easy, CURLINFO_SIZE_DOWNLOAD_T, &bytes);
+    return bytes;
   }
 
   std::vector<Ended> Wait(std::vector<pollfd>& others, Duration timeout) {
@@ -254,6 +267,7 @@ class Transfers::Impl {
     return ended;
   }
 
+  const TransferLimits limits_;
   CURLM* multi_ = nullptr;
   std::map<int64_t, std::unique_ptr<Transfer>> transfers_;
 };
@@ -269,7 +283,7 @@ absl::Status Transfers::CheckSigning() {
       absl::StrCat("s3:// needs libcurl 7.88 or newer, with AWS signatures; this machine has ", own.version));
 }
 
-Transfers::Transfers() : impl_(std::make_unique<Impl>()) {}
+Transfers::Transfers(TransferLimits limits) : impl_(std::make_unique<Impl>(limits)) {}
 Transfers::~Transfers() = default;
 
 void Transfers::Start(int64_t id, const FetchRequest& request, const std::string& data_key_authority,
@@ -277,6 +291,7 @@ void Transfers::Start(int64_t id, const FetchRequest& request, const std::string
   impl_->Start(id, request, data_key_authority, std::move(sink));
 }
 void Transfers::Cancel(int64_t id) { impl_->Cancel(id); }
+int64_t Transfers::Received(int64_t id) const { return impl_->Received(id); }
 std::vector<Transfers::Ended> Transfers::Wait(std::vector<pollfd>& others, Duration timeout) {
   return impl_->Wait(others, timeout);
 }

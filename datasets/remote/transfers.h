@@ -18,6 +18,12 @@
 
 namespace mtrun::datasets {
 
+/// A transfer ends as broken if it is slower than this for so long.
+struct TransferLimits {
+  long least_bytes_a_second = kLeastBytesASecond;
+  long slow_seconds = kSlowSeconds;
+};
+
 class Transfers {
  public:
   /// Receives pieces of a file. `offset`: the piece's position in the file. An error ends the transfer.
@@ -30,12 +36,15 @@ class Transfers {
   /// kFailedPrecondition if this machine's libcurl cannot sign requests for s3.
   static absl::Status CheckSigning();
 
-  Transfers();
+  explicit Transfers(TransferLimits limits = {});
   ~Transfers();
 
-  /// `data_key_authority`: certificate authority of mtrun's servers (PEM), or "". REQUIRES: `id` is unused.
+  /// `data_key_authority`: certificate authority of mtrun's servers (PEM), or "". Ends by itself after 4 KiB of
+  /// the body of an error. REQUIRES: `id` is unused.
   void Start(int64_t id, const FetchRequest& request, const std::string& data_key_authority, Sink sink);
   void Cancel(int64_t id);
+  /// Returns the bytes of the body that have been received; 0 if there is no such transfer.
+  int64_t Received(int64_t id) const;
 
   /// Transfers bytes, waiting for more or for `others` for up to `timeout`. Returns the ended transfers.
   std::vector<Ended> Wait(std::vector<pollfd>& others, Duration timeout);

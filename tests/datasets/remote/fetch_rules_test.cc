@@ -56,6 +56,34 @@ TEST(FetchRules, NetworkErrorIsRetriedAndUntrustedServerIsNot) {
   EXPECT_THAT(JudgeTransfer({.status = 401}, "u", 1, false).text, HasSubstr("--data_bearer_file"));
 }
 
+TEST(FetchRules, SlowTransferIsNoticedAfterFiveSeconds) {
+  const TimePoint begin{};
+  const auto at = [&](int seconds) { return begin + std::chrono::seconds(seconds); };
+  SlowWatch watch(begin);
+  int64_t bytes = 0;
+  for (int second = 1; second < 5; ++second) EXPECT_FALSE(watch.Look(at(second), bytes += 2)) << second;
+  EXPECT_DOUBLE_EQ(watch.Look(at(5), bytes += 2).value_or(-1), 2);
+  EXPECT_TRUE(watch.Look(at(9), bytes += 1 << 20)) << "the last full five seconds were slow";
+  EXPECT_FALSE(watch.Look(at(10), bytes));
+  EXPECT_FALSE(watch.Look(at(14), bytes));
+  EXPECT_DOUBLE_EQ(watch.Look(at(15), bytes).value_or(-1), 0);
+}
+
+TEST(FetchRules, TransferAtTheLeastSpeedIsNotSlow) {
+  for (const int64_t rate : {kLeastBytesASecond - 1, kLeastBytesASecond}) {
+    SlowWatch watch(TimePoint{});
+    EXPECT_EQ(watch.Look(TimePoint{} + std::chrono::seconds(8), 8 * rate).has_value(),
+              rate < kLeastBytesASecond);
+  }
+}
+
+TEST(FetchRules, NoticeOfASlowTransferNamesUrlRateAndLimits) {
+  EXPECT_EQ(
+      SlowText("https://h:1/set/index.json", 2.2),
+      "https://h:1/set/index.json arrives with only 2 bytes per second; after 15 s with fewer than 1024 it "
+      "is requested again");
+}
+
 TEST(FetchRules, ErrorOfARefusingStoreNamesItsKeys) {
   for (const int status : {400, 401, 403, 301}) {
     const Judgement refused = JudgeTransfer({.status = status}, "s3://b/s", 1, true);

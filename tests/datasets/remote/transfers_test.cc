@@ -1,5 +1,5 @@
-// Amazon's published examples, "Examples: Signature calculations" of the S3 API reference, as this machine's
-// libcurl signs them.
+// Transfers by this machine's libcurl: bounds on what servers send, and signatures (Amazon's published
+// examples, "Examples: Signature calculations" of the S3 API reference).
 #include "datasets/remote/transfers.h"
 
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include "base/sha256.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/toy_http_server.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -78,6 +79,49 @@ TEST(TransfersTest, EncodedPathAndSessionTokenAreSigned) {
   EXPECT_THAT(Sent("/d%3D1/x%2By%40%C3%A9%20z/f", {{"x-amz-security-token", "session"}}),
               HasSubstr("SignedHeaders=host;x-amz-content-sha256;x-amz-date;x-amz-security-token, "
                         "Signature=fa01070736b699d9ea1f8bed1e036f683e3b29be2a2ba5c770e48e567b2d5b0e\r\n"));
+}
+
+/// Returns the end of one transfer from `server`.
+Transfers::Ended EndOf(const support::ToyHttpServer& server, TransferLimits limits = {}) {
+  Transfers transfers(limits);
+  transfers.Start(1, {.url = server.url() + "/index.json", .direct = true}, "",
+                  [](int64_t, std::string_view) { return absl::OkStatus(); });
+  std::vector<Transfers::Ended> ended;
+  std::vector<pollfd> others;
+  while (ended.empty()) ended = transfers.Wait(others, std::chrono::seconds(10));
+  return ended.front();
+}
+
+TEST(TransfersTest, EndlessErrorBodyEndsTheTransferWithItsStatus) {
+  const support::ToyHttpServer server({.status = 503, .body = std::string(1024, 'x'), .repeats = true});
+  const TransferEnd end = EndOf(server).end;
+  EXPECT_EQ(end, (TransferEnd{.status = 503})) << end.error;
+  EXPECT_LT(server.sent(), 8 << 20) << "the kernel's buffers";
+}
+
+TEST(TransfersTest, SlowErrorBodyDoesNotHideTheStatus) {
+  const support::ToyHttpServer server(
+      {.status = 403, .body = "no", .repeats = true, .pause = std::chrono::seconds(1)});
+  EXPECT_EQ(EndOf(server, {.least_bytes_a_second = 1000, .slow_seconds = 2}).end,
+            (TransferEnd{.status = 403}));
+}
+
+TEST(TransfersTest, TransferOfTwoBytesASecondEnds) {
+  const support::ToyHttpServer server({.body = "{}", .repeats = true, .pause = std::chrono::seconds(1)});
+  const TransferEnd end = EndOf(server, {.least_bytes_a_second = 1000, .slow_seconds = 2}).end;
+  EXPECT_EQ(end.link, TransferEnd::Link::kBroken);
+  EXPECT_THAT(end.error, HasSubstr("Less than 1000 bytes/sec"));
+}
+
+TEST(TransfersTest, ReceivedBytesAreCountedDuringTheTransfer) {
+  const support::ToyHttpServer server(
+      {.body = "{}", .repeats = true, .pause = std::chrono::milliseconds(10)});
+  Transfers transfers;
+  EXPECT_EQ(transfers.Received(1), 0) << "it does not exist";
+  transfers.Start(1, {.url = server.url() + "/index.json", .direct = true}, "",
+                  [](int64_t, std::string_view) { return absl::OkStatus(); });
+  std::vector<pollfd> others;
+  while (transfers.Received(1) < 6) EXPECT_TRUE(transfers.Wait(others, std::chrono::seconds(1)).empty());
 }
 
 }  // namespace
