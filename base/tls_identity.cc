@@ -16,6 +16,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/openssl_owned.h"
+#include "base/sha256.h"
 #include "base/status_macros.h"
 
 namespace mtrun {
@@ -161,6 +162,19 @@ absl::StatusOr<TlsIdentity> DeriveIdentity(std::string_view token) {
   MT_ASSIGN_OR_RETURN(identity.certificate, PemOf(leaf.get()));
   MT_ASSIGN_OR_RETURN(identity.private_key, PemOf(leaf_key.get()));
   return identity;
+}
+
+absl::StatusOr<std::string> PublicKeyPin(const TlsIdentity& identity) {
+  const Owned<BIO, BIO_free_all> bio(
+      BIO_new_mem_buf(identity.certificate.data(), static_cast<int>(identity.certificate.size())));
+  const Certificate certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+  if (certificate == nullptr) return SslError("read certificate");
+  unsigned char* der = nullptr;
+  const int size = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate.get()), &der);
+  if (size <= 0) return SslError("encode public key");
+  std::string pin = Sha256Hex({reinterpret_cast<const char*>(der), static_cast<size_t>(size)});
+  OPENSSL_free(der);
+  return pin;
 }
 
 }  // namespace mtrun

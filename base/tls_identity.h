@@ -23,4 +23,8 @@ struct TlsIdentity {
 /// the token, so it must be unguessable (CheckToken). kInvalidArgument if it is empty.
 absl::StatusOr<TlsIdentity> DeriveIdentity(std::string_view token);
 
+/// Returns the SHA-256 of the leaf's public key (its SubjectPublicKeyInfo), 64 hexadecimal digits. Clients
+/// that know it accept only that server; it need not be kept secret.
+absl::StatusOr<std::string> PublicKeyPin(const TlsIdentity& identity);
+
 }  // namespace mtrun

@@ -102,6 +102,15 @@ void Visit(V& v, Broken& m) {
   v.Field("why", m.why);
 }
 template <typename V>
+void Visit(V& v, DataKeyRequest&) {
+  v.Type("data_key_request");
+}
+template <typename V>
+void Visit(V& v, DataKeyReply& m) {
+  v.Type("data_key");
+  v.Field("key", m.key);
+}
+template <typename V>
 void Visit(V& v, Peer& m) {
   v.Field("host", m.host);
   v.Field("address", m.address);

@@ -114,8 +114,14 @@ struct Broken {
   bool operator==(const Broken&) const = default;
 };
 
+/// Requests the key for data servers (base/data_key.h). Any program below the agent may send it, without a
+/// Hello.
+struct DataKeyRequest {
+  bool operator==(const DataKeyRequest&) const = default;
+};
+
 using WorkerMessage = std::variant<Hello, Ready, Progress, StoreSet, StoreGet, StoreWait, Done, Leaving,
-                                   Waiting, Broken, StepTimes>;
+                                   Waiting, Broken, StepTimes, DataKeyRequest>;
 
 // ---- agent -> worker --------------------------------------------------------------------------------------
 struct Peer {  // one node
@@ -160,7 +166,13 @@ struct Watch {
   bool operator==(const Watch&) const = default;
 };
 
-using AgentMessage = std::variant<Assignment, Dissolved, Drain, Stop, StoreValues, Watch>;
+/// Answers DataKeyRequest.
+struct DataKeyReply {
+  std::string key;  // "": the node has none
+  bool operator==(const DataKeyReply&) const = default;
+};
+
+using AgentMessage = std::variant<Assignment, Dissolved, Drain, Stop, StoreValues, Watch, DataKeyReply>;
 
 /// Returns one line with its '\n'.
 std::string Encode(const WorkerMessage& message);

@@ -21,6 +21,9 @@
 namespace mtrun {
 namespace {
 
+constexpr int kDataKeySeconds = 10;
+constexpr size_t kMaxDataKeyLine = 4096;
+
 absl::StatusOr<UniqueFd> ConnectUnix(const std::string& name) {
   absl::StatusOr<UnixAddress> address = ParseUnixAddress(name);
   MT_RETURN_IF_ERROR(Annotate(address.status(), "MTRUN_SOCKET"));
@@ -219,5 +222,32 @@ absl::StatusOr<std::map<std::string, std::string>> WorkerClient::Wait(const std:
 
 void WorkerClient::Abort(std::string_view why) { impl_->Stop(absl::AbortedError(std::string(why))); }
 void WorkerClient::ResetAbort() { impl_->ResetAbort(); }
+
+absl::StatusOr<std::string> AskAgentForDataKey(const std::string& socket) {
+  const absl::StatusOr<UniqueFd> agent = ConnectUnix(socket);
+  if (!agent.ok()) return "";  // inherited from a job that has ended, or on another machine
+  const timeval patience{.tv_sec = kDataKeySeconds, .tv_usec = 0};
+  setsockopt(agent->get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  const std::string request = channel::Encode(channel::WorkerMessage(channel::DataKeyRequest{}));
+  if (send(agent->get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) return "";
+  LineBuffer lines(kMaxDataKeyLine);
+  std::array<char, 1024> bytes;
+  while (true) {
+    const ssize_t size = recv(agent->get(), bytes.data(), bytes.size(), 0);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) {
+      return absl::UnavailableError(absl::StrCat("the mtrun at ", socket,
+                                                 " (MTRUN_SOCKET) has not answered for ", kDataKeySeconds,
+                                                 " s, so the key for data servers is unknown"));
+    }
+    if (size <= 0) return "";  // it does not know the request
+    MT_RETURN_IF_ERROR(lines.Append({bytes.data(), static_cast<size_t>(size)}));
+    const std::optional<std::string> line = lines.Next();
+    if (!line) continue;
+    MT_ASSIGN_OR_RETURN(const channel::AgentMessage answer, channel::DecodeAgentMessage(*line));
+    const auto* const reply = std::get_if<channel::DataKeyReply>(&answer);
+    return reply == nullptr ? "" : reply->key;
+  }
+}
 
 }  // namespace mtrun

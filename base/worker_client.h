@@ -48,4 +48,8 @@ class WorkerClient {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Returns the key for data servers that the agent at `socket` gives to programs of its job; "" if it has
+/// none, is of an earlier version, or nothing listens there. kUnavailable if it does not answer within 10 s.
+absl::StatusOr<std::string> AskAgentForDataKey(const std::string& socket);
+
 }  // namespace mtrun

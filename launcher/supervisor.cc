@@ -8,8 +8,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/data_key.h"
 #include "base/endpoint.h"
 #include "base/log.h"
+#include "base/own_launch.h"
 #include "base/status_macros.h"
 #include "launcher/workers/guardian.h"
 #include "launcher/workers/hang_report.h"
@@ -44,10 +46,12 @@ Supervisor::Supervisor(asio::io_context& io, const Options& options, const Progr
            [this] { return warm_python_ ? warm_python_->pid() : -1; }})) {}
 
 absl::Status Supervisor::Start(const std::string& timer_file, const KeptFiles& kept) {
-  MT_ASSIGN_OR_RETURN(
-      channel_, ChannelServer::Start(io_, [this](int64_t connection, int local_rank, const auto& message) {
-        OnMessage(connection, local_rank, message);
-      }));
+  MT_ASSIGN_OR_RETURN(channel_, ChannelServer::Start(
+                                    io_,
+                                    [this](int64_t connection, int local_rank, const auto& message) {
+                                      OnMessage(connection, local_rank, message);
+                                    },
+                                    [this] { return DataKeyText(); }));
   launches_.emplace(options_, program_, log_files_, channel_->name(), timer_file, kept);
   if (options_.warm_python && !program_.python)
     log::Warning("--warm_python has no effect: ", program_.name, " is not run by a Python interpreter");
@@ -149,6 +153,15 @@ void Supervisor::OnMessage(int64_t connection, int local_rank, const channel::Wo
   } else if (const auto question = store_.Ask(connection, message, current)) {
     handler_.ask_service(*question);
   }
+}
+
+const std::string& Supervisor::DataKeyText() {
+  if (data_key_) return *data_key_;
+  const absl::StatusOr<std::string> key =
+      FindDataKey(OwnLaunch(CurrentEnvironment()), {options_.token_file, options_.weak_token});
+  if (!key.ok() && !absl::IsNotFound(key.status()))
+    log::Warning("a program of this job asked for the key of data servers: ", key.status().message());
+  return data_key_.emplace(key.value_or(""));
 }
 
 void Supervisor::WarnOfProgress(int local_rank, const std::string& what) {

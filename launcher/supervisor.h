@@ -86,6 +86,8 @@ class Supervisor {
 
  private:
   void OnMessage(int64_t connection, int local_rank, const channel::WorkerMessage& message);
+  /// Returns the key for data servers, "" if this node has none.
+  const std::string& DataKeyText();
   void WarnOfProgress(int local_rank, const std::string& what);
   void OnExited(const WorkerExited& event);
   absl::StatusOr<Process> StartProcess(const ProcessSpec& spec);
@@ -104,6 +106,7 @@ class Supervisor {
   std::unique_ptr<TcpStoreServer> torch_store_;  // newest generation with its first node here
   StoreForwarder store_;
   bool stopping_ = false;
+  std::optional<std::string> data_key_;  // since a program asked for it
   // Time after which output must not wait any more. The console, which reads it, may outlive this object.
   const std::shared_ptr<std::optional<TimePoint>> hurry_at_;
   OutputMux output_;

@@ -31,7 +31,7 @@ int RunBearer(const std::vector<std::string>& args) {
   const absl::StatusOr<std::string> token =
       LoadToken({.file = settings.Text("token_file")}, MissingToken::kRefuse);
   if (!token.ok()) return datasets::Complain(datasets::kFailure, token.status());
-  return datasets::Answer(MetricsBearerOf(DataKeyOf(*token), !settings.Bool("plain")) + "\n");
+  return datasets::Answer(MetricsBearerOf(ReadingSecretOf(*token), !settings.Bool("plain")) + "\n");
 }
 
 }  // namespace

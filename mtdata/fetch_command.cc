@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "base/file_limit.h"
 #include "base/log.h"
+#include "base/own_launch.h"
 #include "base/posix.h"
 #include "base/settings.h"
 #include "base/standard_output.h"
@@ -129,7 +130,7 @@ class Progress {
 
 absl::Status FetchAll(const std::string& url, const datasets::RemoteOptions& options) {
   MT_ASSIGN_OR_RETURN(const datasets::SetRequest request,
-                      datasets::MakeSetRequest(url, options, CurrentEnvironment()));
+                      datasets::MakeSetRequest(url, options, OwnLaunch(CurrentEnvironment())));
   SetClient client(request);
   Progress progress;
   const SetClient::Watch watch = [&](const SetClient::Wait& wait) { return progress(wait); };

@@ -5,13 +5,14 @@
 #include "mtdata/bearer_command.h"
 #include "mtdata/commands.h"
 #include "mtdata/fetch_command.h"
+#include "mtdata/key_command.h"
 #include "mtdata/serve_command.h"
 
 int main(int argc, char** argv) {
   mtrun::ExplainLackOfThreads("mtdata");
   mtrun::SurviveSizeLimit();
   mtrun::log::SetUp("mtdata", mtrun::log::Level::kInfo);
-  return mtrun::datasets::RunCommand(
-      {argv + 1, argv + argc},
-      {mtrun::mtdata::ServeCommand(), mtrun::mtdata::FetchCommand(), mtrun::mtdata::BearerCommand()});
+  return mtrun::datasets::RunCommand({argv + 1, argv + argc},
+                                     {mtrun::mtdata::ServeCommand(), mtrun::mtdata::FetchCommand(),
+                                      mtrun::mtdata::KeyCommand(), mtrun::mtdata::BearerCommand()});
 }

@@ -123,14 +123,14 @@ absl::StatusOr<SetServerOptions> OptionsOf(const Settings& settings, const std::
         "--plain needs a loopback address in --listen: traffic to other machines is always encrypted");
   MT_ASSIGN_OR_RETURN(const std::string token,
                       LoadToken({.file = settings.Text("token_file")}, MissingToken::kMake));
-  const std::string key = DataKeyOf(token);
+  const std::string secret = ReadingSecretOf(token);
   SetServerOptions options{
-      .root = root, .bearer = BearerOf(key, !plain), .metrics_bearer = MetricsBearerOf(key, !plain)};
+      .root = root, .bearer = BearerOf(secret, !plain), .metrics_bearer = MetricsBearerOf(secret, !plain)};
   options.threads = static_cast<int>(settings.Int("threads"));
   options.connections = static_cast<size_t>(settings.Int("connections"));
   options.access_log = settings.Bool("access_log");
   if (plain) return options;
-  MT_ASSIGN_OR_RETURN(const TlsIdentity identity, DeriveIdentity(key));
+  MT_ASSIGN_OR_RETURN(const TlsIdentity identity, DataServerIdentity(token));
   MT_ASSIGN_OR_RETURN(options.tls, web::TlsContext::Make(identity.certificate, identity.private_key));
   return options;
 }

@@ -18,8 +18,8 @@ struct RemoteOptions {
   bool redirects = false;        // follow redirects to other hosts
 };
 
-/// Adds the data key of the environment (or of the cluster's token), if there is one, and the AWS_*
-/// variables. kInvalidArgument: `url` is not a URL, or a file cannot be read.
+/// Adds the data key (FindDataKey), if there is one, and the AWS_* variables. kInvalidArgument: `url` is not
+/// a URL, the variable holds no key, or a file cannot be read; kUnavailable as for FindDataKey.
 absl::StatusOr<SetRequest> MakeSetRequest(const std::string& url, const RemoteOptions& options,
                                           const EnvironmentMap& environment);
 

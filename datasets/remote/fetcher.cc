@@ -8,13 +8,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/data_key.h"
 #include "base/file_limit.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
-#include "base/tls_identity.h"
 #include "datasets/cache/cache_layout.h"
 #include "datasets/remote/cached_set.h"
 #include "datasets/remote/fetch_job.h"
@@ -34,8 +32,7 @@ constexpr Duration kMaxWait = std::chrono::seconds(10), kLookAtSpeed = std::chro
 struct Source {
   Origin origin;
   Trust trust;
-  bool proven = false;    // a transfer has succeeded: trust is not lowered any more
-  std::string authority;  // certificate authority of mtrun's own servers
+  bool proven = false;  // a transfer has succeeded: trust is not lowered any more
   std::string trouble = "";
   std::string digest = "";  // the set that it served last
 };
@@ -99,11 +96,7 @@ class Fetcher {
       absl::Status usable = origin.status();
       if (usable.ok() && origin->url().scheme == "s3") usable = Transfers::CheckSigning();
       if (!usable.ok()) return door_.Send(client, fetch::Failed{std::string(usable.message())});
-      Source source{.origin = *origin, .trust = origin->first_trust(), .authority = ""};
-      if (!open.secrets.data_key.empty()) {
-        const absl::StatusOr<TlsIdentity> identity = DeriveIdentity(open.secrets.data_key);
-        if (identity.ok()) source.authority = identity->ca_certificate;
-      }
+      Source source{.origin = *origin, .trust = origin->first_trust()};
       sources_.emplace(key, std::move(source));
     }
     clients_[client] = {.source = key, .set = "", .wanted = {}};
@@ -220,7 +213,7 @@ class Fetcher {
     Job& job = jobs_.emplace(number, std::move(made)).first->second;
     if (job.part) request.from = job.part->size();
     job.watch.emplace(MonotonicNow());
-    transfers_.Start(number, request, sources_.at(job.source).authority,
+    transfers_.Start(number, request,
                      [&job](int64_t offset, std::string_view bytes) { return job.Take(offset, bytes); });
   }
 

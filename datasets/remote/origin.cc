@@ -34,6 +34,9 @@ std::string EncodedAgain(std::string_view path) {
 absl::StatusOr<Origin> Origin::Make(const fetch::Open& open) {
   MT_ASSIGN_OR_RETURN(DataUrl url, ParseDataUrl(open.url));
   Origin origin(open, url);
+  if (!open.secrets.data_key.empty()) {
+    MT_ASSIGN_OR_RETURN(origin.key_, ParseDataKey(open.secrets.data_key));
+  }
   if (url.scheme != "s3") return origin;
   if (open.secrets.access_key.empty() || open.secrets.secret_key.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -51,19 +54,20 @@ absl::StatusOr<Origin> Origin::Make(const fetch::Open& open) {
 }
 
 Trust Origin::first_trust() const {
-  return url_.scheme == "https" && !open_.secrets.data_key.empty() ? Trust::kDataKey : Trust::kSystem;
+  return url_.scheme == "https" && key_ ? Trust::kDataKey : Trust::kSystem;
 }
 
 std::string Origin::UrlOf(const std::string& file) const { return absl::StrCat(ToText(url_), "/", file); }
 
-/// Sends the derived bearer only to a server that proved to have the key, or to this machine; any other
-/// server gets the user's bearer.
-void Origin::AddBearer(Trust trust, FetchRequest& request) const {
-  const fetch::Secrets& secrets = open_.secrets;
-  std::string bearer = secrets.bearer;
-  if (trust == Trust::kDataKey) bearer = BearerOf(secrets.data_key, /*encrypted=*/true);
-  if (url_.scheme == "http" && bearer.empty() && !secrets.data_key.empty())
-    bearer = BearerOf(secrets.data_key, /*encrypted=*/false);
+/// Sends the derived bearer only to a server that proved to be mtrun's, or to this machine; any other server
+/// gets the user's bearer.
+void Origin::AddSecrets(Trust trust, FetchRequest& request) const {
+  std::string bearer = open_.secrets.bearer;
+  if (trust == Trust::kDataKey) {
+    bearer = BearerOf(key_->secret, /*encrypted=*/true);
+    request.pin = absl::StrCat("sha256//", absl::Base64Escape(absl::HexStringToBytes(key_->pin)));
+  }
+  if (url_.scheme == "http" && bearer.empty() && key_) bearer = BearerOf(key_->secret, /*encrypted=*/false);
   if (!bearer.empty()) request.headers.emplace_back("Authorization", "Bearer " + bearer);
 }
 
@@ -84,7 +88,7 @@ FetchRequest Origin::RequestFor(const std::string& file, Trust trust) const {
   if (url_.scheme == "s3") {
     AddressForS3(file, request);
   } else {
-    AddBearer(trust, request);
+    AddSecrets(trust, request);
   }
   return request;
 }
@@ -94,7 +98,7 @@ absl::StatusOr<FetchRequest> Origin::Redirected(const std::string& location, Tru
   if (!redirect.follow) return absl::PermissionDeniedError(redirect.why);
   FetchRequest request{.url = location, .trust = redirect.with_secrets ? trust : Trust::kSystem};
   request.direct = redirect.with_secrets && IsLoopback(url_.host);
-  if (redirect.with_secrets && url_.scheme != "s3") AddBearer(trust, request);
+  if (redirect.with_secrets && url_.scheme != "s3") AddSecrets(trust, request);
   return request;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/data_key.h"
 #include "datasets/cache/fetch_messages.h"
 #include "datasets/packed/data_url.h"
 
@@ -15,7 +16,7 @@ namespace mtrun::datasets {
 
 /// How a TLS server's certificate is verified.
 enum class Trust {
-  kDataKey,  // derived from the same data key: mtrun's own server, which may get the derived bearer
+  kDataKey,  // it has the public key of mtrun's own server, which may get the derived bearer
   kSystem,   // by the system's authorities, and the host's name
 };
 
@@ -29,16 +30,17 @@ struct FetchRequest {
   std::string url;
   std::vector<std::pair<std::string, std::string>> headers = {};
   Trust trust = Trust::kSystem;
-  bool direct = false;  // without proxy: it is this machine
-  int64_t from = 0;     // offset of the first requested byte
-  bool fresh = false;   // not from a cache on the way
+  std::string pin = "";  // "sha256//..." of the server's public key, with Trust::kDataKey
+  bool direct = false;   // without proxy: it is this machine
+  int64_t from = 0;      // offset of the first requested byte
+  bool fresh = false;    // not from a cache on the way
   std::optional<S3Keys> s3_keys = {};
   bool operator==(const FetchRequest&) const = default;
 };
 
 class Origin {
  public:
-  /// kInvalidArgument for an invalid URL, or s3 without its keys.
+  /// kInvalidArgument for an invalid URL or data key, or s3 without its keys.
   static absl::StatusOr<Origin> Make(const fetch::Open& open);
 
   /// The trust for the first request. Only an https server can prove to be mtrun's own, so the data key is
@@ -55,12 +57,13 @@ class Origin {
 
  private:
   Origin(fetch::Open open, DataUrl url) : open_(std::move(open)), url_(std::move(url)) {}
-  void AddBearer(Trust trust, FetchRequest& request) const;
+  void AddSecrets(Trust trust, FetchRequest& request) const;
   void AddressForS3(const std::string& file, FetchRequest& request) const;
 
   fetch::Open open_;
-  DataUrl url_;       // as the user gave it
-  DataUrl endpoint_;  // of s3: target of the requests
+  std::optional<DataKey> key_;  // the data key in open_
+  DataUrl url_;                 // as the user gave it
+  DataUrl endpoint_;            // of s3: target of the requests
 };
 
 }  // namespace mtrun::datasets

@@ -103,6 +103,7 @@ Link LinkOf(CURLcode code) {
     case CURLE_OK:
       return Link::kOk;
     case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR:
       return Link::kUntrusted;
@@ -127,14 +128,14 @@ TransferEnd EndOf(const Transfer& transfer, CURLcode code) {
   return end;
 }
 
-void SetTrust(CURL* easy, const FetchRequest& request, const std::string& authority) {
+void SetTrust(CURL* easy, const FetchRequest& request) {
   if (request.trust == Trust::kDataKey) {
-    curl_blob blob{const_cast<char*>(authority.data()), authority.size(), CURL_BLOB_COPY};
-    curl_easy_setopt(easy, CURLOPT_CAINFO, nullptr);
-    curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
-    curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &blob);
-    // Only an owner of the key has a certificate of this authority, so the host name does not matter.
+    // Only the owner of the pinned key proves to have it, so certificate and host name do not matter.
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    // Without the pin any server would be trusted.
+    MT_CHECK(!request.pin.empty() &&
+             curl_easy_setopt(easy, CURLOPT_PINNEDPUBLICKEY, request.pin.c_str()) == CURLE_OK);
     return;
   }
   for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
@@ -198,7 +199,7 @@ class Transfers::Impl {
     curl_multi_cleanup(multi_);
   }
 
-  void Start(int64_t id, const FetchRequest& request, const std::string& authority, Sink sink) {
+  void Start(int64_t id, const FetchRequest& request, Sink sink) {
     auto made = std::make_unique<Transfer>();
     Transfer& transfer = *made;
     transfer.id = id;
@@ -207,7 +208,7 @@ class Transfers::Impl {
     transfer.from = request.from;
     transfer.offset = -1;
     SetLimits(transfer.easy, limits_);
-    SetTrust(transfer.easy, request, authority);
+    SetTrust(transfer.easy, request);
     SetRequest(transfer, request);
     if (request.s3_keys) SetKeys(transfer.easy, *request.s3_keys);
     curl_easy_setopt(transfer.easy, CURLOPT_ERRORBUFFER, transfer.error.data());
@@ -286,9 +287,8 @@ absl::Status Transfers::CheckSigning() {
 Transfers::Transfers(TransferLimits limits) : impl_(std::make_unique<Impl>(limits)) {}
 Transfers::~Transfers() = default;
 
-void Transfers::Start(int64_t id, const FetchRequest& request, const std::string& data_key_authority,
-                      Sink sink) {
-  impl_->Start(id, request, data_key_authority, std::move(sink));
+void Transfers::Start(int64_t id, const FetchRequest& request, Sink sink) {
+  impl_->Start(id, request, std::move(sink));
 }
 void Transfers::Cancel(int64_t id) { impl_->Cancel(id); }
 int64_t Transfers::Received(int64_t id) const { return impl_->Received(id); }

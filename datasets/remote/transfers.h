@@ -39,9 +39,8 @@ class Transfers {
   explicit Transfers(TransferLimits limits = {});
   ~Transfers();
 
-  /// `data_key_authority`: certificate authority of mtrun's servers (PEM), or "". Ends by itself after 4 KiB of
-  /// the body of an error. REQUIRES: `id` is unused.
-  void Start(int64_t id, const FetchRequest& request, const std::string& data_key_authority, Sink sink);
+  /// Ends by itself after 4 KiB of the body of an error. REQUIRES: `id` is unused.
+  void Start(int64_t id, const FetchRequest& request, Sink sink);
   void Cancel(int64_t id);
   /// Returns the bytes of the body that have been received; 0 if there is no such transfer.
   int64_t Received(int64_t id) const;

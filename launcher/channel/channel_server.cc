@@ -123,12 +123,13 @@ absl::StatusOr<UniqueFd> Listen(const std::string& name) {
 
 class Server : public ChannelServer {
  public:
-  Server(asio::io_context& io, std::string name, UniqueFd listener, OnMessage on_message)
+  Server(asio::io_context& io, std::string name, UniqueFd listener, OnMessage on_message, GetDataKey data_key)
       : io_(io),
         name_(std::move(name)),
         listener_(io, listener.Release()),
         pause_(io),
-        on_message_(std::move(on_message)) {
+        on_message_(std::move(on_message)),
+        data_key_(std::move(data_key)) {
     Accept();
   }
 
@@ -227,6 +228,10 @@ class Server : public ChannelServer {
 
   absl::Status OnLine(Connection& from, const std::string& line) {
     MT_ASSIGN_OR_RETURN(const channel::WorkerMessage message, channel::DecodeWorkerMessage(line));
+    if (std::holds_alternative<channel::DataKeyRequest>(message)) {
+      from.Send(channel::Encode(channel::DataKeyReply{data_key_()}));
+      return absl::OkStatus();
+    }
     if (const auto* hello = std::get_if<channel::Hello>(&message)) {
       if (hello->protocol != channel::kProtocolVersion) {
         return absl::InvalidArgumentError(absl::StrCat("a worker speaks version ", hello->protocol,
@@ -247,6 +252,7 @@ class Server : public ChannelServer {
   asio::posix::stream_descriptor listener_;
   asio::steady_timer pause_;
   const OnMessage on_message_;
+  const GetDataKey data_key_;
   int64_t next_id_ = 1;
   std::map<int64_t, std::weak_ptr<Connection>> connections_;
   std::map<int, int64_t> by_rank_;
@@ -255,10 +261,11 @@ class Server : public ChannelServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ChannelServer>> ChannelServer::Start(asio::io_context& io,
-                                                                    OnMessage on_message) {
+                                                                    OnMessage on_message,
+                                                                    GetDataKey data_key) {
   const std::string name = absl::StrFormat("@mtrun-%016x", RandomBits());
   MT_ASSIGN_OR_RETURN(UniqueFd listener, Listen(name));
-  return std::make_unique<Server>(io, name, std::move(listener), std::move(on_message));
+  return std::make_unique<Server>(io, name, std::move(listener), std::move(on_message), std::move(data_key));
 }
 
 }  // namespace mtrun::launcher

@@ -22,7 +22,12 @@ class ChannelServer {
   /// Receives every message of a worker, beginning with its Hello. A `connection` number is never reused.
   using OnMessage = std::function<void(int64_t connection, int local_rank, const channel::WorkerMessage&)>;
 
-  static absl::StatusOr<std::unique_ptr<ChannelServer>> Start(asio::io_context& io, OnMessage on_message);
+  /// Returns the text of the key for data servers, "" for none.
+  using GetDataKey = std::function<std::string()>;
+
+  /// Answers requests for the key itself.
+  static absl::StatusOr<std::unique_ptr<ChannelServer>> Start(asio::io_context& io, OnMessage on_message,
+                                                              GetDataKey data_key);
   /// Closes everything.
   virtual ~ChannelServer() = default;
 

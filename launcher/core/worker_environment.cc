@@ -70,12 +70,9 @@ WorkerEnv MakeWorkerEnv(const rendezvous::Assignment& assignment, size_t member,
 
 EnvironmentMap CommonEnvironment(const NodeContext& node) {
   EnvironmentMap environment = node.parent;
-  // Workers have their own secrets. They get only a key derived from the cluster's token, for data servers.
-  const auto token = environment.find(kTokenVariable);
-  if (token != environment.end() && !token->second.empty())
-    environment.try_emplace(kDataKeyVariable,
-                            DataKeyOf(std::string(absl::StripAsciiWhitespace(token->second))));
+  // Workers have their own secrets. Programs that read from data servers ask the agent for the key.
   environment.erase(kTokenVariable);
+  environment.erase(kDataKeyVariable);
   // Settings of an outer job, if mtrun runs in a worker: without them a worker has no lease and any port.
   environment.erase("MTRUN_LEASE");
   environment.erase(kPortRangeVariable);

@@ -6,13 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/data_key.h"
 #include "base/link_zone.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/processors.h"
 #include "base/terminal.h"
-#include "base/token.h"
 #include "launcher/cli/machine.h"
 #include "launcher/net/interfaces.h"
 #include "launcher/workers/text_template.h"
@@ -62,10 +60,6 @@ LaunchPlan::LaunchPlan(const Options& options, const Program& program, LogFiles&
   node_.run_id = options.job.job_id;
   node_.socket = std::move(socket);
   node_.parent = CurrentEnvironment();
-  if (!options.token_file.empty()) {
-    const auto token = LoadToken({options.token_file, options.weak_token}, MissingToken::kRefuse);
-    if (token.ok()) node_.parent.insert_or_assign(kDataKeyVariable, DataKeyOf(*token));
-  }
   node_.virtual_local_rank = options.virtual_local_rank;
   node_.timer_file = std::move(timer_file);
   node_.lease = kept.lease;

@@ -31,7 +31,8 @@ std::vector<WorkerMessage> WorkerMessages() {
           Waiting{kGeneration, 5.5, 3},
           Done{12345678901},
           Done{5, kGeneration},
-          Leaving{"pre-empted \"soon\""}};
+          Leaving{"pre-empted \"soon\""},
+          DataKeyRequest{}};
 }
 
 std::vector<AgentMessage> AgentMessages() {
@@ -42,7 +43,8 @@ std::vector<AgentMessage> AgentMessages() {
           Stop{"job over", true},
           Stop{"job failed"},
           Stop{"told to go", false, true},
-          StoreValues{2, {{"a", std::string("\x01\x00", 2)}, {"b", ""}}, ""}};
+          StoreValues{2, {{"a", std::string("\x01\x00", 2)}, {"b", ""}}, ""},
+          DataKeyReply{"secret.pin"}};
 }
 
 std::string WithoutNewline(std::string line) {

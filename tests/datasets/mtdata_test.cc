@@ -126,6 +126,7 @@ TEST_F(MtdataTest, TruncatedOutputIsAFailure) {
       {"info", "--verify", folder_ / "out"},
       {"verify", folder_ / "out"},
       {"show", folder_ / "out", "--png", folder_ / "a.png"},
+      {"key", "--token_file", folder_ / "token"},
       {"bearer", "--token_file", folder_ / "token"}};
   for (const auto& question : questions) {
     EXPECT_EQ(Wait(Start(question, "/dev/full")), 1) << question[0];
@@ -323,7 +324,7 @@ TEST_F(MtdataTest, ShowDrawsASheetOfBothKindsOfSet) {
 TEST_F(MtdataTest, Help) {
   EXPECT_EQ(Run({"--help"}), 0);
   EXPECT_THAT(out_, HasSubstr("Exit status: 0 success"));
-  for (const std::string name : {"import", "info", "show", "verify", "serve", "fetch", "bearer"}) {
+  for (const std::string name : {"import", "info", "show", "verify", "serve", "fetch", "key", "bearer"}) {
     EXPECT_THAT(out_, HasSubstr("\n  " + name + " "));
     ASSERT_EQ(Run({name, "--help"}), 0);
     EXPECT_THAT(out_, HasSubstr("usage: mtdata " + name));

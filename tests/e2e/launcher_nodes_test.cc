@@ -145,12 +145,12 @@ TEST_F(NodesTest, DifferentProgramUnderTheDefaultIdIsRefusedByName) {
   EXPECT_EQ(same->Wait(), 128 + SIGTERM) << same->Text();
 }
 
-/// A token in the variable is for mtrun alone.
-TEST_F(NodesTest, WorkersDoNotSeeTheToken) {
+/// Tokens and keys in variables are for mtrun alone.
+TEST_F(NodesTest, WorkersSeeNeitherTokenNorDataKey) {
   const auto mtrun =
-      Agent("1", {Script("run.sh", "echo token ${MTRUN_TOKEN-none}, key of ${#MTRUN_DATA_KEY} digits\n")});
+      Agent("1", {Script("run.sh", "echo token ${MTRUN_TOKEN-none}, key ${MTRUN_DATA_KEY-none}\n")});
   EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
-  EXPECT_THAT(mtrun->Text(), HasSubstr("token none, key of 64 digits"));
+  EXPECT_THAT(mtrun->Text(), HasSubstr("token none, key none"));
   EXPECT_THAT(mtrun->Text(), Not(HasSubstr(support::kToken)));
 }
 

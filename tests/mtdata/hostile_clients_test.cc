@@ -20,7 +20,7 @@ using testing::Not;
 class HostileClients : public ServeFetch {
  protected:
   static std::string Key() {
-    return "Authorization: Bearer " + BearerOf(DataKeyOf(support::kToken), true) + "\r\n";
+    return "Authorization: Bearer " + BearerOf(ReadingSecretOf(support::kToken), true) + "\r\n";
   }
   std::string Get(const std::string& target, const std::string& more = "") const {
     return AskEncrypted(port_, "GET " + target + " HTTP/1.1\r\n" + more + Key() + kClose);

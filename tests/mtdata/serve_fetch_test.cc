@@ -5,17 +5,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <random>
 #include <thread>
 
+#include "base/data_key.h"
 #include "base/posix.h"
 #include "datasets/cache/set_client.h"
 #include "datasets/packed/index.h"
 #include "datasets/packed/packed_writer.h"
 #include "tests/mtdata/serve_fetch.h"
+#include "web/http_server.h"
 
 namespace mtrun::mtdata {
 namespace {
@@ -48,6 +51,53 @@ TEST_F(ServeFetch, AnotherTokenIsRefused) {
   EXPECT_EQ(fetch->Wait(), 1);
   EXPECT_THAT(fetch->Text(), HasSubstr("its token differs from this machine's"));
   EXPECT_FALSE(fs::exists(folder_.File("cache/sources")));
+}
+
+TEST_F(ServeFetch, KeyAloneReadsASet) {
+  const auto server = Serve();
+  Program printed({support::BinaryFolder() + "/mtdata", "key"}, Environment());
+  ASSERT_EQ(printed.Wait(), 0) << printed.Text();
+  const support::Overlay alone = {
+      {"MTRUN_TOKEN", std::nullopt}, {"HOME", folder_.path()}, {"MTRUN_DATA_KEY", printed.OutLines().at(0)}};
+  ExpectCopy(*Fetch("set", alone));
+}
+
+/// Server and client of earlier versions derived the server's identity from the client's secret.
+TEST_F(ServeFetch, HolderOfADataKeyCannotImpersonateTheServer) {
+  const auto identity = DeriveIdentity(ReadingSecretOf(support::kToken));
+  ASSERT_TRUE(identity.ok()) << identity.status();
+  auto tls = web::TlsContext::Make(identity->certificate, identity->private_key);
+  ASSERT_TRUE(tls.ok()) << tls.status();
+  std::atomic<int> asked = 0;
+  const auto impostor =
+      web::HttpServer::StartService("127.0.0.1", port_,
+                                    {.routes = {{"GET", web::kEveryPath,
+                                                 [&](const web::Request&, const web::Reply& reply) {
+                                                   ++asked;
+                                                   reply(web::StatusResponse(503));
+                                                 }}},
+                                     .tls = *tls});
+  ASSERT_TRUE(impostor.ok()) << impostor.status();
+  const auto fetch = Fetch();
+  EXPECT_EQ(fetch->Wait(), 1);
+  EXPECT_THAT(fetch->Text(), HasSubstr("the server's certificate is not trusted"));
+  EXPECT_EQ(asked.load(), 0) << "it saw a bearer";
+}
+
+/// The token is in a file that only mtrun was told of.
+TEST_F(ServeFetch, ProgramOfAJobGetsTheKeyFromItsAgent) {
+  const auto server = Serve();
+  support::WriteText(folder_.File("token"), support::kToken);
+  fs::permissions(folder_.File("token"), fs::perms::owner_read);
+  support::Overlay environment = Environment();
+  environment["MTRUN_TOKEN"] = std::nullopt;
+  environment["HOME"] = folder_.path();
+  Program job({support::BinaryFolder() + "/mtrun", "--standalone", "--token_file", folder_.File("token"),
+               "--no_python", support::BinaryFolder() + "/mtdata", "fetch",
+               absl::StrCat("https://127.0.0.1:", port_, "/set"), "--cache", folder_.File("cache")},
+              environment);
+  EXPECT_EQ(job.Wait(), 0) << job.Text();
+  EXPECT_THAT(job.Text(), HasSubstr("the SHA-256 of every shard is correct"));
 }
 
 TEST_F(ServeFetch, RightServerIsTrustedAfterAnotherOneAtItsPort) {

@@ -10,20 +10,29 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
+const std::string kKey = std::string(64, 'a') + "." + std::string(64, 'b');
+
 TEST(SetRequestTest, MtrunsServerGetsTheDataKey) {
   const auto request =
       MakeSetRequest("https://h:1/x", {.cache_gib = 2},
-                     {{"MTRUN_DATA_KEY", "k"}, {"XDG_CACHE_HOME", "/c"}, {"AWS_ACCESS_KEY_ID", "a"}});
+                     {{"MTRUN_DATA_KEY", kKey}, {"XDG_CACHE_HOME", "/c"}, {"AWS_ACCESS_KEY_ID", "a"}});
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->cache, "/c/mtrun/data");
-  EXPECT_EQ(request->open.secrets.data_key, "k");
+  EXPECT_EQ(request->open.secrets.data_key, kKey);
   EXPECT_EQ(request->open.secrets.access_key, "");  // for another service
   EXPECT_EQ(request->open.cache_bytes, int64_t{2} << 30);
 }
 
+TEST(SetRequestTest, DataKeyOfAnEarlierVersionIsRefusedWithAdvice) {
+  const absl::Status refused =
+      MakeSetRequest("https://h:1/x", {}, {{"MTRUN_DATA_KEY", std::string(64, 'a')}}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused));
+  EXPECT_THAT(std::string(refused.message()), AllOf(HasSubstr("MTRUN_DATA_KEY"), HasSubstr("`mtdata key`")));
+}
+
 TEST(SetRequestTest, S3GetsTheAwsKeys) {
   const auto request = MakeSetRequest("s3://b/x", {.cache = "/c"},
-                                      {{"MTRUN_DATA_KEY", "k"},
+                                      {{"MTRUN_DATA_KEY", kKey},
                                        {"AWS_ACCESS_KEY_ID", "a"},
                                        {"AWS_SECRET_ACCESS_KEY", "s"},
                                        {"AWS_DEFAULT_REGION", "r"},
@@ -36,7 +45,7 @@ TEST(SetRequestTest, S3GetsTheAwsKeys) {
 
 TEST(SetRequestTest, RedirectsAreFollowedIfAllowed) {
   for (const bool allowed : {false, true}) {
-    const auto request = MakeSetRequest("https://h/x", {.redirects = allowed}, {{"MTRUN_DATA_KEY", "k"}});
+    const auto request = MakeSetRequest("https://h/x", {.redirects = allowed}, {{"MTRUN_DATA_KEY", kKey}});
     ASSERT_TRUE(request.ok()) << request.status();
     EXPECT_EQ(request->open.redirects, allowed);
   }
@@ -45,10 +54,10 @@ TEST(SetRequestTest, RedirectsAreFollowedIfAllowed) {
 TEST(SetRequestTest, BearerIsTheSingleWordOfItsFile) {
   const support::TemporaryFolder folder;
   support::WriteText(folder.File("word"), " theirs\n");
-  const EnvironmentMap environment = {{"MTRUN_DATA_KEY", "k"}};
+  const EnvironmentMap environment = {{"MTRUN_DATA_KEY", kKey}};
   const auto request = MakeSetRequest("https://h/x", {.bearer_file = folder.File("word")}, environment);
   ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_EQ(request->open.secrets, (fetch::Secrets{.data_key = "k", .bearer = "theirs"}));
+  EXPECT_EQ(request->open.secrets, (fetch::Secrets{.data_key = kKey, .bearer = "theirs"}));
   support::WriteText(folder.File("words"), "theirs and\nmore");
   const auto ask = [&](const std::string& file) {
     return std::string(

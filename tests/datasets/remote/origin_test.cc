@@ -1,5 +1,6 @@
 #include "datasets/remote/origin.h"
 
+#include "absl/strings/escaping.h"
 #include "base/data_key.h"
 #include "base/sha256.h"
 #include "gmock/gmock.h"
@@ -13,6 +14,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
 
+const std::string kKey = std::string(64, 'a') + "." + std::string(64, 'b');
+
 Origin OriginOf(const fetch::Open& open) {
   auto origin = Origin::Make(open);
   EXPECT_TRUE(origin.ok()) << origin.status();
@@ -20,22 +23,30 @@ Origin OriginOf(const fetch::Open& open) {
 }
 
 TEST(OriginTest, DerivedBearerIsSentOnlyToAServerWithTheKey) {
-  const Origin origin = OriginOf({.url = "https://h:1/x", .secrets = {.data_key = "k", .bearer = "theirs"}});
+  const Origin origin = OriginOf({.url = "https://h:1/x", .secrets = {.data_key = kKey, .bearer = "theirs"}});
   EXPECT_EQ(origin.first_trust(), Trust::kDataKey);
   const FetchRequest own = origin.RequestFor("index.json", Trust::kDataKey);
   EXPECT_EQ(own.url, "https://h:1/x/index.json");
-  EXPECT_THAT(own.headers, ElementsAre(Pair("Authorization", "Bearer " + BearerOf("k", true))));
+  EXPECT_THAT(own.headers,
+              ElementsAre(Pair("Authorization", "Bearer " + BearerOf(std::string(64, 'a'), true))));
+  EXPECT_EQ(own.pin, "sha256//" + absl::Base64Escape(std::string(32, '\xBB')));
   const FetchRequest other = origin.RequestFor("index.json", Trust::kSystem);
+  EXPECT_EQ(other.pin, "");
   EXPECT_THAT(other.headers, ElementsAre(Pair("Authorization", "Bearer theirs")));
 }
 
+TEST(OriginTest, InvalidDataKeyIsRefused) {
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Origin::Make({.url = "https://h/x", .secrets = {.data_key = "k"}}).status()));
+}
+
 TEST(OriginTest, OtherServerGetsNoSecret) {
-  const Origin origin = OriginOf({.url = "https://h/x", .secrets = {.data_key = "k"}});
+  const Origin origin = OriginOf({.url = "https://h/x", .secrets = {.data_key = kKey}});
   EXPECT_THAT(origin.RequestFor("index.json", Trust::kSystem).headers, IsEmpty());
 }
 
 TEST(OriginTest, RedirectToAnotherHostIsFollowedIfAllowedAndSendsNoSecret) {
-  fetch::Open open{.url = "https://h:1/x", .secrets = {.data_key = "k", .bearer = "theirs"}};
+  fetch::Open open{.url = "https://h:1/x", .secrets = {.data_key = kKey, .bearer = "theirs"}};
   for (const Trust trust : {Trust::kDataKey, Trust::kSystem}) {
     open.redirects = false;
     const absl::Status refused = OriginOf(open).Redirected("https://o/f", trust, 0).status();
@@ -53,7 +64,7 @@ TEST(OriginTest, RedirectToAnotherHostIsFollowedIfAllowedAndSendsNoSecret) {
 TEST(OriginTest, RedirectWithinAHostSendsTheSameHeaders) {
   for (const bool redirects : {false, true}) {
     const Origin origin = OriginOf(
-        {.url = "https://h:1/x", .secrets = {.data_key = "k", .bearer = "theirs"}, .redirects = redirects});
+        {.url = "https://h:1/x", .secrets = {.data_key = kKey, .bearer = "theirs"}, .redirects = redirects});
     for (const Trust trust : {Trust::kDataKey, Trust::kSystem}) {
       FetchRequest same = origin.RequestFor("f", trust);
       same.url = "https://h:1/y?signed=1";
@@ -63,10 +74,11 @@ TEST(OriginTest, RedirectWithinAHostSendsTheSameHeaders) {
 }
 
 TEST(OriginTest, LoopbackUsesNoProxyAndAnotherBearer) {
-  const FetchRequest request = OriginOf({.url = "http://127.0.0.1:80/x", .secrets = {.data_key = "k"}})
+  const FetchRequest request = OriginOf({.url = "http://127.0.0.1:80/x", .secrets = {.data_key = kKey}})
                                    .RequestFor("f", Trust::kSystem);
   EXPECT_TRUE(request.direct);
-  EXPECT_THAT(request.headers, ElementsAre(Pair("Authorization", "Bearer " + BearerOf("k", false))));
+  EXPECT_THAT(request.headers,
+              ElementsAre(Pair("Authorization", "Bearer " + BearerOf(std::string(64, 'a'), false))));
 }
 
 TEST(OriginTest, S3RequestsUsePathStyle) {

@@ -51,7 +51,7 @@ std::string Sent(const std::string& rest_of_url,
   request.headers.emplace_back("x-amz-date", "20130524T000000Z");
   request.s3_keys = S3Keys{"AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "us-east-1"};
   Transfers transfers;
-  transfers.Start(1, request, "", [](int64_t, std::string_view) { return absl::OkStatus(); });
+  transfers.Start(1, request, [](int64_t, std::string_view) { return absl::OkStatus(); });
   std::vector<Transfers::Ended> ended;
   std::vector<pollfd> others;
   while (ended.empty()) ended = transfers.Wait(others, std::chrono::seconds(10));
@@ -84,7 +84,7 @@ TEST(TransfersTest, EncodedPathAndSessionTokenAreSigned) {
 /// Returns the end of one transfer from `server`.
 Transfers::Ended EndOf(const support::ToyHttpServer& server, TransferLimits limits = {}) {
   Transfers transfers(limits);
-  transfers.Start(1, {.url = server.url() + "/index.json", .direct = true}, "",
+  transfers.Start(1, {.url = server.url() + "/index.json", .direct = true},
                   [](int64_t, std::string_view) { return absl::OkStatus(); });
   std::vector<Transfers::Ended> ended;
   std::vector<pollfd> others;
@@ -118,7 +118,7 @@ TEST(TransfersTest, ReceivedBytesAreCountedDuringTheTransfer) {
       {.body = "{}", .repeats = true, .pause = std::chrono::milliseconds(10)});
   Transfers transfers;
   EXPECT_EQ(transfers.Received(1), 0) << "it does not exist";
-  transfers.Start(1, {.url = server.url() + "/index.json", .direct = true}, "",
+  transfers.Start(1, {.url = server.url() + "/index.json", .direct = true},
                   [](int64_t, std::string_view) { return absl::OkStatus(); });
   std::vector<pollfd> others;
   while (transfers.Received(1) < 6) EXPECT_TRUE(transfers.Wait(others, std::chrono::seconds(1)).empty());

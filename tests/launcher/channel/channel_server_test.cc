@@ -30,10 +30,12 @@ struct Heard {
 class ChannelServerTest : public testing::Test {
  protected:
   ChannelServerTest() {
-    auto server =
-        ChannelServer::Start(io_, [this](int64_t connection, int local_rank, const WorkerMessage& message) {
+    auto server = ChannelServer::Start(
+        io_,
+        [this](int64_t connection, int local_rank, const WorkerMessage& message) {
           heard_.push_back({connection, local_rank, message});
-        });
+        },
+        [this] { return data_key_; });
     MT_CHECK(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -63,6 +65,7 @@ class ChannelServerTest : public testing::Test {
   }
 
   asio::io_context io_;
+  std::string data_key_;
   std::vector<Heard> heard_;
   std::unique_ptr<ChannelServer> server_;
 };
@@ -105,6 +108,30 @@ TEST_F(ChannelServerTest, MessagesQueuedAfterManyConnectionsAreReadAtExit) {
   ASSERT_TRUE(WriteAll(worker.get(), channel::Encode(channel::Hello{})).ok());
   server_->ReadRest(0);
   EXPECT_EQ(heard_.size(), 1u);
+}
+
+TEST_F(ChannelServerTest, ProgramThatAsksGetsTheDataKeyWithoutBeingAWorker) {
+  for (const std::string& key : {std::string("secret.pin"), std::string()}) {
+    data_key_ = key;
+    auto answer = std::async(std::launch::async, [&] { return AskAgentForDataKey(server_->name()); });
+    ASSERT_TRUE(
+        RunUntil([&] { return answer.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }));
+    EXPECT_EQ(answer.get().value_or("error"), key);
+  }
+  EXPECT_TRUE(heard_.empty());
+  EXPECT_EQ(AskAgentForDataKey("@nothing listens here").value_or("error"), "");
+}
+
+/// An mtrun of an earlier version closes the connection.
+TEST_F(ChannelServerTest, AgentThatDoesNotKnowDataKeysHasNone) {
+  const std::string name = server_->name() + "-earlier";
+  UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const UnixAddress address = *ParseUnixAddress(name);
+  ASSERT_EQ(bind(listener.get(), address.get(), address.size), 0);
+  ASSERT_EQ(listen(listener.get(), 1), 0);
+  auto answer = std::async(std::launch::async, [&] { return AskAgentForDataKey(name); });
+  UniqueFd(accept(listener.get(), nullptr, nullptr));
+  EXPECT_EQ(answer.get().value_or("error"), "");
 }
 
 TEST_F(ChannelServerTest, SocketIsClosedOnDestruction) {
