@@ -14,8 +14,8 @@ void MakeReport(const std::string& model_folder, bool result_file, Duration time
 
 /// Runs `program --quiet model_folder`, with --result_file if asked, and returns its exit status. Kills it if it is not over after
 /// `timeout`, or if its end cannot be watched.
-absl::StatusOr<int> RunReporter(const std::string& program, const std::string& model_folder,
-                                bool result_file, Duration timeout);
+absl::StatusOr<int> RunReporter(const std::string& program, const std::string& model_folder, bool result_file,
+                                Duration timeout);
 
 /// Returns the path of mtreport, or "" if there is none.
 std::string FindMtreport(const std::string& executable_folder);
