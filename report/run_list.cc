@@ -66,7 +66,7 @@ std::vector<std::string> Differing(const std::vector<const RunRecord*>& runs) {
   return names;
 }
 
-std::string Percent(double share) { return absl::StrFormat("%.1f %%", 100 * share); }
+std::string PercentText(double share) { return absl::StrFormat("%.1f %%", 100 * share); }
 
 std::optional<double> BestAccuracy(const RunRecord& run) {
   std::optional<double> best;
@@ -76,7 +76,7 @@ std::optional<double> BestAccuracy(const RunRecord& run) {
 }
 
 std::string BestText(const RunRecord& run) {
-  if (const auto accuracy = BestAccuracy(run)) return Percent(*accuracy);
+  if (const auto accuracy = BestAccuracy(run)) return PercentText(*accuracy);
   if (run.epochs.empty()) return "-";
   double least = run.epochs.front().test_loss;
   for (const EpochPoint& epoch : run.epochs) least = std::min(least, epoch.test_loss);
@@ -94,7 +94,7 @@ std::string StateText(const RunRecord& run) {
   return run.steps.empty() ? "no step" : absl::StrCat("step ", run.steps.back().step + 1);
 }
 
-std::string Number(const std::optional<double>& value) {
+std::string NumberText(const std::optional<double>& value) {
   return value ? absl::StrFormat("%.9g", *value) : "";
 }
 
@@ -154,7 +154,7 @@ std::string CompareText(const std::vector<ListedRun>& runs) {
     add(name, [&](const RunRecord& run) { return run.result ? text_of(*run.result) : std::string("-"); });
   };
   of_result("test accuracy", [](const Result& it) {
-    return it.test_accuracy ? Percent(*it.test_accuracy) : std::string("-");
+    return it.test_accuracy ? PercentText(*it.test_accuracy) : std::string("-");
   });
   of_result("test loss", [](const Result& it) { return absl::StrFormat("%.4f", it.test_loss); });
   of_result("best epoch", [](const Result& it) { return absl::StrCat(it.best_epoch); });
@@ -168,9 +168,9 @@ std::string CompareText(const std::vector<ListedRun>& runs) {
 std::string EpochsCsv(const RunRecord& run) {
   std::string text = "epoch,steps,train_loss,train_accuracy,test_loss,test_accuracy,seconds,evaluated_on\n";
   for (const EpochPoint& epoch : run.epochs) {
-    absl::StrAppend(&text, epoch.epoch, ",", epoch.steps, ",", Number(epoch.train_loss), ",",
-                    Number(epoch.train_accuracy), ",", Number(epoch.test_loss), ",");
-    absl::StrAppend(&text, Number(epoch.test_accuracy), ",", Number(epoch.seconds), ",",
+    absl::StrAppend(&text, epoch.epoch, ",", epoch.steps, ",", NumberText(epoch.train_loss), ",",
+                    NumberText(epoch.train_accuracy), ",", NumberText(epoch.test_loss), ",");
+    absl::StrAppend(&text, NumberText(epoch.test_accuracy), ",", NumberText(epoch.seconds), ",",
                     epoch.validation ? "validation" : "test", "\n");
   }
   return text;
