@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
 #include "tests/support/log_lines.h"
+#include "tests/support/sync_log.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -30,6 +31,17 @@ TEST(AtomicFolderTest, AppearsOnlyWhenPublished) {
   ASSERT_TRUE(made->Publish().ok());
   EXPECT_EQ(test::Read(folder / "a/b/sub/file"), "x");
   EXPECT_THAT(test::Names(folder / "a"), ElementsAre("b"));
+}
+
+TEST(AtomicFolderTest, IsOnTheDiskBeforeItHasItsName) {
+  const test::TempFolder folder;
+  auto made = AtomicFolder::Create(folder / "b", false);
+  ASSERT_TRUE(made.ok()) << made.status();
+  test::Write(made->path() + "/sub/below/file", "x");
+  const std::string name = fs::path(made->path()).filename();
+  support::SyncLog log(folder.path());
+  ASSERT_TRUE(made->Publish().ok());
+  EXPECT_THAT(log.Take(), ElementsAre(name + "/sub", name + "/sub/below", name, "."));
 }
 
 TEST(AtomicFolderTest, VanishesUnlessPublished) {

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
 #include "tests/support/peers_python.h"
+#include "tests/support/status.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -225,6 +226,31 @@ TEST_F(PackedTest, SizesAndOffsetsOfADamagedShardAreReplacedByTheNewCopys) {
   EXPECT_EQ(split->image_size(0), (ImageSize{20, 30}));
   EXPECT_EQ(split->record(0), "one");
   EXPECT_EQ(split->record(1), "other");
+}
+
+/// Trainers reserve memory for the largest image that the index names.
+TEST_F(PackedTest, ImageOutsideTheSizesOfTheIndexIsRefused) {
+  Index index{
+      .height = 40, .width = 30, .encoded = true, .min_height = 20, .min_width = 10, .classes = {"a", "b"}};
+  const std::string root = folder_ / "encoded";
+  const auto add = [&](ImageSize size) {
+    const std::string bytes = EncodeShardHead({0, 1}, {{"one", {20, 10}}, {"other", size}}) + "oneother";
+    index.splits["train"] = {
+        .class_counts = {1, 1},
+        .shards = {
+            {.images = 2, .bytes = static_cast<int64_t>(bytes.size()), .sha256 = std::string(64, '0')}}};
+    test::Write(root + "/index.json", EncodeIndex(index));
+    test::Write(root + "/" + ShardFile("train", 0), bytes);
+    auto split = PackedSplit::OpenIndex(root, "train");
+    return split.ok() ? split->Add(0) : split.status();
+  };
+  EXPECT_TRUE(add({40, 30}).ok());
+  EXPECT_TRUE(add({20, 10}).ok());
+  for (const ImageSize size : {ImageSize{41, 30}, ImageSize{40, 31}, ImageSize{19, 10}, ImageSize{20, 9}}) {
+    EXPECT_THAT(add(size), support::StatusIs(absl::StatusCode::kDataLoss,
+                                             HasSubstr("outside the range of sizes in the index")))
+        << size.height << "x" << size.width;
+  }
 }
 
 TEST_F(PackedTest, AccessToAMissingShardAborts) {

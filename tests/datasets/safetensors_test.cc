@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
+#include "tests/support/status.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -86,61 +87,85 @@ TEST(SafetensorsTest, DTypesHaveNamesAndSizes) {
 }
 
 TEST(SafetensorsTest, LayOutRefusesUnwritableTensors) {
-  EXPECT_FALSE(LayOutTensors({{.name = "a", .dtype = DType::kU8, .shape = {1}},
-                              {.name = "a", .dtype = DType::kU8, .shape = {1}}},
-                             {})
-                   .ok());
-  EXPECT_FALSE(LayOutTensors({{.name = "__metadata__", .dtype = DType::kU8, .shape = {1}}}, {}).ok());
-  EXPECT_FALSE(LayOutTensors({{.name = "a", .dtype = DType::kU8, .shape = {-1}}}, {}).ok());
-  EXPECT_FALSE(LayOutTensors({{.name = "a", .dtype = DType::kF64, .shape = {int64_t{1} << 60, 2}}}, {}).ok());
-  EXPECT_FALSE(LayOutTensors({{.name = "\xFF\xFE", .dtype = DType::kU8, .shape = {1}}}, {}).ok());
+  const auto refuses = [](std::vector<TensorInfo> tensors, const char* why) {
+    EXPECT_THAT(LayOutTensors(std::move(tensors), {}),
+                support::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why)));
+  };
+  const TensorInfo one = {.name = "a", .dtype = DType::kU8, .shape = {1}};
+  refuses({one, one}, "tensor name \"a\" is already in use");
+  refuses({{.name = "__metadata__", .dtype = DType::kU8, .shape = {1}}},
+          "tensor name \"__metadata__\" is already in use");
+  refuses({{.name = "a", .dtype = DType::kU8, .shape = {-1}}}, "has an impossible shape");
+  refuses({{.name = "a", .dtype = DType::kF64, .shape = {int64_t{1} << 60, 2}}}, "has an impossible shape");
+  refuses({{.name = "\xFF\xFE", .dtype = DType::kU8, .shape = {1}}}, "is not UTF-8");
 }
 
 TEST(SafetensorsTest, MalformedHeadersAreRefused) {
   const auto entry = [](const std::string& fields) { return File("{\"t\":{" + fields + "}}", 4); };
   const std::string good = R"("dtype":"F32","shape":[1],"data_offsets":[0,4])";
   ASSERT_TRUE(ParseSafetensorsHeader(Bytes(entry(good))).ok());
-  const std::string bad[] = {
-      "",
-      "1234567",
-      File("", 0),
-      File("[]", 0),
-      File("{", 0),
-      File("{\"t\":1}", 0),
-      File("{\"__metadata__\":[]}", 0),
-      File("{\"__metadata__\":{\"a\":1}}", 0),
-      File("{}", 1),
-      std::string(8, '\xFF') + "{}",
-      std::string("\xFF\0\0\0\0\0\0\0{}", 10),
-      entry(R"("dtype":"F32","shape":[1])"),
-      entry(R"("dtype":"F32","data_offsets":[0,4])"),
-      entry(R"("dtype":"F31","shape":[1],"data_offsets":[0,4])"),
-      entry(R"("dtype":32,"shape":[1],"data_offsets":[0,4])"),
-      entry(R"("dtype":"F32","shape":1,"data_offsets":[0,4])"),
-      entry(R"("dtype":"F32","shape":[-1],"data_offsets":[0,4])"),
-      entry(R"("dtype":"F32","shape":[1.0],"data_offsets":[0,4])"),
-      entry(R"("dtype":"F32","shape":[1],"data_offsets":[0])"),
-      entry(R"("dtype":"F32","shape":[1],"data_offsets":[0,4,8])"),
-      entry(R"("dtype":"F32","shape":[1],"data_offsets":[4,0])"),
-      entry(R"("dtype":"F32","shape":[1],"data_offsets":[0,8])"),
-      entry(R"("dtype":"F32","shape":[2],"data_offsets":[0,8])"),
-      entry(R"("dtype":"F32","shape":[1],"data_offsets":[1,5])"),
-      entry(R"("dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0])"),
-      entry(R"("dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4])"),
-      entry(R"("dtype":"F32","shape":[99999999999999999999999],"data_offsets":[0,4])"),
-      entry(R"("dtype":"F32","shape":[1],"data_offsets":[9223372036854775800,9223372036854775804])"),
-      File(
-          R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"b":{"dtype":"U8","shape":[3],"data_offsets":[2,5]}})",
-          5),
-      File(
-          R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[3,5]}})",
-          5),
-      File("{\"t\":{\"dtype\":\"\xFF\"}}", 0),
-      File("{\"a\":" + std::string(1 << 20, '['), 0),
-      File("{\"a\":" + std::string(1 << 20, '{'), 0),
+  const auto of = [&entry](const std::string& dtype, const std::string& shape, const std::string& offsets) {
+    return entry("\"dtype\":" + dtype + ",\"shape\":" + shape + ",\"data_offsets\":" + offsets);
   };
-  for (const std::string& file : bad)
-    EXPECT_FALSE(ParseSafetensorsHeader(Bytes(file)).ok()) << file.substr(0, 120);
+  const auto pair = [](const std::string& first, const std::string& second) {
+    return File(R"({"a":{"dtype":"U8",)" + first + R"(},"b":{"dtype":"U8",)" + second + "}}", 5);
+  };
+  const struct {
+    std::string file;
+    const char* why;
+  } bad[] = {
+      {"", "truncated: only 0 bytes"},
+      {"1234567", "truncated: only 7 bytes"},
+      {File("", 0), "no '{' after the length"},
+      {File("[]", 0), "no '{' after the length"},
+      {File("{", 0), "not valid JSON at byte"},
+      {File("{\"t\":1}", 0), "\"t\" lacks dtype, shape or data_offsets"},
+      {File("{\"__metadata__\":[]}", 0), "__metadata__ is not an object"},
+      {File("{\"__metadata__\":{\"a\":1}}", 0), "metadata \"a\" is not a string"},
+      {File("{}", 1), "1 bytes follow the last tensor"},
+      {std::string(8, '\xFF') + "{}", "does not begin with the length of a header"},
+      {std::string("\xFF\0\0\0\0\0\0\0{}", 10), "truncated: the header has 255 bytes, the file 10"},
+      {entry(R"("dtype":"F32","shape":[1])"), "lacks dtype, shape or data_offsets"},
+      {entry(R"("dtype":"F32","data_offsets":[0,4])"), "lacks dtype, shape or data_offsets"},
+      {entry(R"("shape":[1],"data_offsets":[0,4])"), "lacks dtype, shape or data_offsets"},
+      {of("\"F31\"", "[1]", "[0,4]"), "has the dtype F31, which is not supported"},
+      {of("32", "[1]", "[0,4]"), "of the wrong kind"},
+      {of("\"F32\"", "1", "[0,4]"), "of the wrong kind"},
+      {of("\"F32\"", "[1]", "4"), "of the wrong kind"},
+      {of("\"F32\"", "[1]", "[0]"), "of the wrong kind"},
+      {of("\"F32\"", "[1]", "[0,4,8]"), "of the wrong kind"},
+      {of("\"F32\"", "[-1]", "[0,4]"), "a dimension of tensor \"t\" is not a whole number"},
+      {of("\"F32\"", "[1.0]", "[0,4]"), "a dimension of tensor \"t\" is not a whole number"},
+      {of("\"F32\"", "[18446744073709551615]", "[0,4]"), "a dimension of tensor \"t\" is not a whole number"},
+      {of("\"F32\"", "[99999999999999999999999]", "[0,4]"),
+       "a dimension of tensor \"t\" is not a whole number"},
+      {of("\"F32\"", "[1]", "[-4,0]"), "an offset of tensor \"t\" is not a whole number"},
+      {of("\"F32\"", "[1]", "[0,4.0]"), "an offset of tensor \"t\" is not a whole number"},
+      {of("\"F32\"", "[1]", "[4,0]"), "needs 4 bytes, but its data_offsets are [4, 0]"},
+      // The data is all of the file's: only its shape is another.
+      {of("\"F32\"", "[2]", "[0,4]"), "needs 8 bytes, but its data_offsets are [0, 4]"},
+      {of("\"F32\"", "[0]", "[0,4]"), "needs 0 bytes, but its data_offsets are [0, 4]"},
+      {of("\"F16\"", "[1]", "[0,4]"), "needs 2 bytes, but its data_offsets are [0, 4]"},
+      {of("\"F64\"", "[]", "[0,4]"), "needs 8 bytes, but its data_offsets are [0, 4]"},
+      {of("\"F32\"", "[2]", "[0,8]"), "ends at byte 8 of the data, but the file has 4"},
+      {of("\"U8\"", "[3]", "[1,4]"), "a gap or an overlap before tensor \"t\""},
+      {of("\"F32\"", "[4611686018427387904,4]", "[0,0]"), "has an impossible shape"},
+      {of("\"F32\"", "[1]", "[9223372036854775800,9223372036854775804]"), "but the file has 4"},
+      {pair(R"("shape":[3],"data_offsets":[0,3])", R"("shape":[3],"data_offsets":[2,5])"),
+       "a gap or an overlap before tensor \"b\""},
+      {pair(R"("shape":[2],"data_offsets":[0,2])", R"("shape":[2],"data_offsets":[3,5])"),
+       "a gap or an overlap before tensor \"b\""},
+      {pair(R"("shape":[2],"data_offsets":[0,2])", R"("shape":[2],"data_offsets":[2,4])"),
+       "1 bytes follow the last tensor"},
+      {File("{\"t\":{\"dtype\":\"\xFF\"}}", 0), "not valid JSON at byte"},
+      {File("{\"a\":" + std::string(1 << 20, '['), 0), "nested deeper than"},
+      {File("{\"a\":" + std::string(1 << 20, '{'), 0), "nested deeper than"},
+  };
+  for (const auto& [file, why] : bad) {
+    const auto read = ParseSafetensorsHeader(Bytes(file));
+    EXPECT_TRUE(absl::IsInvalidArgument(read.status()) || absl::IsDataLoss(read.status())) << read.status();
+    EXPECT_THAT(std::string(read.status().message()), HasSubstr(why)) << file.substr(0, 120);
+  }
 }
 
 TEST(SafetensorsTest, TruncatedFileIsDataLoss) {
