@@ -1,6 +1,7 @@
 #include "base/posix.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include <thread>
 
 #include "tests/support/file_size_limit.h"
+#include "tests/support/sync_log.h"
 
 namespace mtrun {
 namespace {
@@ -155,6 +157,15 @@ TEST_F(PosixTest, SyncNamesWhatItCannotOpen) {
   EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
   EXPECT_NE(std::string(missing.message()).find("/none"), std::string::npos);
   EXPECT_FALSE(SyncFolder(folder_ + "/file").ok()) << "a file is no folder";
+}
+
+TEST_F(PosixTest, FileIsOnTheDiskBeforeItHasItsName) {
+  support::SyncLog log(folder_);
+  ASSERT_TRUE(WriteFileAtomically(folder_ + "/file", "x").ok());
+  EXPECT_THAT(log.Take(), testing::ElementsAre(testing::MatchesRegex("file\\..*\\.new"), "."));
+  ASSERT_TRUE(SyncFile(folder_ + "/file").ok());
+  ASSERT_TRUE(SyncFolder(folder_).ok());
+  EXPECT_THAT(log.Take(), testing::ElementsAre("file", "."));
 }
 
 TEST_F(PosixTest, OneHolderLocksAFolderAtATime) {

@@ -22,10 +22,12 @@
 #include "base/posix.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/status.h"
 
 namespace mtrun {
 namespace {
 
+using support::StatusIs;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -72,15 +74,27 @@ TEST(Token, EachHas256RandomBits) {
   EXPECT_TRUE(CheckToken(token).ok());
 }
 
-TEST(Token, GuessableTokenIsRefusedWithAdvice) {
+TEST_F(TokenTest, GuessableTokenIsRefusedWithAdvice) {
   const std::string made = MakeToken();
   for (const std::string& text :
        {std::string("secret"), std::string(32, 'a'), std::string(64, 'a'), made.substr(7), made.substr(0, 70),
-        made + "0", "mtrun1-" + std::string(64, 'X'), std::string()}) {
-    const auto token = LoadToken({}, MissingToken::kRefuse, {{"HOME", "/nowhere"}, {"MTRUN_TOKEN", text}});
-    EXPECT_FALSE(token.ok()) << text;
-    EXPECT_THAT(std::string(token.status().message()), HasSubstr("mtrun --new_token")) << text;
+        made + "0", "mtrun1-" + std::string(64, 'A'), "mtrun1-" + std::string(63, 'a') + "g",
+        "mtrun2-" + std::string(64, 'a'), std::string(" \n")}) {
+    EXPECT_THAT(LoadToken({}, MissingToken::kRefuse, {{"HOME", home_}, {"MTRUN_TOKEN", text}}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("MTRUN_TOKEN: this token was not created by mtrun"),
+                               HasSubstr("mtrun --new_token"))))
+        << text;
+    Write("guessable", text, 0600);
+    EXPECT_THAT(
+        Load(home_ + "/guessable"),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 HasSubstr("token file " + home_ + "/guessable: this token was not created by mtrun")))
+        << text;
   }
+  EXPECT_THAT(LoadToken({}, MissingToken::kRefuse, {{"HOME", home_}, {"MTRUN_TOKEN", ""}}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no token: there is no " + home_)))
+      << "as if not set";
 }
 
 TEST(Token, WeakTokenIsAcceptedIfAllowed) {
@@ -89,7 +103,8 @@ TEST(Token, WeakTokenIsAcceptedIfAllowed) {
   };
   EXPECT_TRUE(load(std::string(32, 'a')).ok());
   EXPECT_TRUE(load(MakeToken()).ok());
-  EXPECT_TRUE(absl::IsInvalidArgument(load(std::string(31, 'a')).status()));
+  EXPECT_THAT(load(std::string(31, 'a')), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                   HasSubstr("has 31 characters; at least 32 are needed")));
 }
 
 TEST_F(TokenTest, RequestCreatesNoToken) {

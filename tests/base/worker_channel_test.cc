@@ -8,6 +8,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/status.h"
 
 namespace mtrun::channel {
 namespace {
@@ -144,7 +145,11 @@ TEST(Generation, TextRoundTripAndOrder) {
   EXPECT_EQ(ToText(kGeneration), "7.abcdef0123456789");
   EXPECT_EQ(*ParseGeneration(ToText(kGeneration)), kGeneration);
   EXPECT_LT((Generation{1, 9}), (Generation{2, 0}));
-  for (const char* bad : {"", "7", ".", "x.1", "7.zz"}) EXPECT_FALSE(ParseGeneration(bad).ok()) << bad;
+  for (const char* bad : {"", "7", ".", "x.1", "7.zz", "-7.1", "7.1 2"}) {
+    EXPECT_THAT(ParseGeneration(bad),
+                support::StatusIs(absl::StatusCode::kInvalidArgument,
+                                  absl::StrCat("\"", bad, "\" is not a generation (number.hexadecimal id)")));
+  }
 }
 
 }  // namespace

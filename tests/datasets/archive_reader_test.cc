@@ -4,11 +4,13 @@
 #include <zlib.h>
 
 #include <clocale>
+#include <tuple>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
+#include "tests/support/status.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -113,6 +115,91 @@ TEST(ArchiveReaderTest, ZipEntryWithAWrongChecksumIsDataLoss) {
   const auto damaged = ReadAll(folder / "a.zip");
   EXPECT_TRUE(absl::IsDataLoss(damaged.status())) << damaged.status();
   EXPECT_THAT(std::string(damaged.status().message()), HasSubstr("d/a.jpg"));
+}
+
+/// Makes a zip archive of one deflated entry as a program that writes to a pipe does: the sizes follow the data.
+std::string StreamedZipOfOne(const std::string& name, const std::string& bytes) {
+  std::string deflated(bytes.size() + 100, '\0');
+  z_stream stream = {};
+  EXPECT_EQ(deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(deflated.data());
+  stream.avail_out = static_cast<uInt>(deflated.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  deflated.resize(stream.total_out);
+  deflateEnd(&stream);
+  const auto number = [](size_t value, int size) {
+    std::string text;
+    for (; size > 0; --size, value >>= 8) text.push_back(static_cast<char>(value));
+    return text;
+  };
+  const size_t checksum =
+      crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size()));
+  const std::string sizes = number(checksum, 4) + number(deflated.size(), 4) + number(bytes.size(), 4);
+  return "PK\3\4" + number(20, 2) + number(8, 2) + number(8, 2) + number(0, 4) + number(0, 12) +
+         number(name.size(), 2) + number(0, 2) + name + deflated + "PK\7\10" + sizes + "PK\5\6" +
+         number(0, 18);
+}
+
+/// Its header says no size: only the limit of the reader can refuse it.
+TEST(ArchiveReaderTest, EntryWithoutASizeIsReadUpToTheLimit) {
+  const test::TempFolder folder;
+  const std::string bytes(1'000'000, '\0');
+  test::Write(folder / "bomb.zip", StreamedZipOfOne("a", bytes));
+  ASSERT_LT(test::Read(folder / "bomb.zip").size(), 2000u);
+  auto reader = ArchiveReader::Open(folder / "bomb.zip");
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  ASSERT_TRUE(*reader->Next());
+  EXPECT_EQ(reader->bytes(), -1);
+  EXPECT_THAT(reader->Read(999'999), support::StatusIs(absl::StatusCode::kInvalidArgument,
+                                                       HasSubstr("a is larger than 999999 bytes")));
+  const auto whole = ReadAll(folder / "bomb.zip", 1'000'000);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_THAT(*whole, testing::ElementsAre(testing::Pair("a", bytes)));
+}
+
+/// Returns one header of a tar archive, of an entry without contents.
+std::string TarHeader(const std::string& name, char type, const std::string& target) {
+  std::string header = name;
+  header.resize(100, '\0');
+  header += std::string(
+      "0000644\0"
+      "0000000\0"
+      "0000000\0"
+      "00000000000\0"
+      "00000000000\0",
+      48);
+  const size_t sum_at = header.size();
+  header += std::string(8, ' ') + type + target;
+  header.resize(257, '\0');
+  header += std::string(
+      "ustar\0"
+      "00",
+      8);
+  header.resize(512, '\0');
+  unsigned sum = 0;
+  for (const char c : header) sum += static_cast<unsigned char>(c);
+  for (int digit = 5; digit >= 0; --digit, sum >>= 3)
+    header[sum_at + static_cast<size_t>(digit)] = static_cast<char>('0' + (sum & 7));
+  header[sum_at + 6] = '\0';
+  return header;
+}
+
+TEST(ArchiveReaderTest, HardLinkIsNotAFile) {
+  const test::TempFolder folder;
+  test::Write(folder / "a.tar", TarHeader("./d/file", '0', "") + TarHeader("d/link", '1', "./d/file") +
+                                    TarHeader("d/symbolic", '2', "file") + std::string(1024, '\0'));
+  auto reader = ArchiveReader::Open(folder / "a.tar");
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  std::vector<std::tuple<std::string, bool, std::string>> entries;
+  for (auto more = reader->Next(); !more.ok() || *more; more = reader->Next()) {
+    ASSERT_TRUE(more.ok()) << more.status();
+    entries.emplace_back(reader->name(), reader->is_file(), reader->hard_link());
+  }
+  EXPECT_THAT(entries, testing::ElementsAre(testing::FieldsAre("d/file", true, ""),
+                                            testing::FieldsAre("d/link", false, "d/file"),
+                                            testing::FieldsAre("d/symbolic", false, "")));
 }
 
 TEST(ArchiveReaderTest, RecognizesArchiveNames) {

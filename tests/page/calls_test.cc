@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/silent_server.h"
+#include "tests/support/status.h"
 
 namespace mtrun::page {
 namespace {
@@ -30,9 +31,17 @@ TEST(CallsTest, ControlRequestIsParsedFromTheBody) {
   EXPECT_THAT(stop->by.user, HasSubstr("the page's operator"));
   const auto drain = ReadControlQuestion(rendezvous::DrainCall(), R"({"node": "n1"})");
   EXPECT_EQ(std::get<rendezvous::DrainCall>(drain->what).node, "n1");
-  for (const char* bad : {"", "[]", "{", R"({"node": 1})", R"({"x": "y"})", R"({"job": "a"})"})
-    EXPECT_FALSE(ReadControlQuestion(rendezvous::DrainCall(), bad).ok()) << bad;
-  EXPECT_FALSE(ReadControlQuestion(rendezvous::StopCall(), std::string(5000, ' ') + "{}").ok());
+  const std::pair<const char*, const char*> bad[] = {
+      {"", "not valid JSON at byte 1"},        {"[]", "not a JSON object"},
+      {"{", "not valid JSON at byte 2"},       {R"({"node": 1})", "\"node\" is not taken"},
+      {R"({"x": "y"})", "\"x\" is not taken"}, {R"({"job": "a"})", "node is missing"}};
+  for (const auto& [body, why] : bad) {
+    EXPECT_THAT(ReadControlQuestion(rendezvous::DrainCall(), body),
+                support::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why)));
+  }
+  EXPECT_THAT(
+      ReadControlQuestion(rendezvous::StopCall(), std::string(5000, ' ') + "{}"),
+      support::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("longer than 4096 bytes, the limit")));
 }
 
 TEST(CallsTest, LogRequestsDoNotDelayControlCalls) {

@@ -3,6 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rendezvous/wire/validate_assignment.h"
+#include "tests/support/status.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -123,15 +124,27 @@ TEST(ValidateAssignment, RefusesGapsAndDuplicates) {
   b.node_id = "b";
   const Assignment good = MakeAssignment(Generation{1, 1}, {a, b}, 0);
   Assignment bad = good;
+  const auto refused = [](const char* why) {
+    return support::StatusIs(absl::StatusCode::kInvalidArgument, why);
+  };
+  EXPECT_TRUE(ValidateAssignment(good).ok());
+  const auto gap = refused("assignment's ranks are not contiguous at node \"b\"");
   bad.members[1].first_rank = 2;
-  EXPECT_FALSE(ValidateAssignment(bad).ok());
+  EXPECT_THAT(ValidateAssignment(bad), gap);
+  bad = good;
+  bad.members[1].node_rank = 2;
+  EXPECT_THAT(ValidateAssignment(bad), gap);
+  bad = good;
+  bad.members[1].workers = 0, bad.world_size = 1;
+  EXPECT_THAT(ValidateAssignment(bad), gap);
   bad = good;
   bad.members[1].node_id = "a";
-  EXPECT_FALSE(ValidateAssignment(bad).ok());
+  EXPECT_THAT(ValidateAssignment(bad), refused("assignment names node \"a\" twice"));
   bad = good;
   bad.world_size = 3;
-  EXPECT_FALSE(ValidateAssignment(bad).ok());
-  EXPECT_FALSE(ValidateAssignment(Assignment{}).ok());
+  EXPECT_THAT(ValidateAssignment(bad), refused("assignment has 2 workers, its world size is 3"));
+  bad.members.clear(), bad.world_size = 0;
+  EXPECT_THAT(ValidateAssignment(bad), refused("assignment has 0 workers, its world size is 0"));
 }
 
 TEST(ValidateAssignment, RefusesInvalidEarlierGenerations) {

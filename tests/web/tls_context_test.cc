@@ -6,6 +6,7 @@
 #include "base/tls_identity.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/status.h"
 #include "tests/support/tcp_client.h"
 #include "tests/support/tls_client.h"
 #include "tests/support/token.h"
@@ -73,9 +74,13 @@ TEST(TlsContextTest, LiveBodyIsEncrypted) {
 
 TEST(TlsContextTest, InvalidKeysAreRefused) {
   const TlsIdentity identity = Identity(), other = Identity("another token for this test, long enough too");
-  EXPECT_FALSE(TlsContext::Make("", "").ok());
-  EXPECT_FALSE(TlsContext::Make(identity.certificate, "nonsense").ok());
-  EXPECT_FALSE(TlsContext::Make(identity.certificate, other.private_key).ok());
+  const auto refused = [](const char* why) {
+    return support::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why));
+  };
+  EXPECT_TRUE(TlsContext::Make(identity.certificate, identity.private_key).ok());
+  EXPECT_THAT(TlsContext::Make("", identity.private_key), refused("certificate"));
+  EXPECT_THAT(TlsContext::Make(identity.certificate, "nonsense"), refused("private key"));
+  EXPECT_THAT(TlsContext::Make(identity.certificate, other.private_key), refused("private key"));
 }
 
 TEST(TlsContextTest, FingerprintHasTheFormatOfBrowsers) {

@@ -108,6 +108,8 @@ TEST(VisibleGpusTest, ReadsCudaVisibleDevicesAsCudaDoes) {
   EXPECT_THAT(visible("-1"), IsEmpty());
   EXPECT_THAT(visible("1,-1,2"), ElementsAre("1"));
   EXPECT_THAT(visible("1,9,2"), ElementsAre("1"));
+  EXPECT_THAT(visible("0,3,4,1"), ElementsAre("0", "3")) << "the first index that does not exist is 4";
+  EXPECT_THAT(visible("4"), IsEmpty());
   EXPECT_THAT(visible("1,1"), IsEmpty());
   EXPECT_THAT(visible("GPU-aa,GPU-bb"), ElementsAre("GPU-aa", "GPU-bb"));
   EXPECT_THAT(visible("GPU-aa,1"), ElementsAre("GPU-aa"));

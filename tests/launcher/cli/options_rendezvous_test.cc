@@ -33,6 +33,11 @@ TEST(OptionsTest, EndpointIsReadFromEndpointOrMaster) {
   EXPECT_THAT(ErrorOf("--nnodes 2 --rdzv_endpoint node0:x x"),
               AllOf(HasSubstr("--rdzv_endpoint"), HasSubstr("port")));
   EXPECT_THAT(ErrorOf("--nnodes 2 --rdzv_endpoint node0:0 x"), HasSubstr("1 to 65535"));
+  for (const char* list : {"a:0,b:1", "a:1,b:0", "a,b:0"}) {
+    EXPECT_THAT(ErrorOf(absl::StrCat("--nnodes 2 --rdzv_endpoint ", list, " x")),
+                HasSubstr("ports from 1 to 65535 in a list of endpoints"))
+        << list;
+  }
   EXPECT_THAT(ErrorOf("--standalone --nnodes 2 x"), HasSubstr("--standalone"));
 }
 

@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/status.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -45,6 +46,18 @@ TEST(RdzvConfTest, ColdStartWaitTakesSeconds) {
   for (const char* const wrong : {"-1", "soon", ""}) {
     EXPECT_THAT(ReadConfPair("cold_start_wait", wrong, false, &options).message(),
                 HasSubstr("it takes seconds, 0 or more"));
+  }
+}
+
+TEST(RdzvConfTest, SecondsAreBounded) {
+  Options options;
+  EXPECT_TRUE(ReadConfPair("join_timeout", "1e8", false, &options).ok());
+  EXPECT_EQ(options.job.join_timeout, std::chrono::seconds(100'000'000));
+  for (const char* const wrong : {"1.1e8", "1e300", "inf", "nan", "-1e300"}) {
+    EXPECT_THAT(ReadConfPair("join_timeout", wrong, false, &options),
+                support::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("it takes seconds")))
+        << wrong;
+    EXPECT_EQ(options.job.join_timeout, std::chrono::seconds(100'000'000)) << wrong;
   }
 }
 

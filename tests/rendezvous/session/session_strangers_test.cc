@@ -4,9 +4,13 @@
 
 #include <random>
 
+#include <grpcpp/grpcpp.h>
+
 #include "base/posix.h"
+#include "base/tls_identity.h"
 #include "gmock/gmock.h"
 #include "rendezvous/client/status_client.h"
+#include "rendezvous/wire/rendezvous.grpc.pb.h"
 #include "tests/rendezvous/session/session_fixture.h"
 #include "tests/rendezvous/session/stranger.h"
 
@@ -29,6 +33,30 @@ TEST_F(SessionTest, WrongTokenIsRefusedWithOneSentence) {
   ASSERT_TRUE(failure.has_value());
   EXPECT_TRUE(absl::IsUnauthenticated(*failure));
   EXPECT_THAT(std::string(failure->message()), HasSubstr("has another token"));
+}
+
+/// It trusts the service, so only the service's check of its certificate can refuse it.
+TEST_F(SessionTest, ClientWithoutTheTokensCertificateIsRefused) {
+  StartService(false);
+  const auto ours = DeriveIdentity(support::kToken), other = DeriveIdentity(support::kOtherToken);
+  ASSERT_TRUE(ours.ok() && other.ok()) << ours.status() << other.status();
+  const auto identify = [&](const std::string& certificate, const std::string& private_key) {
+    grpc::SslCredentialsOptions options;
+    options.pem_root_certs = ours->ca_certificate;
+    options.pem_cert_chain = certificate;
+    options.pem_private_key = private_key;
+    grpc::ChannelArguments arguments;
+    arguments.SetSslTargetNameOverride(kTlsName);
+    const auto stub = wire::Rendezvous::NewStub(
+        grpc::CreateCustomChannel(endpoint(), grpc::SslCredentials(options), arguments));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+    wire::IdentifyReply reply;
+    return stub->Identify(&context, {}, &reply).error_code();
+  };
+  EXPECT_EQ(identify(ours->certificate, ours->private_key), grpc::StatusCode::OK);
+  EXPECT_EQ(identify(other->certificate, other->private_key), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(identify("", ""), grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST_F(SessionTest, PlainTextAgainstTlsIsRefused) {

@@ -1,9 +1,13 @@
 #include "trainers/checkpoints/checkpoint.h"
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/posix.h"
+#include "tests/support/sync_log.h"
 #include "tests/trainers/checkpoints/support/fake_disk.h"
 #include "tests/trainers/checkpoints/support/snapshots.h"
 #include "trainers/checkpoints/manifest.h"
@@ -51,6 +55,18 @@ TEST(CheckpointTest, ReadsBackWhatWasWritten) {
   ASSERT_TRUE(header.ok());
   EXPECT_NE(header->Find("momentum/0"), nullptr);
   EXPECT_THAT(*disk.List(kRun), ElementsAre("step_10"));
+}
+
+/// The fake disk sees which syncs are asked for; this sees that the real one performs them, in order.
+TEST(CheckpointTest, RealFilesAreOnTheDiskBeforeTheStepHasItsName) {
+  const auto folder = MakeTemporaryFolder("mtrun-synced-");
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  support::SyncLog log(*folder);
+  ASSERT_TRUE(WriteCheckpoint(RealFiles(), *folder, SnapshotOf(10), "2.7").ok());
+  const std::string partial = PartialFolder(10, "2.7");
+  EXPECT_THAT(log.Take(), ElementsAre(partial + "/model.safetensors", partial + "/optimizer.safetensors",
+                                      partial + "/state.json", partial + "/DONE", partial, "."));
+  std::filesystem::remove_all(*folder);
 }
 
 TEST(CheckpointTest, AnEmptyOrMissingRunFolderHasNone) {

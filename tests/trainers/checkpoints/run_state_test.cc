@@ -32,9 +32,9 @@ TEST(RunStateTest, EveryMissingOrMalformedFieldIsNamed) {
     if (item.key() == "lineage") continue;
     nlohmann::json bad = good;
     bad.erase(item.key());
-    EXPECT_FALSE(DecodeRunState(bad.dump()).ok()) << "without " << item.key();
+    EXPECT_THAT(std::string(DecodeRunState(bad.dump()).status().message()), HasSubstr(item.key()));
     bad[item.key()] = nullptr;
-    EXPECT_FALSE(DecodeRunState(bad.dump()).ok()) << "null " << item.key();
+    EXPECT_THAT(std::string(DecodeRunState(bad.dump()).status().message()), HasSubstr(item.key()));
   }
   nlohmann::json bad = good;
   bad["position"]["steps"] = -1;

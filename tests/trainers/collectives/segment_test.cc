@@ -8,7 +8,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tests/support/status.h"
 
 namespace mtrun::collectives {
 namespace {
@@ -26,6 +29,18 @@ absl::StatusOr<std::unique_ptr<PeerSegment>> OpenAs(const OwnSegment& segment, u
   auto file = segment.ReadOnly();
   EXPECT_TRUE(file.ok()) << file.status();
   return PeerSegment::Open(*std::move(file), generation, rank, 4, kSlot);
+}
+
+auto Refused(const std::string& words) {
+  return support::StatusIs(absl::StatusCode::kInternal, testing::HasSubstr(words));
+}
+
+/// Returns memory of `bytes` zeros that cannot shrink.
+UniqueFd SealedZeros(size_t bytes) {
+  UniqueFd fd(memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
+  EXPECT_EQ(fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  return fd;
 }
 
 TEST(SegmentTest, PeersSeeSlotsAndAreas) {
@@ -62,9 +77,16 @@ TEST(SegmentTest, PeersCanNeitherWriteNorShrink) {
 
 TEST(SegmentTest, AnotherRankGenerationOrFileIsRefused) {
   auto own = MustCreate();
-  EXPECT_FALSE(OpenAs(*own, 42, 2).ok());
-  EXPECT_FALSE(OpenAs(*own, 43, 1).ok());
-  EXPECT_FALSE(PeerSegment::Open(UniqueFd(memfd_create("short", MFD_CLOEXEC)), 42, 1, 4, kSlot).ok());
+  const auto other = Refused("belongs to another rank, generation or version of mtrun (it says rank 1 of 4)");
+  EXPECT_THAT(OpenAs(*own, 42, 2), other);
+  EXPECT_THAT(OpenAs(*own, 43, 1), other);
+  EXPECT_THAT(PeerSegment::Open(*own->ReadOnly(), 42, 1, 5, kSlot), other) << "of another world";
+  EXPECT_THAT(PeerSegment::Open(*own->ReadOnly(), 42, 1, 4, kSlot / 2), other) << "of other slots";
+  EXPECT_THAT(PeerSegment::Open(SealedZeros(kPage + 2 * kSlot), 42, 1, 4, kSlot),
+              Refused("it says rank 0 of 0"))
+      << "of zeros";
+  EXPECT_THAT(PeerSegment::Open(SealedZeros(kPage + 2 * kSlot - 1), 42, 1, 4, kSlot),
+              Refused("a peer's shared memory has 20479 bytes, expected 20480 from 0"));
 }
 
 TEST(SegmentTest, NoticesOutsideTheMemoryAreRefused) {
@@ -72,10 +94,10 @@ TEST(SegmentTest, NoticesOutsideTheMemoryAreRefused) {
   auto peer = OpenAs(*own, 42, 1);
   ASSERT_TRUE(peer.ok());
   Notice notice;
-  EXPECT_FALSE((*peer)->View(notice, kSlot + 1).ok());
+  EXPECT_THAT((*peer)->View(notice, kSlot + 1), Refused("a peer exposes bytes beyond its slot"));
   notice.area_offset = 1 << 20;
   notice.area_bytes = 4096;
-  EXPECT_FALSE((*peer)->View(notice, 16).ok()) << "there is no such area";
+  EXPECT_THAT((*peer)->View(notice, 16), Refused("expected 4096 from 1048576")) << "there is no such area";
 }
 
 // A peer's notices must not be trusted: sums can wrap around, and an area can grow after it was mapped.
@@ -88,12 +110,15 @@ TEST(SegmentTest, NoticesWithOverflowingSumsAreRefused) {
   Notice notice;
   notice.area_offset = (*area)->offset;
   notice.area_bytes = ~uint64_t{0} - 4095;
-  EXPECT_FALSE((*peer)->View(notice, 16).ok()) << "an area around the end of all addresses";
+  EXPECT_THAT((*peer)->View(notice, 16), Refused("expected 18446744073709547520 from"))
+      << "an area around the end of all addresses";
   notice.area_bytes = 4096;
   notice.begin = ~uint64_t{0} - 7;
-  EXPECT_FALSE((*peer)->View(notice, 16).ok()) << "in front of the area";
+  EXPECT_THAT((*peer)->View(notice, 16), Refused("a peer exposes bytes beyond its area"))
+      << "before the area";
   notice.area_offset = 0;
-  EXPECT_FALSE((*peer)->View(notice, 16).ok()) << "in front of the slot";
+  EXPECT_THAT((*peer)->View(notice, 16), Refused("a peer exposes bytes beyond its slot"))
+      << "before the slot";
   notice.area_offset = (*area)->offset;
   notice.begin = 0;
   ASSERT_TRUE((*peer)->View(notice, 4096).ok());
@@ -101,7 +126,8 @@ TEST(SegmentTest, NoticesWithOverflowingSumsAreRefused) {
   ASSERT_TRUE(next.ok());
   notice.area_bytes = 1 << 20;
   notice.begin = 1 << 19;
-  EXPECT_FALSE((*peer)->View(notice, 16).ok()) << "beyond what was mapped of the area";
+  EXPECT_THAT((*peer)->View(notice, 16), Refused("a peer exposes bytes beyond its area"))
+      << "beyond what was mapped of the area";
 }
 
 TEST(SegmentTest, ShrinkableMemoryIsRefused) {
@@ -112,7 +138,7 @@ TEST(SegmentTest, ShrinkableMemoryIsRefused) {
   std::string bytes(kPage + 2 * kSlot, '\0');
   ASSERT_EQ(pread(file->get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
   ASSERT_EQ(write(copy.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
-  EXPECT_FALSE(PeerSegment::Open(std::move(copy), 42, 1, 4, kSlot).ok())
+  EXPECT_THAT(PeerSegment::Open(std::move(copy), 42, 1, 4, kSlot), Refused("is not sealed against shrinking"))
       << "reading it could end this process";
 }
 

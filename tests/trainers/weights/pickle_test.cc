@@ -124,6 +124,9 @@ TEST(pickle, BrokenPicklesAreErrors) {
   EXPECT_THAT(Error("h\5."), HasSubstr("does not exist"));
   EXPECT_THAT(Error("NNs."), HasSubstr("the stack is empty"));
   EXPECT_THAT(Error("NNNs."), HasSubstr("not a container"));
+  EXPECT_THAT(Error("}(K\1u."), HasSubstr("entries for something that is not a container")) << "half a pair";
+  EXPECT_THAT(Error("}(K\1K\2K\3u."), HasSubstr("entries for something that is not a container"));
+  EXPECT_THAT(Error("}K\1s."), HasSubstr("the stack is empty"));
   EXPECT_THAT(Error("X\xff\xff\xff\x7f"), HasSubstr("it is truncated"));
   EXPECT_THAT(Error("i"), HasSubstr("opcode 0x69"));
   EXPECT_THAT(Error("N(\x85."), HasSubstr("the stack is empty")) << "a tuple must not reach under a mark";
