@@ -5,6 +5,7 @@
 #include "base/sha256.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/status.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -56,8 +57,17 @@ TEST(OriginTest, RedirectToAnotherHostIsFollowedIfAllowedAndSendsNoSecret) {
     EXPECT_EQ(OriginOf(open).Redirected("https://o/f", trust, 0).value(),
               (FetchRequest{.url = "https://o/f", .trust = Trust::kSystem}));
     EXPECT_THAT(OriginOf(open).Redirected("https://h:2/f", trust, 0)->headers, IsEmpty()) << "another port";
-    EXPECT_FALSE(OriginOf(open).Redirected("http://h:1/f", trust, 0).ok());
-    EXPECT_FALSE(OriginOf(open).Redirected("https://o/f", trust, 5).ok()) << "a circle";
+    const auto refuses = [](const testing::Matcher<std::string>& why) {
+      return support::StatusIs(absl::StatusCode::kPermissionDenied, why);
+    };
+    EXPECT_THAT(OriginOf(open).Redirected("http://127.0.0.1:1/f", trust, 0),
+                refuses("it leads away from https"));
+    EXPECT_THAT(OriginOf(open).Redirected("http://h:1/f", trust, 0),
+                refuses(HasSubstr("http:// is only for this machine")));
+    EXPECT_THAT(OriginOf(open).Redirected("s3://h/f", trust, 0), refuses("it leads away from https"));
+    EXPECT_TRUE(OriginOf(open).Redirected("https://o/f", trust, 4).ok());
+    EXPECT_THAT(OriginOf(open).Redirected("https://o/f", trust, 5), refuses("more than 5 redirects"))
+        << "a circle";
   }
 }
 
@@ -92,8 +102,16 @@ TEST(OriginTest, S3RequestsUsePathStyle) {
   EXPECT_EQ(
       OriginOf({.url = "s3://b/x", .secrets = keys, .s3_region = "r"}).RequestFor("f", Trust::kSystem).url,
       "https://s3.r.amazonaws.com/b/x/f");
-  EXPECT_FALSE(Origin::Make({.url = "s3://b/x"}).ok());
-  EXPECT_FALSE(Origin::Make({.url = "s3://b/x", .secrets = keys, .s3_endpoint = "http://example.org"}).ok());
+  EXPECT_THAT(Origin::Make({.url = "s3://b/x"}),
+              support::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("s3://b/x needs keys")));
+  const auto with = [&](const char* endpoint) {
+    return Origin::Make({.url = "s3://b/x", .secrets = keys, .s3_endpoint = endpoint});
+  };
+  EXPECT_THAT(with("s3://example.org"), support::StatusIs(absl::StatusCode::kInvalidArgument,
+                                                          "AWS_ENDPOINT_URL must begin with https://"));
+  EXPECT_THAT(with("http://example.org"),
+              support::StatusIs(absl::StatusCode::kInvalidArgument,
+                                HasSubstr("AWS_ENDPOINT_URL: \"http://example.org\": http:// is only for")));
 }
 
 TEST(OriginTest, S3SessionTokenIsSent) {

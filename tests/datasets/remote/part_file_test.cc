@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
+#include "tests/support/sync_log.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -64,6 +65,16 @@ TEST_F(PartFileTest, FileModifiedDuringTheTransferIsNotVerified) {
   ASSERT_TRUE(part.Append(kBytes).ok());
   ASSERT_TRUE(part.Finish().ok());
   EXPECT_EQ(test::Read(path_), kBytes);
+}
+
+TEST_F(PartFileTest, IsOnTheDiskBeforeItHasItsName) {
+  PartFile part = Open();
+  ASSERT_TRUE(part.Append(kBytes).ok());
+  const auto names = test::Names(folder_ / "set/train");
+  ASSERT_EQ(names.size(), 1u);
+  support::SyncLog log(folder_ / "set");
+  ASSERT_TRUE(part.Finish().ok());
+  EXPECT_THAT(log.Take(), testing::ElementsAre("train/" + names[0], "train"));
 }
 
 TEST_F(PartFileTest, RestartedTransferIsNotAResumedOne) {

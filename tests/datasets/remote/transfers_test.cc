@@ -1,10 +1,11 @@
-// Transfers by this machine's libcurl: bounds on what servers send, and signatures (Amazon's published
+// Transfers by this machine's libcurl: answers of servers and bounds on them, and signatures (Amazon's published
 // examples, "Examples: Signature calculations" of the S3 API reference).
 #include "datasets/remote/transfers.h"
 
 #include <stdlib.h>
 
 #include <asio.hpp>
+#include <map>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -16,18 +17,27 @@
 namespace mtrun::datasets {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
 
-/// A proxy that answers one request itself.
-class AnsweringProxy {
+using Link = TransferEnd::Link;
+
+/// A server, or a proxy, that sends this answer to one request and keeps the connection open.
+class AnsweringServer {
  public:
-  AnsweringProxy()
-      : acceptor_(io_, {asio::ip::address_v4::loopback(), 0}), thread_([this] {
-          asio::ip::tcp::socket socket(io_);
-          acceptor_.accept(socket);
-          asio::read_until(socket, asio::dynamic_buffer(request_), "\r\n\r\n");
-          asio::write(socket, asio::buffer(std::string("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")));
+  explicit AnsweringServer(std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+      : acceptor_(io_, {asio::ip::address_v4::loopback(), 0}),
+        socket_(io_),
+        thread_([this, answer = std::move(answer)] {
+          acceptor_.accept(socket_);
+          asio::read_until(socket_, asio::dynamic_buffer(request_), "\r\n\r\n");
+          asio::write(socket_, asio::buffer(answer));
         }) {}
+  ~AnsweringServer() {
+    if (thread_.joinable()) thread_.join();
+  }
   std::string url() const { return absl::StrCat("http://127.0.0.1:", acceptor_.local_endpoint().port()); }
   std::string Request() {
     thread_.join();
@@ -37,6 +47,7 @@ class AnsweringProxy {
  private:
   asio::io_context io_;
   asio::ip::tcp::acceptor acceptor_;
+  asio::ip::tcp::socket socket_;
   std::string request_;
   std::thread thread_;
 };
@@ -44,7 +55,7 @@ class AnsweringProxy {
 /// Returns the request that is sent to the examples' bucket at the examples' time.
 std::string Sent(const std::string& rest_of_url,
                  const std::vector<std::pair<std::string, std::string>>& headers) {
-  AnsweringProxy proxy;
+  AnsweringServer proxy;
   setenv("http_proxy", proxy.url().c_str(), 1);
   FetchRequest request{.url = "http://examplebucket.s3.amazonaws.com" + rest_of_url, .headers = headers};
   request.headers.emplace_back("x-amz-content-sha256", Sha256Hex(""));
@@ -79,6 +90,108 @@ TEST(TransfersTest, EncodedPathAndSessionTokenAreSigned) {
   EXPECT_THAT(Sent("/d%3D1/x%2By%40%C3%A9%20z/f", {{"x-amz-security-token", "session"}}),
               HasSubstr("SignedHeaders=host;x-amz-content-sha256;x-amz-date;x-amz-security-token, "
                         "Signature=fa01070736b699d9ea1f8bed1e036f683e3b29be2a2ba5c770e48e567b2d5b0e\r\n"));
+}
+
+/// What a transfer did: its end, and the pieces that its sink got.
+struct Done {
+  TransferEnd end;
+  std::map<int64_t, std::string> pieces;  // by offset; adjacent ones are joined
+};
+
+/// Requests a file from offset `from` on, of a server that answers `answer`.
+Done Fetch(const std::string& answer, int64_t from = 0, const absl::Status& sink = absl::OkStatus(),
+           TransferLimits limits = {}) {
+  AnsweringServer server(answer);
+  Done done;
+  Transfers transfers(limits);
+  transfers.Start(1, {.url = server.url() + "/f", .direct = true, .from = from},
+                  [&](int64_t offset, std::string_view bytes) {
+                    for (auto& [at, piece] : done.pieces) {
+                      if (at + static_cast<int64_t>(piece.size()) != offset) continue;
+                      piece.append(bytes);
+                      return sink;
+                    }
+                    done.pieces[offset] = std::string(bytes);
+                    return sink;
+                  });
+  std::vector<Transfers::Ended> ended;
+  std::vector<pollfd> others;
+  while (ended.empty()) ended = transfers.Wait(others, std::chrono::seconds(1));
+  done.end = ended.front().end;
+  return done;
+}
+
+std::string Answer(const std::string& status, const std::string& headers, const std::string& body) {
+  return absl::StrCat("HTTP/1.1 ", status, "\r\n", headers, "Content-Length: ", body.size(), "\r\n\r\n",
+                      body);
+}
+
+TEST(TransfersTest, BodyOfAWholeFileBeginsAtZero) {
+  for (const int64_t from : {0, 4}) {  // a server may ignore the range
+    const Done done = Fetch(Answer("200 OK", "", "abcdefg"), from);
+    EXPECT_EQ(done.end, (TransferEnd{.link = Link::kOk, .status = 200})) << done.end.error;
+    EXPECT_THAT(done.pieces, ElementsAre(Pair(0, "abcdefg")));
+  }
+}
+
+TEST(TransfersTest, RequestedRangeBeginsAtItsOffset) {
+  const Done done = Fetch(Answer("206 Partial Content", "Content-Range: bytes 4-6/7\r\n", "efg"), 4);
+  EXPECT_EQ(done.end, (TransferEnd{.link = Link::kOk, .status = 206})) << done.end.error;
+  EXPECT_THAT(done.pieces, ElementsAre(Pair(4, "efg")));
+}
+
+TEST(TransfersTest, AnotherRangeIsRefused) {
+  for (const char* range : {"Content-Range: bytes 0-2/7\r\n", "Content-Range: bytes 5-7/8\r\n",
+                            "Content-Range: items 4-6/7\r\n", "Content-Range: bytes */7\r\n", ""}) {
+    const Done done = Fetch(Answer("206 Partial Content", range, "efg"), 4);
+    EXPECT_EQ(done.end.link, Link::kBroken) << range;
+    EXPECT_EQ(done.end.error, "the server sent a different range of the file than requested") << range;
+    EXPECT_THAT(done.pieces, IsEmpty()) << range;
+  }
+}
+
+/// Headers of an earlier answer, of a proxy for example, are not the file's.
+TEST(TransfersTest, HeadersOfAnEarlierAnswerAreIgnored) {
+  const std::string hints =
+      "HTTP/1.1 103 Early Hints\r\nContent-Range: bytes 4-6/7\r\nRetry-After: 9\r\n\r\n";
+  const Done done = Fetch(hints + Answer("206 Partial Content", "", "abc"), 4);
+  EXPECT_EQ(done.end.error, "the server sent a different range of the file than requested");
+  EXPECT_EQ(done.end.wait_seconds, std::nullopt);
+  EXPECT_THAT(done.pieces, IsEmpty());
+}
+
+TEST(TransfersTest, ErrorPageIsNotPartOfTheFile) {
+  for (const int status : {401, 404, 416, 500, 503}) {
+    const Done done = Fetch(Answer(absl::StrCat(status, " No"), "Retry-After: 7\r\n", "<html>no</html>"), 4);
+    EXPECT_EQ(done.end, (TransferEnd{.link = Link::kOk, .status = status, .wait_seconds = 7}))
+        << done.end.error;
+    EXPECT_THAT(done.pieces, IsEmpty());
+  }
+}
+
+TEST(TransfersTest, RedirectIsReportedAndNotFollowed) {
+  const Done done = Fetch(Answer("302 Found", "Location: http://127.0.0.1:1/other\r\n", "elsewhere"));
+  EXPECT_EQ(done.end,
+            (TransferEnd{.link = Link::kOk, .status = 302, .location = "http://127.0.0.1:1/other"}));
+  EXPECT_THAT(done.pieces, IsEmpty());
+}
+
+TEST(TransfersTest, ErrorOfTheSinkEndsTheTransfer) {
+  const Done full = Fetch(Answer("200 OK", "", "abc"), 0, absl::ResourceExhaustedError("the disk is full"));
+  EXPECT_EQ(full.end.link, Link::kNotWritten);
+  EXPECT_EQ(full.end.error, "the disk is full");
+  const Done retried = Fetch(Answer("200 OK", "", "abc"), 0, absl::UnavailableError("try again"));
+  EXPECT_EQ(retried.end.link, Link::kBroken);
+  EXPECT_EQ(retried.end.error, "try again");
+}
+
+TEST(TransfersTest, SilentServerIsGivenUp) {
+  const Done done = Fetch("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nabc", 0, absl::OkStatus(),
+                          {.least_bytes_a_second = 1000, .slow_seconds = 2});
+  EXPECT_EQ(done.end.link, Link::kBroken);
+  EXPECT_EQ(done.end.status, 200);
+  EXPECT_THAT(done.end.error, HasSubstr("too slow"));
+  EXPECT_THAT(done.pieces, ElementsAre(Pair(0, "abc")));
 }
 
 /// Returns the end of one transfer from `server`.
