@@ -220,7 +220,8 @@ class Agent {
   /// If this node hosts: waits for members that were cut off when the job ended, so that they learn the
   /// outcome. The wait ends after the service's limit, or on a stop signal.
   void WaitForAcks() {
-    if (!access_.hosting || !job_ended_) return;
+    // Even if the job has ended here and this agent, which was told to go, has not heard of that.
+    if (!access_.hosting) return;
     bool said = false;
     for (auto untold = access_.hosting->NodesWithoutOutcome(); !untold.empty();
          untold = access_.hosting->NodesWithoutOutcome()) {
@@ -341,7 +342,6 @@ class Agent {
 
   void Perform(const Exit& effect) {
     exit_code_ = effect.code;
-    job_ended_ = effect.job_ended;
     if (effect.outcome) {
       const auto cause = effect.outcome->root_cause.value_or(rendezvous::WorkerFailure());
       ReportOutcome(*effect.outcome, program_.name, supervisor_.OtherFailures(cause), error_file_,
@@ -378,7 +378,6 @@ class Agent {
   std::optional<Succession> succession_;  // uses the session
   std::unique_ptr<page::Page> page_;
   int exit_code_ = 1;
-  bool job_ended_ = false;
   rendezvous::Generation begun_;
   rendezvous::EndedRun run_;                       // latest known run; incarnation 0: none
   std::optional<rendezvous::JobOutcome> outcome_;  // as reported by the service

@@ -282,8 +282,10 @@ void JobSimulation::Perform(size_t index, const Effect& effect) {
     Note(agent.node_id, " exits");
     Pump(index);
     if (exit->job_ended) NoteEndAtHost(agent, *exit);
-    Die(index, setup_.hosted && exit->job_ended);
-    if (setup_.hosted && exit->job_ended) Linger(index, services_[index].id);
+    const Service& own = services_[setup_.hosted ? index : 0];
+    const bool lingers = setup_.hosted && own.jobs && (exit->job_ended || !own.jobs->InEnded().empty());
+    Die(index, lingers);
+    if (lingers) Linger(index, own.id);
     if (finishing_ != agent.run || agent.run >= setup_.runs) return;
     run_ = agent.run + 1;
     if (setup_.forget_runs) ForgetRun();
