@@ -10,7 +10,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-Offer OfNode(const std::string& node, int port = 30001) {
+Offer SpareOffer(const std::string& node, int port = 30001) {
   Offer offer;
   offer.node_id = offer.host = offer.address = node;
   offer.service_port = port;
@@ -19,16 +19,16 @@ Offer OfNode(const std::string& node, int port = 30001) {
 
 TEST(SparesTest, AreTheNodesWithServicesOutsideOfTheGeneration) {
   GenerationRecord record;
-  record.Begin(MakeAssignment({1, 2}, {OfNode("a")}, 0, 0));
+  record.Begin(MakeAssignment({1, 2}, {SpareOffer("a")}, 0, 0));
   Spares spares;
-  spares.OnOffer(OfNode("a"), record);
-  spares.OnOffer(OfNode("b", 0), record);
+  spares.OnOffer(SpareOffer("a"), record);
+  spares.OnOffer(SpareOffer("b", 0), record);
   EXPECT_THAT(spares.services(), IsEmpty());
   EXPECT_EQ(spares.digest(), 0u);
-  spares.OnOffer(OfNode("c"), record);
+  spares.OnOffer(SpareOffer("c"), record);
   EXPECT_THAT(spares.services(), ElementsAre(Pair("c", "c:30001")));
   EXPECT_EQ(spares.digest(), DigestOf(spares.services()));
-  spares.OnOffer(OfNode("c", 30002), record);
+  spares.OnOffer(SpareOffer("c", 30002), record);
   EXPECT_THAT(spares.services(), ElementsAre(Pair("c", "c:30002")));
   EXPECT_EQ(spares.digest(), DigestOf(spares.services()));
   spares.OnGone("c");
@@ -37,11 +37,11 @@ TEST(SparesTest, AreTheNodesWithServicesOutsideOfTheGeneration) {
 
 TEST(SparesTest, BelongToOneGeneration) {
   GenerationRecord record;
-  record.Begin(MakeAssignment({1, 2}, {OfNode("a")}, 0, 0));
+  record.Begin(MakeAssignment({1, 2}, {SpareOffer("a")}, 0, 0));
   Roster roster{JobSettings()};
   for (const char* node : {"a", "b"}) {
     roster.Open(node, TimePoint());
-    roster.TakeOffer(node, OfNode(node));
+    roster.TakeOffer(node, SpareOffer(node));
   }
   Spares spares;
   spares.OnGeneration(roster, record);
@@ -49,7 +49,7 @@ TEST(SparesTest, BelongToOneGeneration) {
   spares.OnRemembered({{"c", "c:30001"}});
   spares.OnGeneration(roster, record);
   EXPECT_THAT(spares.services(), ElementsAre(Pair("b", "b:30001"), Pair("c", "c:30001"))) << "the same one";
-  record.Begin(MakeAssignment({2, 3}, {OfNode("b")}, 0, 0));
+  record.Begin(MakeAssignment({2, 3}, {SpareOffer("b")}, 0, 0));
   spares.OnGeneration(roster, record);
   EXPECT_THAT(spares.services(), ElementsAre(Pair("a", "a:30001")));
 }
