@@ -117,7 +117,8 @@ TEST(ArchiveReaderTest, ZipEntryWithAWrongChecksumIsDataLoss) {
   EXPECT_THAT(std::string(damaged.status().message()), HasSubstr("d/a.jpg"));
 }
 
-/// Makes a zip archive of one deflated entry as a program that writes to a pipe does: the sizes follow the data.
+/// Makes a zip archive of one deflated entry as a program that writes to a pipe does: the sizes follow the
+/// data.
 std::string StreamedZipOfOne(const std::string& name, const std::string& bytes) {
   std::string deflated(bytes.size() + 100, '\0');
   z_stream stream = {};

@@ -1,5 +1,5 @@
-// Records the calls of fsync(2), which a fake disk cannot see: a program that links this file calls its fsync, which
-// calls the kernel's.
+// Records the calls of fsync(2), which a fake disk cannot see: a program that links this file calls its
+// fsync, which calls the kernel's.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ class SyncLog {
   ~SyncLog();
   SyncLog(const SyncLog&) = delete;
 
-  /// Returns the paths that were synced since the last call, in order, as they were named then: relative to the
-  /// folder, which is ".".
+  /// Returns the paths that were synced since the last call, in order, as they were named then: relative to
+  /// the folder, which is ".".
   std::vector<std::string> Take();
 };
 
