@@ -233,6 +233,7 @@ class Train(train.Training):
         self.args = train.parse(list(args))
         self.choose, self.fronts, self.back, self.log, self.done = train.random.Random(3), [front, Mtrun(1, None)], {}, [], True
         self.hit, self.told, self.bad_ends, self.service, self.service_back = set(), set(), [], None, None
+        self.last_step = train.time.monotonic()
         self.cluster = types.SimpleNamespace(processes=lambda node: [], set_link=lambda node, up: None, kill_all=lambda node: [])
 
     def members(self):
@@ -277,6 +278,8 @@ class TrainTest(unittest.TestCase):
         training.service = Mtrun(0, 1)
         with self.assertRaisesRegex(RuntimeError, "mtrdzv ended by itself with 1"):
             training.kill_service()
+        training.last_step -= train.CALM_SECONDS + 1
+        self.assertFalse(training.kill_service(), "no step is taken: it is left alone")
         self.assertEqual(training.log, [])
 
     def test_a_run_that_nothing_was_done_to_was_not_disturbed(self):
