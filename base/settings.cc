@@ -347,7 +347,8 @@ std::string Settings::Table(bool all, size_t columns) const {
   std::vector<const Entry*> rows;
   size_t name_width = 0, value_width = 0;
   for (const Entry& entry : entries_) {
-    if (!entry.value.set || (!all && entry.value.text == entry.spec.default_text)) continue;
+    const bool usual = entry.value.text == entry.spec.default_text && !entry.value.derived;
+    if (!entry.value.set || (!all && usual)) continue;
     rows.push_back(&entry);
     name_width = std::max(name_width, entry.spec.name.size());
     value_width = std::max(value_width, std::min(entry.value.text.size(), kValue));

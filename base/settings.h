@@ -60,8 +60,9 @@ class Settings {
   /// Changes a value; its source stays. Returns kInvalidArgument if the setting does not accept it.
   absl::Status Replace(std::string_view name, std::string_view text);
 
-  /// Returns aligned columns name, value and source for all settings, or only for non-default ones if `all`
-  /// is false. If `columns` > 0, long values lose their middle and reasons their end, so that each line fits.
+  /// Returns aligned columns name, value and source for all settings, or if `all` is false only for those that
+  /// are derived or differ from their defaults. If `columns` > 0, long values lose their middle and reasons
+  /// their end, so that each line fits.
   std::string Table(bool all = true, size_t columns = 0) const;
   /// Returns `section:\n  name: value` lines that ApplyYaml reads back.
   std::string Yaml(std::string_view section) const;
