@@ -36,7 +36,7 @@ HelpPage Help() {
                        {"two runs on one page", "mtreport runs/alone runs/four --out both.html"},
                        {"only the page, without plots", "mtreport runs/cnnA --out cnnA.html --no_plots"},
                        {"all runs: best figures, states, settings that differ", "mtreport list runs"},
-                       {"two runs side by side", "mtreport compare runs/cnnA runs/cnnA-2"}},
+                       {"two runs side by side", "mtreport compare runs/alone runs/four"}},
           .notes =
               "RUN is a --model_folder of a trainer, complete or not, of this release or an earlier\n"
               "one. The page is one file that loads nothing from the network. With one run, mtreport\n"
