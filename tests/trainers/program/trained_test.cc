@@ -268,9 +268,9 @@ TEST_F(TrainedTest, BestIsChosenByValidationAndTestedOnce) {
   EXPECT_EQ(images, 60) << "the test images";
   EXPECT_EQ(ReadText(run + "/metrics.jsonl").find("test_loss"), std::string::npos);
   const std::string step = fs::read_symlink(run + "/best").string();
-  EXPECT_EQ(step, absl::StrCat("step_", best * 5)) << "160 images of 32 a step";
+  EXPECT_EQ(step, absl::StrCat("step_", best * 10)) << "160 images, 16 a step";
   EXPECT_TRUE(fs::exists(run + "/best/DONE"));
-  EXPECT_EQ(fs::read_symlink(run + "/latest").string(), absl::StrCat("step_", epochs * 5));
+  EXPECT_EQ(fs::read_symlink(run + "/latest").string(), absl::StrCat("step_", epochs * 10));
   const double loss = report["test_loss"];
   for (const char* what : {"", "/best", "/model_best.safetensors"})
     EXPECT_NEAR(Evaluate(run + what, data)["loss"].get<double>(), loss, 1e-12 * loss) << what;
