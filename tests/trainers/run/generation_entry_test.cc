@@ -13,6 +13,8 @@ TEST(ContinuationTextTest, NamesTheCheckpointOrTheWorkers) {
   for (const bool launcher_tells : {false, true})
     EXPECT_EQ(ContinuationText(resumed, {}, 7, launcher_tells), "resumed from run/step_7 at step 7");
   EXPECT_EQ(ContinuationText(held, {}, 8, false), "continuing with 1 worker at step 8");
+  EXPECT_EQ(ContinuationText(received, {.world_size = 3}, 8, false), "continuing with 3 workers at step 8");
+  EXPECT_EQ(ContinuationText(received, {.world_size = 3}, 8, true), "");
   EXPECT_EQ(ContinuationText({.received = true, .held = true, .resumed = ""}, {.world_size = 3}, 8, false),
             "continuing with 3 workers at step 8");
   for (const bool launcher_tells : {false, true}) {

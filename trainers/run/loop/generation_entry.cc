@@ -117,7 +117,8 @@ std::string ContinuationText(const RunReplica::Begun& begun, const Assignment& w
   if (!begun.resumed.empty()) return absl::StrCat("resumed from ", begun.resumed, " at step ", steps);
   if (begun.fresh) return "";
   const std::string workers = absl::StrCat(who.world_size, who.world_size == 1 ? " worker" : " workers");
-  if (begun.received && !begun.held) {
+  // The node of rank 0 has a replaced worker; nodes that join come after it.
+  if (begun.received && !begun.held && who.rank > 0) {
     const int last = who.rank + who.local_world_size - 1;
     const std::string ranks =
         last == who.rank ? absl::StrCat("rank ", last) : absl::StrCat("ranks ", who.rank, "-", last);

@@ -118,7 +118,6 @@ void ListBatchOptions(Table& t) {
         "Images in one step over all workers. With --batch_size or --accumulation_steps: their product with "
         "the number of workers.",
         &O::plan, &datasets::BatchPlan::global_batch)
-      .Otherwise("batch_size x accumulation_steps x workers")
       .Common()
       .Min(1)
       .Max(kMaxImages);
