@@ -207,11 +207,12 @@ int Main(std::vector<std::string> args) {
   if (!program.ok()) return Complain(program.status());
   if (!options->entry.trainer.empty()) {
     const std::vector<std::string>& words = options->entry.words;
-    const bool own = ComesWithMtrun(program->file, *folder);
     if (AsksTrainer(words)) BecomeTrainer(*program);
-    if (own && options->job.max_nodes == 1 && AsksOneProcess(words)) BecomeOneProcess(*options, *program);
-    if (own && options->console_format.empty() && AsksEvaluation(words)) options->console_format = "plain";
-    if (const int wrong = CheckTrainer(*options, *program, *folder); wrong != 0) return wrong;
+    if (ComesWithMtrun(program->file, *folder)) {
+      if (options->job.max_nodes == 1 && AsksOneProcess(words)) BecomeOneProcess(*options, *program);
+      if (options->console_format.empty() && AsksEvaluation(words)) options->console_format = "plain";
+      if (const int wrong = CheckTrainer(*options, *program); wrong != 0) return wrong;
+    }
   }
   if (!options->run_id_given) options->job.program = ProgramIdentity(*program, options->entry);
   if ((options->standalone || options->endpoint == "127.0.0.1:0") && !options->run_id_given)

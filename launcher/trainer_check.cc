@@ -38,11 +38,16 @@ std::vector<char*> Pointers(std::vector<std::string>& argv) {
   return pointers;
 }
 
-/// Returns whether one of the flags `names` is among a trainer's `words`: "--name" or "--name=value".
+/// Returns the name in "--name" or "--name=value", with underscores; "" for other words.
+std::string FlagNameOf(const std::string& word) {
+  if (!absl::StartsWith(word, "--")) return "";
+  return absl::StrReplaceAll(word.substr(2, word.find('=') - 2), {{"-", "_"}});
+}
+
+/// Returns whether one of the flags `names` is among a trainer's `words`.
 bool HasFlag(const std::vector<std::string>& words, const std::set<std::string>& names) {
-  return std::any_of(words.begin(), words.end(), [&names](const std::string& word) {
-    return absl::StartsWith(word, "--") && names.contains(word.substr(2, word.find('=') - 2));
-  });
+  return std::any_of(words.begin(), words.end(),
+                     [&names](const std::string& word) { return names.contains(FlagNameOf(word)); });
 }
 
 void SetConfiguredWorld(const Options& options) {
@@ -117,8 +122,7 @@ std::vector<std::string> MisplacedFlags(const std::vector<std::string>& words) {
   for (const Option& option : OptionRows()) names.insert(option.spec.name);
   std::vector<std::string> misplaced;
   for (const std::string& word : words) {
-    if (word.size() < 3 || !absl::StartsWith(word, "--")) continue;
-    const std::string name = absl::StrReplaceAll(word.substr(2, word.find('=') - 2), {{"-", "_"}});
+    const std::string name = FlagNameOf(word);
     if (names.contains(name) && !of_both.contains(name)) misplaced.push_back("--" + name);
   }
   return misplaced;
@@ -146,8 +150,7 @@ void BecomeOneProcess(const Options& options, const Program& program) {
   BecomeTrainer(program);
 }
 
-int CheckTrainer(const Options& options, const Program& program, const std::string& executable_folder) {
-  if (!ComesWithMtrun(program.file, executable_folder)) return 0;
+int CheckTrainer(const Options& options, const Program& program) {
   const bool alone = options.job.max_nodes == 1;
   std::vector<std::string> argv = program.argv;
   argv.insert(argv.begin() + 1, alone ? "--check" : "--check_settings");

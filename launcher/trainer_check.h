@@ -34,9 +34,9 @@ void BecomeTrainer(const Program& program);
 void BecomeOneProcess(const Options& options, const Program& program);
 
 /// Runs the trainer with --check, or with --check_settings if the job has other nodes: data may be wrong on a
-/// single node, which the others must learn. Returns 0 if all is well, or if the trainer is not mtrun's own
-/// and cannot be checked. Otherwise returns its exit status, after error messages.
-int CheckTrainer(const Options& options, const Program& program, const std::string& executable_folder);
+/// single node, which the others must learn. Returns 0 if all is well, otherwise its exit status, after error
+/// messages. REQUIRES: ComesWithMtrun.
+int CheckTrainer(const Options& options, const Program& program);
 
 /// Returns one line per trainer: its name and its description, or its path if it is not mtrun's own.
 std::string ListTrainers(const EnvironmentMap& environment, const std::string& executable_folder);

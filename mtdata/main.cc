@@ -2,10 +2,9 @@
 #include "base/file_limit.h"
 #include "base/log.h"
 #include "base/thread_limit.h"
-#include "mtdata/bearer_command.h"
 #include "mtdata/commands.h"
 #include "mtdata/fetch_command.h"
-#include "mtdata/key_command.h"
+#include "mtdata/secret_commands.h"
 #include "mtdata/serve_command.h"
 
 int main(int argc, char** argv) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -45,38 +46,26 @@ HelpPage Help() {
 }
 
 std::vector<SettingSpec> Specs() {
-  using Kind = SettingSpec::Kind;
+  const auto flag = [](std::string name, std::string value, std::string help) {
+    return SettingSpec{.name = std::move(name),
+                       .kind = SettingSpec::Kind::kBool,
+                       .default_text = std::move(value),
+                       .help = std::move(help),
+                       .group = "Flags"};
+  };
+  SettingSpec help = flag("help", "false", "Print this text.");
+  help.letter = 'h';
   return {{.name = "out",
            .help = "File to write the page to.",
            .group = "Flags",
            .value = "FILE",
            .otherwise = "report.html in the run's folder"},
-          {.name = "plots",
-           .kind = Kind::kBool,
-           .default_text = "true",
-           .help = "Also write the plots and results.csv.",
-           .group = "Flags"},
-          {.name = "result_file",
-           .kind = Kind::kBool,
-           .default_text = "false",
-           .help = "Also write a complete run's figures as {batch}_{epochs}_{nodes}_{gpus}.txt.",
-           .group = "Flags"},
-          {.name = "quiet",
-           .kind = Kind::kBool,
-           .default_text = "false",
-           .help = "Print only errors.",
-           .group = "Flags"},
-          {.name = "help",
-           .kind = Kind::kBool,
-           .default_text = "false",
-           .help = "Print this text.",
-           .group = "Flags",
-           .letter = 'h'},
-          {.name = "version",
-           .kind = Kind::kBool,
-           .default_text = "false",
-           .help = "Print the version.",
-           .group = "Flags"}};
+          flag("plots", "true", "Also write the plots and results.csv."),
+          flag("result_file", "false",
+               "Also write a complete run's figures as {batch}_{epochs}_{nodes}_{gpus}.txt."),
+          flag("quiet", "false", "Print only errors."),
+          std::move(help),
+          flag("version", "false", "Print the version.")};
 }
 
 int Fail(int status, const std::string& text) {

@@ -7,13 +7,11 @@
 namespace mtrun {
 namespace {
 
-const trainers::Recipe
-    kRecipe =
-        {
-            {"epochs", "10"},      {"global_batch", "16"},     {"batch_size", "16"},
-            {"optimizer", "sgd"},  {"learning_rate", "0.001"}, {"momentum", "0"},
-            {"weight_decay", "0"}, {"schedule", "constant"},   {"augment", "false"},
-            {"threads", "1"},  // the work is too small to share: OpenMP's barriers cost more than threads save
+// One thread: the work is too small to share, because OpenMP's barriers cost more than threads save.
+const trainers::Recipe kRecipe = {
+    {"epochs", "10"},           {"global_batch", "16"}, {"batch_size", "16"},  {"optimizer", "sgd"},
+    {"learning_rate", "0.001"}, {"momentum", "0"},      {"weight_decay", "0"}, {"schedule", "constant"},
+    {"augment", "false"},       {"threads", "1"},
 };
 
 std::unique_ptr<trainers::Task> MakeTask(const trainers::TaskInputs& in) {

@@ -1,4 +1,5 @@
-// Words that stand for flags: mtrun train, status, top, stop, doctor, predict, export. Pure.
+// Words that stand for flags: mtrun train, status, top, stop, doctor, predict, export. Pure except for
+// TrainerOfRun.
 #pragma once
 
 #include <functional>

@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/counted.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/signal_name.h"
@@ -130,9 +131,8 @@ absl::Status JobMembership::ConnectByHand(const WorkerEnv& worker, bool agent_se
   }
   const WaitNotice notice([&worker] {
     if (worker.local_rank != 0) return;
-    log::Info("rank ", worker.rank, " waits for the other ", worker.world_size - 1,
-              worker.world_size == 2 ? " worker" : " workers", " at ", worker.master_addr, " port ",
-              worker.master_port);
+    log::Info("rank ", worker.rank, " waits for the other ", Counted(worker.world_size - 1, "worker"), " at ",
+              worker.master_addr, " port ", worker.master_port);
   });
   MT_ASSIGN_OR_RETURN(bootstrap_, collectives::ConnectTcpStore(worker.master_addr, worker.master_port,
                                                                worker.rank, worker.world_size, agent_serves));

@@ -12,8 +12,8 @@ namespace mtrun::trainers {
 /// logged, because the run is complete without a page. `result_file`: also the figures as a text file.
 void MakeReport(const std::string& model_folder, bool result_file, Duration timeout);
 
-/// Runs `program --quiet model_folder`, with --result_file if asked, and returns its exit status. Kills it if it is not over after
-/// `timeout`, or if its end cannot be watched.
+/// Runs `program --quiet model_folder`, with --result_file if asked, and returns its exit status. Kills it if
+/// it is not over after `timeout`, or if its end cannot be watched.
 absl::StatusOr<int> RunReporter(const std::string& program, const std::string& model_folder, bool result_file,
                                 Duration timeout);
 

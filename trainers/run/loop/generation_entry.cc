@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/counted.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "trainers/run/files/fresh_start.h"
@@ -116,7 +117,7 @@ std::string ContinuationText(const RunReplica::Begun& begun, const Assignment& w
                              bool launcher_tells) {
   if (!begun.resumed.empty()) return absl::StrCat("resumed from ", begun.resumed, " at step ", steps);
   if (begun.fresh) return "";
-  const std::string workers = absl::StrCat(who.world_size, who.world_size == 1 ? " worker" : " workers");
+  const std::string workers = Counted(who.world_size, "worker");
   // The node of rank 0 has a replaced worker; nodes that join come after it.
   if (begun.received && !begun.held && who.rank > 0) {
     const int last = who.rank + who.local_world_size - 1;
