@@ -31,7 +31,9 @@ void Outbox::Acknowledge(uint64_t sequence) {
   }
 }
 
-void Outbox::Observe(const ServiceEvent& event) {
+bool Outbox::Observe(const ServiceEvent& event) {
+  const auto* assigned = std::get_if<Assigned>(&event);
+  if (assigned != nullptr && assigned->assignment().generation.number < seen_.number) return false;
   std::visit(Overloaded{
                  [&](const Assigned& e) {
                    if (current() != e.assignment().generation) Leave();
@@ -63,6 +65,7 @@ void Outbox::Observe(const ServiceEvent& event) {
                  },
              },
              event);
+  return true;
 }
 
 void Outbox::OnSettled(const Generation& generation) {

@@ -138,7 +138,7 @@ std::optional<ServiceEvent> SessionCore::TakeEvent(const wire::ServiceEvent& wir
   absl::StatusOr<ServiceEvent> event = DecodeServiceEvent(wire_event);
   if (!event.ok()) event = OnMalformed(wire_event, event.status());
   if (!event.ok()) return std::nullopt;
-  end_.outbox.Observe(*event);
+  if (!end_.outbox.Observe(*event)) return std::nullopt;
   over_ = over_ || std::holds_alternative<JobEnded>(*event) || std::holds_alternative<Refused>(*event);
   return *std::move(event);
 }

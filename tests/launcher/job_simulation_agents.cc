@@ -224,7 +224,7 @@ void JobSimulation::OnDown(size_t index, uint64_t id, uint64_t sequence,
   agent.heard = now_;
   agent.end.outbox.Acknowledge(acknowledged);
   if (agent.end.Take(sequence) != rendezvous::StreamReceiver::Arrival::kNew) return;
-  agent.end.outbox.Observe(event);
+  if (!agent.end.outbox.Observe(event)) return;
   if (const auto* assigned = std::get_if<rendezvous::Assigned>(&event)) {
     agent.knows.insert(assigned->assignment().generation);
     OnMembership(agent, assigned->assignment());

@@ -130,6 +130,20 @@ TEST(Outbox, OfferMadeBeforeTheAssignmentArrivedLeavesNoGeneration) {
       << "the service must not take it as the end of generation 2";
 }
 
+/// A service to which a node returns sends again what it never saw acknowledged.
+TEST(Outbox, AssignmentToAnEarlierGenerationIsNotHandled) {
+  Outbox box;
+  EXPECT_TRUE(box.Observe(AssignedTo(1)));
+  EXPECT_TRUE(box.Observe(AssignedTo(2)));
+  const Outbox before = box;
+  EXPECT_FALSE(box.Observe(AssignedTo(1)));
+  EXPECT_EQ(box, before) << "the node stays in generation 2, with its reports and its lease";
+  box.Add(OfferSent{});  // leaves generation 2
+  EXPECT_FALSE(box.Observe(AssignedTo(1)));
+  EXPECT_TRUE(box.Observe(AssignedTo(2))) << "the same one again is the session's to tell apart";
+  EXPECT_TRUE(box.Observe(AssignedTo(3)));
+}
+
 TEST(Outbox, NewestKnownGenerationIsSentToANewService) {
   Outbox box;
   const JobSettings settings;
