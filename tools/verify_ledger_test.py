@@ -246,6 +246,18 @@ class VerifyTest(unittest.TestCase):
         self.run_of(lines + begin[1:] + steps(range(7, STEPS), generation=4))
         self.rejected("2 steps are lost, the first is 5")
 
+    def test_a_generation_that_continues_itself(self):
+        """The walk would end there, and the steps before it would not count."""
+        lines = steps(range(5)) + [{"rewind": 5, "generation": 9, "of": 1}] + steps(range(5, 7), generation=9)
+        self.run_of(lines + [{"rewind": 7, "generation": 9, "of": 9}] + steps(range(7, STEPS), generation=9))
+        self.rejected("generation 9 continues generation 9, which is not lower")
+
+    def test_a_writer_within_a_generation_says_where_that_began(self):
+        """A member whose file lacks the generation saves before it leaves."""
+        own = [{"rewind": 5, "generation": 9, "of": 1}] + steps(range(3, 5)) + steps(range(5, STEPS), generation=9, world=1)
+        self.run_of(steps(range(3)) + own)
+        self.assertIn("every sample exactly once", self.verify(0))
+
     def test_a_repeated_line_that_differs(self):
         begin = [{"rewind": 7, "generation": 4, "of": 1}, step(6, loss="9")]
         self.run_of(steps(range(7)) + begin + steps(range(7, STEPS), generation=4))

@@ -25,8 +25,8 @@ class Outbox {
   std::optional<Item> Next() { return sender_.Next(); }
   void Acknowledge(uint64_t sequence);
   /// Follows the service's events: assignments, their end, answers. Returns false if the event is not to be
-  /// handled: an assignment to a generation before the newest of this node. A service sends again what it never
-  /// saw acknowledged, even if the node has been in a later generation of another service since.
+  /// handled: an assignment to a generation before the newest of this node. A service sends again what it
+  /// never saw acknowledged, even if the node has been in a later generation of another service since.
   bool Observe(const ServiceEvent& event);
 
   /// Notes that no generation before this one can be followed any more.

@@ -97,6 +97,8 @@ class Ledger:
             return
         elif whole(entry, "rewind", 0):
             self.rewinds += 1
+            if whole(entry, "of", 0) and entry["of"] >= entry["generation"]:
+                self.wrong(number, f"generation {entry['generation']} continues generation {entry['of']}, which is not lower")
             generation.rewind(entry["rewind"], entry.get("of"))
             if whole(entry, "of", 1):
                 self.repeated = (entry["of"], entry["rewind"])

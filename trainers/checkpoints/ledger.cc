@@ -114,7 +114,8 @@ std::string ToLine(const LedgerStep& step, std::string_view previous) {
 }
 
 std::string RewindLine(int64_t step, uint64_t generation, uint64_t of, std::string_view previous) {
-  return absl::StrFormat("{\"rewind\":%d,\"generation\":%d,\"of\":%d,\"prev\":\"%s\"}", step, generation, of,
+  const std::string parent = of == 0 && step > 0 ? "" : absl::StrCat("\"of\":", of, ",");
+  return absl::StrFormat("{\"rewind\":%d,\"generation\":%d,%s\"prev\":\"%s\"}", step, generation, parent,
                          View(previous));
 }
 
@@ -136,14 +137,24 @@ absl::StatusOr<LedgerEnd> EndOfLedger(const std::string& path) {
 }
 
 LedgerContinuation ContinueLedger(const LedgerEnd& end, const LedgerBegin& begin, uint64_t generation) {
-  if (begin.of == 0) return {.rewinds = end.next_step > 0, .appended_from = 0};
+  if (begin.of == 0) return {.rewinds = end.next_step > 0};
   const bool further = end.next_step > begin.steps;
   const bool passed = !further && Descends(begin.lineage, {end.generation, end.next_step});
-  const bool skips = generation > begin.of + 1;
-  if (passed) return {.rewinds = skips, .appended_from = end.next_step};
+  LedgerContinuation how{.rewinds = true, .rewinds_to = begin.steps, .of = begin.of};
+  if (passed) {
+    how.rewinds = generation > begin.of + 1;
+    how.appended_from = end.next_step;
+    return how;
+  }
   // A file that continues in the state's own generation has all of its steps.
-  return {.rewinds = true,
-          .appended_from = further && end.generation == begin.of ? begin.steps : begin.remembered};
+  const bool has_all = further && end.generation == begin.of;
+  how.appended_from = has_all ? begin.steps : begin.remembered;
+  if (generation > begin.of) return how;
+  const Lineage& lineage = begin.lineage;
+  const bool known = !lineage.empty() && lineage.back().generation == generation;
+  if (known && !has_all) how.rewinds_to = lineage.back().from;
+  how.of = known && lineage.size() > 1 ? lineage[lineage.size() - 2].generation : 0;
+  return how;
 }
 
 absl::StatusOr<std::optional<uint64_t>> RunOfLedger(const std::string& path) {
@@ -212,7 +223,7 @@ absl::Status Ledger::Begin(const LedgerBegin& begin, uint64_t generation) {
   if (!how.rewinds) return WritePending();
   others_ = {};
   generation_ = std::max(generation_, generation);
-  return Write(RewindLine(begin.steps, generation, begin.of, previous_));
+  return Write(RewindLine(how.rewinds_to, generation, how.of, previous_));
 }
 
 absl::Status Ledger::AppendCheckpoint(int64_t steps, std::string_view weights) {

@@ -48,6 +48,7 @@ std::string ToLine(const LedgerHead& head, std::string_view previous);
 std::string ToLine(const LedgerStep& step, std::string_view previous);
 /// Returns a line: `generation` continues from step `step` of generation `of`. Steps from `step` on, and
 /// steps of generations between them, are taken back.
+/// `of` is 0, and stands in the line only if `step` is 0, if it is unknown.
 std::string RewindLine(int64_t step, uint64_t generation, uint64_t of, std::string_view previous);
 /// Returns a line: the checkpoint of `steps` finished steps has weights with this SHA-256.
 std::string CheckpointLine(int64_t steps, uint64_t generation, std::string_view weights,
@@ -74,12 +75,16 @@ struct LedgerBegin {
 /// How a writer continues a ledger.
 struct LedgerContinuation {
   bool rewinds = false;       // with a line "rewind" first
+  int64_t rewinds_to = 0;     // its step
+  uint64_t of = 0;            // the generation that it names; 0: unknown, or there are no steps
   int64_t appended_from = 0;  // it appends its records of the steps from this number on
 };
 /// Returns how `generation` continues at `begin` a ledger that ends at `end`. The line "rewind" says from
 /// which step of which generation it continues. It is omitted if the state has passed through the end of the
 /// file, and if no branch in another node's folder can have a number between the two generations. If the file
 /// ends on another branch, it may lack steps of the state's, so the writer's records are appended again.
+/// A writer that opens its file within the state's own generation, for example to save before it leaves, says
+/// where that generation began.
 LedgerContinuation ContinueLedger(const LedgerEnd& end, const LedgerBegin& begin, uint64_t generation);
 
 /// Returns the run of the ledger at `path`, or nullopt if there is none.

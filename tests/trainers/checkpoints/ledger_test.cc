@@ -323,6 +323,40 @@ TEST_F(LedgerTest, WriterRecordsTheGenerationItContinues) {
   EXPECT_EQ(*EndOfLedger(path_), (LedgerEnd{.generation = 3, .next_step = 5}));
 }
 
+/// A member of a generation whose writer died saves before it leaves; its own file ends on another branch.
+TEST_F(LedgerTest, WriterWithinAGenerationRecordsWhereThatBegan) {
+  {
+    auto ledger = Ledger::Open(path_, head_);
+    ASSERT_TRUE(ledger.ok());
+    ASSERT_TRUE(ledger->Begin({.steps = 2, .of = 1, .remembered = 2, .lineage = {{1, 0}}}, 5).ok());
+  }
+  auto ledger = Ledger::Open(path_, head_);
+  ASSERT_TRUE(ledger.ok());
+  ASSERT_TRUE(
+      ledger->Begin({.steps = 6, .of = 9, .remembered = 3, .lineage = {{1, 0}, {7, 2}, {9, 4}}}, 9).ok());
+  EXPECT_EQ(ledger->next_step(), 3);
+  const auto line = nlohmann::json::parse(Lines().back());
+  EXPECT_EQ(line["rewind"], 4);
+  EXPECT_EQ(line["generation"], 9);
+  EXPECT_EQ(line["of"], 7) << "a generation does not continue itself";
+  ASSERT_TRUE(ledger->Begin({.steps = 6, .of = 9, .remembered = 3, .lineage = {}}, 9).ok());
+  EXPECT_FALSE(nlohmann::json::parse(Lines().back()).contains("of")) << "what is not known is not said";
+}
+
+TEST(ContinueLedgerTest, NoGenerationContinuesItself) {
+  for (const Lineage& lineage :
+       {Lineage{}, Lineage{{3, 0}}, Lineage{{1, 0}, {3, 4}}, Lineage{{1, 0}, {2, 1}, {3, 4}}}) {
+    for (const LedgerEnd& end :
+         {LedgerEnd{}, LedgerEnd{2, 3}, LedgerEnd{2, 9}, LedgerEnd{3, 2}, LedgerEnd{3, 9}}) {
+      for (const uint64_t generation : {3, 4, 8}) {
+        const LedgerContinuation how = ContinueLedger(end, {6, 3, 2, lineage}, generation);
+        if (how.rewinds) EXPECT_LT(how.of, generation) << "a file that ends at " << end.next_step;
+        EXPECT_LE(how.rewinds_to, 6);
+      }
+    }
+  }
+}
+
 TEST(ContinueLedgerTest, RecordsRewindsAndAppendedSteps) {
   const auto how = [](LedgerEnd end, LedgerBegin begin, uint64_t generation) {
     const LedgerContinuation found = ContinueLedger(end, begin, generation);

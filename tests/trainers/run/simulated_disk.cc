@@ -98,7 +98,7 @@ void SimulatedDisk::BeginLedger(const SimulatedState& state, int64_t remembered,
       checkpoints::ContinueLedger(EndOfLedger(state.run), begin, generation);
   if (how.rewinds)
     ledger.push_back(
-        {.run = state.run, .rewind = true, .step = at, .generation = generation, .of = begin.of});
+        {.run = state.run, .rewind = true, .step = how.rewinds_to, .generation = generation, .of = how.of});
   for (int64_t step = std::max(remembered, how.appended_from); step < at; ++step) {
     const auto& [made_in, membership] = state.history[static_cast<size_t>(step)];
     ledger.push_back({.run = state.run, .step = step, .generation = made_in, .membership = membership});
