@@ -24,7 +24,7 @@ class DeviceTrainingTest : public TrainingRuns, public TimedRows {
   static constexpr double kAtOnce = 2;  // from a fault to its consequence, in seconds
   static constexpr int kNotice = 3;     // hang_notice
 
-  DeviceTrainingTest() : TimedRows("devices") {}
+  DeviceTrainingTest() : TimedRows("devices") { same_bits_ = false; }
 
   /// Trains workers with devices under a fault. A line with `text` must follow the fault within `bound`
   /// seconds. `ended`: checks of the complete training. The run must equal the undisturbed one.

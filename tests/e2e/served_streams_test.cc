@@ -93,6 +93,7 @@ class ServedStreamsTest : public ArrivingRuns {
 };
 
 TEST_F(ServedStreamsTest, LongServerDeathDuringATransferChangesNoLoss) {
+  same_bits_ = false;
   ADeathInTheMiddle(recipe_);
   ExpectUndisturbed("run", kEpochs, recipe_);
 }

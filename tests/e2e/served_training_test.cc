@@ -92,6 +92,7 @@ TEST_F(ServedTrainingTest, MissingDataSetEndsTheRunWithItsName) {
 TEST_F(ServedTrainingTest, LongResnet18OnTwoNodesFromAThird) {
   constexpr int kEpochs = 3;
   program_ = "resnet18";
+  same_bits_ = false;
   const std::vector<std::string> more = {"--sync_bn", "--image_size", "64"};
   TwoNodesThatLoseAWorkerAndTheServer(kEpochs, more);
   ExpectUndisturbed("run", kEpochs, more);

@@ -25,6 +25,15 @@ c10::intrusive_ptr<c10d::Work> StartAllReduce(const ProcessGroup& group, const a
   return backend->AllReduceWithNotes(tensor, std::move(notes));
 }
 
+c10::intrusive_ptr<c10d::Work> StartSumOfPartials(const ProcessGroup& group, const at::Tensor& partials,
+                                                  std::shared_ptr<const TreePlan> plan,
+                                                  std::shared_ptr<Notes> notes) {
+  CpuBackend* const backend = CpuBackendOf(*group);
+  TORCH_CHECK(backend != nullptr, "partial sums need a process group of mtrun, but this one is ",
+              group->getBackendName());
+  return backend->SumPartials(partials, std::move(plan), std::move(notes));
+}
+
 std::vector<std::string> AllGather(const ProcessGroup& group, const std::string& note) {
   const auto notes = std::make_shared<Notes>(Notes{note, {}});
   StartAllReduce(group, at::empty({0}), notes)->wait();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trainers/collectives/cpu_group.h"
+#include "trainers/collectives/tree_sum.h"
 #include "trainers/collectives/types.h"
 
 namespace mtrun::collectives {
@@ -18,6 +19,12 @@ c10::intrusive_ptr<c10d::Work> StartAllReduce(const ProcessGroup& group, const a
 /// Starts a CPU tensor's all-reduce that also exchanges notes: after wait(), notes->all has every member's.
 c10::intrusive_ptr<c10d::Work> StartAllReduce(const ProcessGroup& group, const at::Tensor& tensor,
                                               std::shared_ptr<Notes> notes);
+
+/// Sums the members' partial sums in the order of `plan`. `partials`: CPU tensor [n, count] with this
+/// member's, n >= 1; the sum replaces partials[0]. `notes` as above, or null.
+c10::intrusive_ptr<c10d::Work> StartSumOfPartials(const ProcessGroup& group, const at::Tensor& partials,
+                                                  std::shared_ptr<const TreePlan> plan,
+                                                  std::shared_ptr<Notes> notes = nullptr);
 
 /// Returns the notes of all members, by rank. Throws the group's errors.
 std::vector<std::string> AllGather(const ProcessGroup& group, const std::string& note);

@@ -1,5 +1,6 @@
 #include "trainers/collectives/cpu_backend.h"
 
+#include <algorithm>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -166,6 +167,18 @@ CpuBackend::Works CpuBackend::allreduce(std::vector<at::Tensor>& tensors,
 
 CpuBackend::Works CpuBackend::AllReduceWithNotes(const at::Tensor& tensor, std::shared_ptr<Notes> notes) {
   return Reduce({tensor}, ReduceOp::kSum, Group::Start::kNow, std::move(notes));
+}
+
+CpuBackend::Works CpuBackend::SumPartials(const at::Tensor& partials, std::shared_ptr<const TreePlan> plan,
+                                          std::shared_ptr<Notes> notes) {
+  CheckTensor(partials);
+  TORCH_CHECK(partials.dim() == 2 && partials.is_contiguous() &&
+                  partials.size(0) >= std::max(1, plan->partials.at(static_cast<size_t>(rank_))),
+              "expected the partial sums of ", plan->Describe(), ", got sizes ", partials.sizes());
+  auto work = c10::make_intrusive<CpuWork>(rank_, c10d::OpType::ALLREDUCE, std::vector<at::Tensor>{partials});
+  work->Add(group_->SumPartials(partials.data_ptr(), static_cast<size_t>(partials.size(1)),
+                                Reducible(partials), std::move(plan), work->Finisher(), std::move(notes)));
+  return work;
 }
 
 CpuBackend::Works CpuBackend::Reduce(const std::vector<at::Tensor>& tensors, ReduceOp op, Group::Start start,

@@ -30,6 +30,10 @@ class CpuBackend : public c10d::Backend {
                             const c10d::AllreduceCoalescedOptions& options) override;
   /// Starts a sum with notes at once; see Group::AllReduce.
   Works AllReduceWithNotes(const at::Tensor& tensor, std::shared_ptr<Notes> notes);
+  /// Sums partial sums [n, count], n >= 1, with or without notes; see Group::SumPartials. The sum is the
+  /// first.
+  Works SumPartials(const at::Tensor& partials, std::shared_ptr<const TreePlan> plan,
+                    std::shared_ptr<Notes> notes);
   Works broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override;
   Works allgather(std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
                   const c10d::AllgatherOptions& options) override;

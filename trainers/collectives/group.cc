@@ -1,5 +1,6 @@
 #include "trainers/collectives/group.h"
 
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -63,6 +64,30 @@ std::shared_ptr<Work> Group::AllReduce(void* data, size_t count, DataType dtype,
   if (op == ReduceOp::kAverage && (dtype == DataType::kInt64 || dtype == DataType::kUint8)) {
     return Refuse(absl::InvalidArgumentError("an average needs floating-point numbers; use a sum"), on_done);
   }
+  const Call call = {.operation = Operation::kAllReduce, .dtype = dtype, .reduce = op, .count = count};
+  return SubmitAllReduce(data, call, std::move(on_done), start, std::move(notes), nullptr);
+}
+
+std::shared_ptr<Work> Group::SumPartials(void* data, size_t count, DataType dtype,
+                                         std::shared_ptr<const TreePlan> plan, OnDone on_done,
+                                         std::shared_ptr<Notes> notes) {
+  const bool floats = dtype == DataType::kFloat32 || dtype == DataType::kFloat64;
+  if (!floats || plan->partials.size() != static_cast<size_t>(world_)) {
+    return Refuse(absl::InvalidArgumentError(absl::StrCat("a sum of float32 or float64 over ",
+                                                          plan->Describe(), ", in a group of ", world_)),
+                  on_done);
+  }
+  const Call call = {.operation = Operation::kAllReduce,
+                     .dtype = dtype,
+                     .reduce = ReduceOp::kSum,
+                     .root = std::bit_cast<int32_t>(plan->Digest()),
+                     .count = count};
+  return SubmitAllReduce(data, call, std::move(on_done), Start::kNow, std::move(notes), std::move(plan));
+}
+
+std::shared_ptr<Work> Group::SubmitAllReduce(void* data, Call call, OnDone on_done, Start start,
+                                             std::shared_ptr<Notes> notes,
+                                             std::shared_ptr<const TreePlan> plan) {
   const size_t note = notes ? notes->own.size() : 0;
   if (note > kMaxNoteBytes) {
     return Refuse(absl::InvalidArgumentError(absl::StrCat(
@@ -73,14 +98,10 @@ std::shared_ptr<Work> Group::AllReduce(void* data, size_t count, DataType dtype,
     if (notes) notes->all = {notes->own};
     return Refuse(failure_.status(), on_done);
   }
-  const Call call = {.operation = Operation::kAllReduce,
-                     .dtype = dtype,
-                     .reduce = op,
-                     .note = static_cast<uint8_t>(note),
-                     .count = count};
+  call.note = static_cast<uint8_t>(note);
   return Submit(
-      [this, call, data, notes = std::move(notes)] {
-        return collectives::AllReduce(*transport_, call, data, notes.get());
+      [this, call, data, notes = std::move(notes), plan = std::move(plan)] {
+        return collectives::AllReduce(*transport_, call, data, notes.get(), plan.get());
       },
       std::move(on_done), start);
 }

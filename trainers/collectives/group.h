@@ -14,6 +14,7 @@
 #include "trainers/collectives/mesh.h"
 #include "trainers/collectives/monitor.h"
 #include "trainers/collectives/transport.h"
+#include "trainers/collectives/tree_sum.h"
 #include "trainers/collectives/types.h"
 #include "trainers/collectives/work_queue.h"
 
@@ -52,6 +53,11 @@ class Group {
   std::shared_ptr<Work> AllReduce(void* data, size_t count, DataType dtype, ReduceOp op,
                                   OnDone on_done = nullptr, Start start = Start::kNow,
                                   std::shared_ptr<Notes> notes = nullptr);
+  /// Sums partial sums of all ranks in the order of `plan`, which must be the same on all ranks: kFloat32 or
+  /// kFloat64. `data`: this rank's, `count` elements each, at least room for one; the sum replaces the first.
+  std::shared_ptr<Work> SumPartials(void* data, size_t count, DataType dtype,
+                                    std::shared_ptr<const TreePlan> plan, OnDone on_done = nullptr,
+                                    std::shared_ptr<Notes> notes = nullptr);
   std::shared_ptr<Work> Broadcast(void* data, size_t count, DataType dtype, int root,
                                   OnDone on_done = nullptr, Start start = Start::kNow);
   /// Copies rank r's `input`, `count` elements, to `outputs[r]`; there are size() outputs.
@@ -77,6 +83,8 @@ class Group {
 
  private:
   Group(int rank, int world) : rank_(rank), world_(world) {}
+  std::shared_ptr<Work> SubmitAllReduce(void* data, Call call, OnDone on_done, Start start,
+                                        std::shared_ptr<Notes> notes, std::shared_ptr<const TreePlan> plan);
   std::shared_ptr<Work> Submit(WorkQueue::Operation operation, OnDone on_done, Start start);
   std::shared_ptr<Work> Refuse(absl::Status status, const OnDone& on_done) const;
 

@@ -30,31 +30,36 @@ Phase EmptyPhase(const Transport& transport, const Call& call) {
   return phase;
 }
 
-/// One running all-reduce.
+/// One running all-reduce. Its inputs are those of all ranks, one each without a plan.
 class AllReducer {
  public:
-  AllReducer(Transport& transport, const Call& call, void* data, Notes* notes)
+  AllReducer(Transport& transport, const Call& call, void* data, Notes* notes, const TreePlan* plan)
       : transport_(transport),
         world_(transport.world()),
         element_(SizeOf(call.dtype)),
         data_(static_cast<char*>(data)),
         notes_(notes),
-        inputs_(Index(world_)) {
+        plan_(plan),
+        inputs_(Index(plan != nullptr ? plan->inputs() : world_)) {
     phase_.call = call;
     if (transport.has_remote()) {
       phase_.send.resize(Index(world_));
       phase_.receive.resize(Index(world_));
       received_.resize(Index(world_));
+      packed_.resize(Index(world_));
     }
   }
 
   absl::Status Run() {
     const size_t bytes = phase_.call.count * element_;
     const size_t slot = transport_.segment().slot_bytes();
-    if (bytes * Index(world_) <= kMaxOneShotBytes && bytes + phase_.call.note <= slot) return OneShot(bytes);
-    area_ = transport_.segment().Find(data_, bytes);
+    const size_t most = plan_ != nullptr ? Index(plan_->most_partials()) : 1;
+    if (bytes * inputs_.size() <= kMaxOneShotBytes && most * bytes + phase_.call.note <= slot)
+      return OneShot(bytes);
+    area_ = transport_.segment().Find(data_, std::max<size_t>(1, PartsOf(transport_.rank())) * bytes);
     phase_.area = area_;
-    const size_t block = slot / element_;
+    const size_t block = slot / element_ / most;  // the same on all ranks, whatever memory they use
+    MT_CHECK(block > 0) << most << " partial sums in a slot of " << slot << " bytes";
     for (size_t done = 0; done < phase_.call.count; done += block) {
       const size_t count = std::min(block, phase_.call.count - done);
       MT_RETURN_IF_ERROR(ReduceScatter(data_ + done * element_, count));
@@ -65,41 +70,96 @@ class AllReducer {
   }
 
  private:
+  /// The parts that a rank contributes, each a partial sum of `count` elements.
+  size_t PartsOf(int rank) const { return plan_ != nullptr ? Index(plan_->partials[Index(rank)]) : 1; }
+
   absl::Status OneShot(size_t bytes) {
     char* slot = transport_.NextSlot();
-    Copy(slot, data_, bytes);
-    if (notes_ != nullptr) Copy(slot + bytes, notes_->own.data(), notes_->own.size());
-    const size_t all = bytes + phase_.call.note;
-    for (int rank = 0; rank < world_; ++rank) ExpectRemote(rank, slot, all, all);
+    const size_t own = PartsOf(transport_.rank()) * bytes, note = phase_.call.note;
+    Copy(slot, data_, own);
+    if (notes_ != nullptr) Copy(slot + own, notes_->own.data(), note);
+    for (int rank = 0; rank < world_; ++rank)
+      ExpectRemote(rank, slot, own + note, PartsOf(rank) * bytes + note);
     MT_RETURN_IF_ERROR(transport_.Exchange(phase_));
-    MT_RETURN_IF_ERROR(CollectInputs(slot, 0, all));
-    for (int rank = 0; rank < world_ && notes_ != nullptr; ++rank) {
-      notes_->all[Index(rank)].assign(static_cast<const char*>(inputs_[Index(rank)]) + bytes,
-                                      notes_->own.size());
+    size_t input = 0;
+    for (int rank = 0; rank < world_; ++rank) {
+      const size_t parts = PartsOf(rank);
+      const char* from = slot;
+      if (IsRemote(rank)) {
+        from = received_[Index(rank)].data();
+      } else if (rank != transport_.rank()) {
+        MT_ASSIGN_OR_RETURN(from, transport_.View(rank, parts * bytes + note));
+      }
+      for (size_t part = 0; part < parts; ++part) inputs_[input++] = from + part * bytes;
+      if (notes_ != nullptr) notes_->all[Index(rank)].assign(from + parts * bytes, note);
     }
-    Reduce(phase_.call.dtype, phase_.call.reduce, inputs_, data_, phase_.call.count);
+    SumInto(data_, phase_.call.count);
     return absl::OkStatus();
+  }
+
+  void SumInto(void* output, size_t count) {
+    if (plan_ != nullptr) return ReduceTree(phase_.call.dtype, *plan_, inputs_, output, count);
+    Reduce(phase_.call.dtype, phase_.call.reduce, inputs_, output, count);
   }
 
   // Leaves the sum of this rank's chunk in result_.
   absl::Status ReduceScatter(char* block, size_t count) {
-    const char* input = block;
-    if (area_ == nullptr) {
+    const size_t own = PartsOf(transport_.rank());
+    const size_t whole = phase_.call.count * element_;  // from one own part to the next
+    phase_.stride = area_ != nullptr ? whole : count * element_;
+    if (area_ == nullptr && transport_.has_local()) {
       char* slot = transport_.NextSlot();
-      if (transport_.has_local()) Copy(slot, block, count * element_);
+      for (size_t part = 0; part < own; ++part)
+        Copy(slot + part * phase_.stride, block + part * whole, count * element_);
     }
     phase_.exposed = block;
     const Chunk mine = ChunkOf(count, element_, transport_.rank(), world_);
     for (int rank = 0; rank < world_; ++rank) {
+      if (!IsRemote(rank)) continue;
       const Chunk theirs = ChunkOf(count, element_, rank, world_);
-      ExpectRemote(rank, block + theirs.begin * element_, theirs.size() * element_, mine.size() * element_);
+      const size_t bytes = theirs.size() * element_;
+      ExpectRemote(rank, Packed(rank, block + theirs.begin * element_, own, whole, bytes), own * bytes,
+                   PartsOf(rank) * mine.size() * element_);
     }
     MT_RETURN_IF_ERROR(transport_.Exchange(phase_));
+    MT_RETURN_IF_ERROR(CollectParts(block, mine));
     const size_t begin = mine.begin * element_;
-    MT_RETURN_IF_ERROR(CollectInputs(input + begin, begin, mine.size() * element_));
     result_ = area_ == nullptr ? transport_.NextSlot() : block + begin;
-    Reduce(phase_.call.dtype, phase_.call.reduce, inputs_, result_, mine.size());
+    SumInto(result_, mine.size());
     return absl::OkStatus();
+  }
+
+  /// Sets inputs_ to the chunk `mine` of all parts of all ranks.
+  absl::Status CollectParts(const char* block, const Chunk& mine) {
+    const size_t begin = mine.begin * element_, bytes = mine.size() * element_;
+    size_t input = 0;
+    for (int rank = 0; rank < world_; ++rank) {
+      const size_t parts = PartsOf(rank);
+      const char* from = block + begin;
+      size_t stride = phase_.call.count * element_;
+      if (IsRemote(rank)) {
+        from = received_[Index(rank)].data();
+        stride = bytes;
+      } else if (rank != transport_.rank() && parts > 0) {
+        stride = parts > 1 ? transport_.StrideOf(rank) : 0;
+        if (stride > phase_.call.count * element_)
+          return absl::InternalError("a peer exposes partial sums beyond its own");
+        MT_ASSIGN_OR_RETURN(from, transport_.View(rank, begin + (parts - 1) * stride + bytes));
+        from += begin;
+      }
+      for (size_t part = 0; part < parts; ++part) inputs_[input++] = from + part * stride;
+    }
+    return absl::OkStatus();
+  }
+
+  /// Returns the chunk of all own parts for a remote rank, one behind the other.
+  const char* Packed(int rank, const char* chunk, size_t parts, size_t stride, size_t bytes) {
+    if (parts == 1) return chunk;
+    std::vector<char>& packed = packed_[Index(rank)];
+    packed.resize(parts * bytes);
+    for (size_t part = 0; part < parts; ++part)
+      Copy(packed.data() + part * bytes, chunk + part * stride, bytes);
+    return packed.data();
   }
 
   absl::Status GatherResults(char* block, size_t count) {
@@ -109,6 +169,7 @@ class AllReducer {
     };
     const auto size = [&](int rank) { return ChunkOf(count, element_, rank, world_).size() * element_; };
     phase_.exposed = result_;
+    phase_.stride = 0;
     for (int rank = 0; rank < world_ && transport_.has_remote(); ++rank) {
       if (!IsRemote(rank)) continue;
       phase_.send[Index(rank)] = {result_, mine};
@@ -159,39 +220,26 @@ class AllReducer {
     phase_.receive[Index(rank)] = {room.data(), receive_bytes};
   }
 
-  // Sets inputs_[r] to the address of the bytes [begin, begin + bytes) that rank r exposed.
-  absl::Status CollectInputs(const void* own, size_t begin, size_t bytes) {
-    for (int rank = 0; rank < world_; ++rank) {
-      if (rank == transport_.rank()) {
-        inputs_[Index(rank)] = own;
-      } else if (transport_.is_local(rank)) {
-        MT_ASSIGN_OR_RETURN(const char* exposed, transport_.View(rank, begin + bytes));
-        inputs_[Index(rank)] = exposed + begin;
-      } else {
-        inputs_[Index(rank)] = received_[Index(rank)].data();
-      }
-    }
-    return absl::OkStatus();
-  }
-
   Transport& transport_;
   const int world_;
   const size_t element_;
   char* const data_;
   Notes* const notes_;
+  const TreePlan* const plan_;  // null: one part a rank, reduced in the order of ranks
   std::shared_ptr<Area> area_;  // the area of data_; null if it is ordinary memory
   Phase phase_;
   std::vector<const void*> inputs_;
-  std::vector<std::vector<char>> received_;  // by remote rank
+  std::vector<std::vector<char>> received_, packed_;  // by remote rank
   char* result_ = nullptr;
 };
 
 }  // namespace
 
-absl::Status AllReduce(Transport& transport, const Call& call, void* data, Notes* notes) {
+absl::Status AllReduce(Transport& transport, const Call& call, void* data, Notes* notes,
+                       const TreePlan* plan) {
   MT_CHECK(call.note == (notes != nullptr ? notes->own.size() : 0));
   if (notes != nullptr) notes->all.resize(Index(transport.world()));
-  return AllReducer(transport, call, data, notes).Run();
+  return AllReducer(transport, call, data, notes, plan).Run();
 }
 
 absl::Status Broadcast(Transport& transport, const Call& call, void* data) {

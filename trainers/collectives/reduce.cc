@@ -138,7 +138,46 @@ void ReduceTyped(ReduceOp op, const std::vector<const void*>& inputs, void* outp
   }
 }
 
+/// Adds a tile at a time, so that the sums on the stack stay in the first-level cache.
+template <typename T>
+void ReduceTreeTyped(const TreePlan& plan, const std::vector<const void*>& inputs, T* output, size_t count) {
+  constexpr size_t kTreeTile = 1024;
+  const auto input = [&inputs](int number) {
+    return static_cast<const T*>(inputs[static_cast<size_t>(number)]);
+  };
+  if (plan.additions.empty()) {
+    if (input(0) != output && count > 0) std::memcpy(output, input(0), count * sizeof(T));
+    return;
+  }
+  if (inputs.size() == 2) return ReduceTwo<T, Sum<T>>(input(0), input(1), output, count);
+  std::vector<T> stack(static_cast<size_t>(plan.depth) * kTreeTile);
+  for (size_t offset = 0; offset < count; offset += kTreeTile) {
+    const size_t size = std::min(kTreeTile, count - offset);
+    T* top = stack.data();  // where the next sum goes
+    const auto take = [&](int from) {
+      return from == TreePlan::kStack ? (top -= kTreeTile) : input(from) + offset;
+    };
+    for (const TreePlan::Addition& addition : plan.additions) {
+      const T* const right = take(addition.right);
+      const T* const left = take(addition.left);
+      T* const to = &addition == &plan.additions.back() ? output + offset : top;
+      MT_VECTOR_LOOP
+      for (size_t i = 0; i < size; ++i) to[i] = left[i] + right[i];
+      top += kTreeTile;
+    }
+  }
+}
+
 }  // namespace
+
+void ReduceTree(DataType dtype, const TreePlan& plan, const std::vector<const void*>& inputs, void* output,
+                size_t count) {
+  MT_CHECK(static_cast<int>(inputs.size()) == plan.inputs())
+      << inputs.size() << " inputs: " << plan.Describe();
+  if (dtype == DataType::kFloat32) return ReduceTreeTyped(plan, inputs, static_cast<float*>(output), count);
+  MT_CHECK(dtype == DataType::kFloat64) << "a sum in the order of a tree is of float32 or float64";
+  ReduceTreeTyped(plan, inputs, static_cast<double*>(output), count);
+}
 
 void Reduce(DataType dtype, ReduceOp op, const std::vector<const void*>& inputs, void* output, size_t count) {
   MT_CHECK(!inputs.empty());

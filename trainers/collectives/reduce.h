@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "trainers/collectives/tree_sum.h"
 #include "trainers/collectives/types.h"
 
 namespace mtrun::collectives {
@@ -14,6 +15,11 @@ namespace mtrun::collectives {
 /// around; kMax and kMin keep NaNs. `output` may be exactly one of the inputs, but must not overlap any of
 /// them otherwise. REQUIRES: at least one input.
 void Reduce(DataType dtype, ReduceOp op, const std::vector<const void*>& inputs, void* output, size_t count);
+
+/// Computes the sum of plan.inputs() inputs in the order of the plan, each addition rounded to `dtype`, as
+/// the ranks round their own. `output` as above. REQUIRES: kFloat32 or kFloat64.
+void ReduceTree(DataType dtype, const TreePlan& plan, const std::vector<const void*>& inputs, void* output,
+                size_t count);
 
 /// Elements [begin, end) of `count` that rank `rank` of `world` sums. Chunks are equal pieces, rounded up to
 /// whole cache lines so that two ranks never write the same line; the last ones may be short or empty.

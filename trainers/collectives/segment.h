@@ -29,7 +29,8 @@ struct Notice {
   Call call;
   uint64_t area_offset = 0;  // file offset of the area, 0 for the slot of this phase
   uint64_t area_bytes = 0;
-  uint64_t begin = 0;  // offset of the exposed bytes within the area or slot
+  uint64_t begin = 0;   // offset of the exposed bytes within the area or slot
+  uint64_t stride = 0;  // Phase::stride
 };
 
 struct SegmentHeader {

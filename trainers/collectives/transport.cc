@@ -93,10 +93,14 @@ absl::StatusOr<const char*> Transport::View(int rank, size_t bytes) {
   return view;
 }
 
+uint64_t Transport::StrideOf(int rank) const {
+  return segments_[static_cast<size_t>(rank)]->header().notices[phase_ % 2].stride;
+}
+
 void Transport::Announce(const Phase& phase) {
   SegmentHeader& header = segment_->header();
   Notice& notice = header.notices[phase_ % 2];
-  notice = Notice{.generation = generation_, .phase = phase_, .call = phase.call};
+  notice = Notice{.generation = generation_, .phase = phase_, .call = phase.call, .stride = phase.stride};
   if (phase.area != nullptr) {
     phase.area->exposed = true;
     notice.area_offset = phase.area->offset;

@@ -35,6 +35,7 @@ struct Phase {
   Call call;
   std::shared_ptr<Area> area;         // the area that local peers read; null: the slot
   const void* exposed = nullptr;      // start of the exposed bytes in the area
+  uint64_t stride = 0;                // bytes from one exposed partial sum to the next; 0: there is one
   std::vector<ConstBytes> send;       // [world], used for remote peers only; may be empty if there are none
   std::vector<MutableBytes> receive;  // [world], as above; sizes must equal those that the peer sends
 };
@@ -63,6 +64,8 @@ class Transport {
   absl::Status Exchange(const Phase& phase);
   /// Returns the `bytes` bytes that local rank `rank` exposed in the phase that just ended.
   absl::StatusOr<const char*> View(int rank, size_t bytes);
+  /// Returns the `stride` of that rank's phase. View checks what it leads to.
+  uint64_t StrideOf(int rank) const;
 
   // For the monitor, any thread.
   /// Returns true while a call may sleep on a peer's word, or on that of `rank` if one is given.

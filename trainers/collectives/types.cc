@@ -58,6 +58,7 @@ std::string Describe(const Call& call) {
   switch (call.operation) {
     case Operation::kAllReduce:
       return absl::StrCat("all-reduce(", Name(call.reduce), ", ", what,
+                          call.root != 0 ? absl::StrCat(", in the order ", absl::Hex(call.root)) : "",
                           call.note > 0 ? absl::StrCat(", a note of ", call.note, " bytes") : "", ")");
     case Operation::kBroadcast:
       return absl::StrCat("broadcast(from rank ", call.root, ", ", what, ")");

@@ -25,7 +25,7 @@ struct Call {
   DataType dtype = DataType::kUint8;
   ReduceOp reduce = ReduceOp::kSum;
   uint8_t note = 0;    // kAllReduce: bytes of each rank's note
-  int32_t root = 0;    // kBroadcast
+  int32_t root = 0;    // kBroadcast; kAllReduce: digest of the sum's TreePlan, 0 for none
   uint64_t count = 0;  // elements of one rank's input
   bool operator==(const Call&) const = default;
 };

@@ -8,6 +8,7 @@
 
 #include "base/status_macros.h"
 #include "trainers/collectives/all_reduce.h"
+#include "trainers/collectives/cpu_backend.h"
 #include "trainers/device/torch_status.h"
 
 namespace mtrun::trainers {
@@ -19,6 +20,17 @@ std::vector<int64_t> Numels(const std::vector<at::Tensor>& tensors) {
   std::vector<int64_t> numels;
   for (const auto& t : tensors) numels.push_back(t.numel());
   return numels;
+}
+
+/// True if the group can add partial sums in the order of a tree.
+bool AddsInTree(const collectives::ProcessGroup& group, const at::Tensor& like) {
+  return like.is_cpu() && (!group || collectives::CpuBackendOf(*group) != nullptr);
+}
+
+/// Where the partial sum goes that ends with `step`; undefined if none does, or if it stays.
+at::Tensor PlaceOf(const collectives::LeafStep& step, const std::vector<std::vector<at::Tensor>>& places,
+                   size_t i) {
+  return step.partial < 0 || places.empty() ? at::Tensor() : places[static_cast<size_t>(step.partial)][i];
 }
 
 at::Tensor MakeFlat(const collectives::ProcessGroup& group, int64_t numel, const at::Tensor& like) {
@@ -46,8 +58,12 @@ struct DataParallel::Hook {
 };
 
 DataParallel::DataParallel(std::vector<at::Tensor> parameters, collectives::ProcessGroup group,
-                           int64_t bucket_bytes, Gradients kind)
-    : parameters_(std::move(parameters)), group_(std::move(group)), fixed_(kind == Gradients::kFixed) {
+                           int64_t bucket_bytes, Gradients kind, int64_t micro_batches)
+    : parameters_(std::move(parameters)),
+      group_(std::move(group)),
+      fixed_(kind == Gradients::kFixed),
+      micro_batches_(fixed_ || !AddsInTree(group_, parameters_.front()) ? 0 : micro_batches),
+      adder_(parameters_.size()) {
   MT_CHECK(!parameters_.empty()) << "nothing to train";
   gradients_.resize(parameters_.size());
   if (group_ || fixed_) MakeBuckets(bucket_bytes);
@@ -57,8 +73,10 @@ DataParallel::DataParallel(std::vector<at::Tensor> parameters, collectives::Proc
 void DataParallel::MakeBuckets(int64_t bucket_bytes) {
   buckets_ = PlanBuckets(Numels(parameters_), bucket_bytes / parameters_.front().element_size());
   bucket_of_.resize(parameters_.size());
+  const int64_t most = sums_in_tree() ? MostPartialSums(micro_batches_, group_->getSize()) : 1;
   for (size_t b = 0; b < buckets_.size(); ++b) {
-    flat_.push_back(MakeFlat(group_, buckets_[b].numel, parameters_.front()));
+    partials_.push_back(MakeFlat(group_, most * buckets_[b].numel, parameters_.front()).view({most, -1}));
+    flat_.push_back(partials_[b].select(0, 0));
     for (const BucketSlot& slot : buckets_[b].slots) {
       at::Tensor& parameter = parameters_[slot.parameter];
       MT_CHECK(parameter.scalar_type() == flat_[b].scalar_type()) << "parameters of several dtypes";
@@ -73,6 +91,19 @@ void DataParallel::MakeBuckets(int64_t bucket_bytes) {
   }
   works_.resize(buckets_.size());
   missing_.resize(buckets_.size());
+  if (sums_in_tree()) MakePlaces();
+}
+
+void DataParallel::MakePlaces() {
+  places_.assign(static_cast<size_t>(partials_.front().size(0)), std::vector<at::Tensor>(parameters_.size()));
+  for (size_t partial = 0; partial < places_.size(); ++partial) {
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      const at::Tensor& room = partials_[bucket_of_[i]];
+      places_[partial][i] = gradients_[i].as_strided(
+          gradients_[i].sizes(), gradients_[i].strides(),
+          gradients_[i].storage_offset() + static_cast<int64_t>(partial) * room.stride(0));
+    }
+  }
 }
 
 DataParallel::~DataParallel() = default;
@@ -83,8 +114,15 @@ void DataParallel::AddHooks() {
   }
 }
 
-void DataParallel::BeginStep() {
+void DataParallel::BeginStep(int64_t filled) {
   torch::NoGradGuard no_grad;
+  if (sums_in_tree()) {
+    if (std::exchange(filled_, filled) != filled)
+      tree_ = TreeOf(micro_batches_, filled, group_ ? group_->getRank() : 0, group_ ? group_->getSize() : 1);
+    pass_ = also_pass_ = 0;
+    adder_.BeginStep();
+    also_adder_.BeginStep();
+  }
   if (fixed_) {
     for (auto& flat : flat_) flat.zero_();
   } else {
@@ -120,19 +158,57 @@ bool DataParallel::GradientsAreFinite(const at::Tensor& sums) const {
 }
 
 void DataParallel::AddReducedTensor(const at::Tensor& tensor) {
-  if (tensor.numel() > 0) also_.push_back(tensor);
+  if (tensor.numel() == 0) return;
+  also_.push_back(tensor);
+  also_adder_ = LeafAdder(also_.size());
+  const bool adds = sums_in_tree() && group_;
+  also_partials_.push_back(adds ? at::zeros({partials_.front().size(0), tensor.numel()}, tensor.options())
+                                : at::Tensor());
+  also_places_.resize(adds ? places_.size() : 0);
+  for (size_t partial = 0; partial < also_places_.size(); ++partial)
+    also_places_[partial].push_back(also_partials_.back().select(0, static_cast<int64_t>(partial)));
 }
 
 void DataParallel::LastRound() {
   last_round_ = true;
+  if (sums_in_tree()) PushReducedTensors();
   StartAlso();
 }
 
 void DataParallel::StartAlso() {
   if (!group_ || also_works_.size() == also_.size()) return;
-  for (const auto& tensor : also_) {
-    also_works_.push_back(collectives::StartAllReduce(group_, tensor));
+  for (size_t i = 0; i < also_.size(); ++i)
+    also_works_.push_back(StartSum(also_[i], also_partials_[i], nullptr));
+}
+
+/// Adds the running pass's gradient of a parameter, or zero if it has none, to those of the passes before.
+void DataParallel::Push(size_t parameter) {
+  torch::NoGradGuard no_grad;
+  at::Tensor& found = parameters_[parameter].mutable_grad();
+  at::Tensor leaf = found.defined() ? std::move(found) : at::zeros_like(parameters_[parameter]);
+  found.reset();
+  const collectives::LeafStep& step = tree_.own[pass_];
+  adder_.Push(parameter, std::move(leaf), step, PlaceOf(step, places_, parameter));
+  taken_[parameter] = true;
+}
+
+void DataParallel::PushReducedTensors() {
+  torch::NoGradGuard no_grad;
+  for (size_t i = 0; i < also_.size(); ++i) {
+    const collectives::LeafStep& step = tree_.own[also_pass_];
+    also_adder_.Push(i, also_[i].flatten().clone(), step, PlaceOf(step, also_places_, i));
+    also_[i].zero_();
   }
+  ++also_pass_;
+}
+
+void DataParallel::EndPass() {
+  if (!sums_in_tree()) return;
+  if (also_pass_ == pass_) PushReducedTensors();
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    if (!taken_[i]) Push(i);
+  ++pass_;
+  taken_.assign(parameters_.size(), false);
 }
 
 /// Keeps autograd's tensors for a worker alone. If dimensions have one element, their strides can differ.
@@ -164,13 +240,18 @@ void DataParallel::TakeIntoBucket(size_t parameter) {
 
 /// Completes gradients that no backward pass has reached.
 void DataParallel::FillBuckets() {
+  if (sums_in_tree()) return;  // by EndPass
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (!taken_[i]) TakeIntoBucket(i);
   }
 }
 
 void DataParallel::OnGradient(size_t parameter) {
-  if (!taken_[parameter]) TakeIntoBucket(parameter);
+  if (sums_in_tree()) {
+    Push(parameter);
+  } else if (!taken_[parameter]) {
+    TakeIntoBucket(parameter);
+  }
   if (!last_round_) return;
   --missing_[bucket_of_[parameter]];
   StartReadyBuckets();
@@ -182,18 +263,27 @@ void DataParallel::StartReadyBuckets() {
 }
 
 void DataParallel::StartBucket(size_t bucket) {
-  if (bucket + 1 < buckets_.size() || !piggybacks_record()) {
-    works_[bucket] = collectives::StartAllReduce(group_, flat_[bucket]);
-  } else {
-    notes_->own = std::move(note_);
-    works_[bucket] = collectives::StartAllReduce(group_, flat_[bucket], notes_);
-  }
+  const bool last = bucket + 1 == buckets_.size() && piggybacks_record();
+  if (last) notes_->own = std::move(note_);
+  works_[bucket] = StartSum(flat_[bucket], partials_[bucket], last ? notes_ : nullptr);
+}
+
+c10::intrusive_ptr<c10d::Work> DataParallel::StartSum(const at::Tensor& flat, const at::Tensor& partials,
+                                                      std::shared_ptr<collectives::Notes> notes) {
+  if (sums_in_tree()) return collectives::StartSumOfPartials(group_, partials, tree_.plan, std::move(notes));
+  return notes ? collectives::StartAllReduce(group_, flat, std::move(notes))
+               : collectives::StartAllReduce(group_, flat);
 }
 
 absl::Status DataParallel::FinishStep() {
   if (!group_) {
     notes_->all = {std::move(note_)};
     return TorchStatus("gradients", [&] {
+      torch::NoGradGuard no_grad;
+      for (size_t i = 0; sums_in_tree() && i < parameters_.size(); ++i)
+        parameters_[i].mutable_grad() = adder_.Newest(i);
+      for (size_t i = 0; sums_in_tree() && i < also_.size(); ++i)
+        also_[i].copy_(also_adder_.Newest(i).view_as(also_[i]));
       if (!fixed_) TakeGradients();
     });
   }
@@ -205,6 +295,10 @@ absl::Status DataParallel::FinishStep() {
       for (auto& work : also_works_) work->wait();
       for (auto& work : works_) work->wait();
     });
+    if (!sums_in_tree()) return;
+    torch::NoGradGuard no_grad;
+    for (size_t i = 0; i < also_.size(); ++i) also_[i].copy_(also_places_.front()[i].view_as(also_[i]));
+    for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i].mutable_grad() = gradients_[i];
   });
 }
 

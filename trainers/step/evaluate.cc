@@ -12,6 +12,7 @@
 #include "trainers/device/torch_status.h"
 #include "trainers/device/transfer.h"
 #include "trainers/parallel/partition.h"
+#include "trainers/step/exact_sum.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -32,12 +33,13 @@ MicroBatchRange RangeOf(const EvaluationPart& part, int64_t at_once) {
 }
 
 /// Evaluates this worker's samples. At most two batches are queued on the device, because the images of each
-/// take memory until it has been computed.
+/// take memory until it has been computed. Sets losses [batches] on the device; sums.loss is 0 then.
 absl::Status AddSamples(Task& task, const ImageBatches& batches, const EvaluationPart& part, Task::Sums& sums,
-                        const std::function<absl::Status()>& each_batch) {
+                        at::Tensor* losses, const std::function<absl::Status()>& each_batch) {
   const at::Device device = sums.loss.device();
   const int64_t at_once = EvaluationBatch(part.image_size, device.is_cpu());
   const MicroBatchRange range = RangeOf(part, at_once);
+  *losses = at::zeros({(range.size() + at_once - 1) / at_once}, sums.loss.options());
   std::function<absl::Status()> computed;
   for (int64_t begin = range.begin; begin < range.end; begin += at_once) {
     MT_RETURN_IF_ERROR(each_batch());
@@ -47,25 +49,27 @@ absl::Status AddSamples(Task& task, const ImageBatches& batches, const Evaluatio
       const Autocast autocast(device.type(), part.precision);
       task.Evaluate(batches.Make(ids, {}), begin, sums);
     }
+    losses->select(0, (begin - range.begin) / at_once).copy_(sums.loss[0]);
+    sums.loss.zero_();
     const auto last = std::exchange(computed, Arrival(device));
     if (last) MT_RETURN_IF_ERROR(last());
   }
   return absl::OkStatus();
 }
 
-/// Reads the device's sums at once: the loss, then the counts, which float64 holds exactly.
-at::Tensor Read(const Task::Sums& sums) {
-  return at::cat({sums.loss, sums.confusion.to(at::kDouble), sums.top5.to(at::kDouble)}).cpu();
+/// Reads the device's sums at once: the losses, then the counts, which float64 holds exactly.
+at::Tensor Read(const Task::Sums& sums, const at::Tensor& losses) {
+  return at::cat({losses, sums.confusion.to(at::kDouble), sums.top5.to(at::kDouble)}).cpu();
 }
 
-/// Sums over all workers without a device: losses in the order of ranks, counts as integers.
-void SumOverWorkers(const collectives::ProcessGroup& group, double& loss, const at::Tensor& counts) {
+/// Sums over all workers without a device. Neither sum depends on the number of workers.
+void SumOverWorkers(const collectives::ProcessGroup& group, ExactSum& loss, const at::Tensor& counts) {
   if (!group) return;
   std::string own(sizeof(loss), '\0');
   std::memcpy(own.data(), &loss, sizeof(loss));
-  loss = 0;
+  loss = ExactSum();
   for (const std::string& text : collectives::AllGather(group, own)) {
-    double part = 0;
+    ExactSum part;
     MT_CHECK(text.size() == sizeof(part)) << "a loss of " << text.size() << " bytes";
     std::memcpy(&part, text.data(), sizeof(part));
     loss += part;
@@ -84,23 +88,24 @@ int64_t EvaluationBatch(int image_size, bool on_cpu) {
 absl::StatusOr<Evaluation> Evaluate(Task& task, const ImageBatches& batches, const EvaluationPart& part,
                                     const collectives::ProcessGroup& group,
                                     const std::function<absl::Status()>& each_batch) {
-  double loss = 0;
+  ExactSum loss;
   at::Tensor counts;  // the confusion matrix, then the samples that are right among the first five guesses
   absl::Status computed;
   MT_RETURN_IF_ERROR(TorchStatus("evaluation", [&] {
     torch::NoGradGuard no_grad;
     task.module().eval();
     Task::Sums sums = NoSums(task);
-    computed = AddSamples(task, batches, part, sums, each_batch);
+    at::Tensor losses;
+    computed = AddSamples(task, batches, part, sums, &losses, each_batch);
     task.module().train();
     if (!computed.ok()) return;
-    const at::Tensor read = Read(sums);
-    loss = read[0].item<double>();
-    counts = read.narrow(0, 1, read.numel() - 1).to(at::kLong);
+    const at::Tensor read = Read(sums, losses);
+    for (int64_t batch = 0; batch < losses.numel(); ++batch) loss.Add(read.const_data_ptr<double>()[batch]);
+    counts = read.narrow(0, losses.numel(), read.numel() - losses.numel()).to(at::kLong);
     SumOverWorkers(group, loss, counts);
   }));
   MT_RETURN_IF_ERROR(computed);
-  Evaluation result{ConfusionMatrix(0), loss / static_cast<double>(part.size)};
+  Evaluation result{ConfusionMatrix(0), loss.value() / static_cast<double>(part.size)};
   if (task.classes() == 0) return result;
   const int64_t cells = int64_t{task.classes()} * task.classes();
   const int64_t* const count = counts.const_data_ptr<int64_t>();

@@ -24,7 +24,7 @@ void StepStats::Add(size_t pass, const Task::Output& output, double weight) {
   if (!on_device_) {
     const double value = loss.item<double>();
     losses_.data_ptr<double>()[index] = value;
-    record_.loss += weight * value;
+    record_.loss.Add(weight * value);
     record_.correct += output.correct;
     return;
   }
@@ -41,7 +41,7 @@ void StepStats::Add(size_t pass, const Task::Output& output, double weight) {
 StepSums StepStats::Own(const at::Tensor& read) const {
   StepSums own = record_;
   if (on_device_) {
-    own.loss = read[0].item<double>();
+    own.loss = ExactSum(read[0].item<double>());
     own.correct = std::llround(read[1].item<double>());
   }
   return own;

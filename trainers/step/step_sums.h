@@ -1,6 +1,7 @@
 // Records that the workers exchange in each step beside the gradients, each of its own part: integers and
-// float64, not summed with gradients, which are rounded. Every worker has all records and adds them up in the
-// order of ranks, so the sum is the same everywhere, to the last bit. Independent of LibTorch; values.
+// exact sums, not summed with gradients, which are rounded. Every worker has all records and adds them up; no
+// sum depends on the order, so it is the same everywhere and with any number of workers, to the last bit.
+// Independent of LibTorch; values.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "datasets/order/sample_sum.h"
+#include "trainers/step/exact_sum.h"
 
 namespace mtrun::trainers {
 
@@ -31,7 +33,7 @@ struct StepTimes {
 };
 
 struct StepSums {
-  double loss = 0;      // weighted: the sum over the workers is the mean over the step's samples
+  ExactSum loss = {};   // weighted: the sum over the workers is the mean over the step's samples
   int64_t correct = 0;  // right predictions
   int64_t leaving = 0, regrouping = 0;  // workers that vote for it
   int64_t overflowed = 0;               // workers that found non-finite sums

@@ -51,9 +51,14 @@ std::vector<SyncRound> TrainStep::OwnMicroBatches(int64_t step, int rank, int wo
 
 std::vector<SyncRound> TrainStep::SyncRounds(int64_t step, int rank, int world_size) {
   if (!sync_) sync_ = MakeSyncBatchNorm(task_.module(), data_parallel_.group(), rank, world_size);
+  return PlanSyncRounds(source_.micro_batches(), Filled(step), options_.sync_micro_batches, rank, world_size);
+}
+
+/// Returns the number of the step's micro-batches that have samples, the first ones.
+int64_t TrainStep::Filled(int64_t step) const {
   int64_t filled = 0;
   while (filled < source_.micro_batches() && source_.SamplesInMicroBatch(step, filled) > 0) ++filled;
-  return PlanSyncRounds(source_.micro_batches(), filled, options_.sync_micro_batches, rank, world_size);
+  return filled;
 }
 
 std::vector<SyncRound> TrainStep::Passes(int64_t step, int rank, int world_size) {
@@ -126,6 +131,7 @@ void TrainStep::Compute(int64_t step, int rank, int world_size, const std::vecto
                          AttachStepRecord();
                          data_parallel_.LastRound();
                        });
+    data_parallel_.EndPass();
   }
 }
 
@@ -236,7 +242,7 @@ absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size
                                           StepVotes votes) {
   const TimePoint began = MonotonicNow();
   data_ = {};
-  data_parallel_.BeginStep();
+  data_parallel_.BeginStep(data_parallel_.sums_in_tree() ? Filled(step) : 0);
   state_.BeginStep();
   stats_.Begin(votes, own_times_);
   MT_RETURN_IF_ERROR(TorchStatus(absl::StrCat("step ", step), [&] {
@@ -249,7 +255,7 @@ absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size
   const TimePoint computed = MonotonicNow();
   MT_ASSIGN_OR_RETURN(const StepSums record, FinishSums(step));
   Duration waited = MonotonicNow() - computed;
-  const bool finite = std::isfinite(record.loss) && record.overflowed == 0;
+  const bool finite = std::isfinite(record.loss.value()) && record.overflowed == 0;
   if (!state_.scales_loss()) MT_RETURN_IF_ERROR(CheckFinite(step, record));
   // Asked before the update, which is a separate capture if steps are captured.
   const TimePoint summed = MonotonicNow();
@@ -268,7 +274,7 @@ absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size
                      " steps in a row. A lower learning_rate, a warm-up or --amp off usually helps"));
   }
   CountTimes(began, waited);
-  return StepResult{.loss = record.loss,
+  return StepResult{.loss = record.loss.value(),
                     .correct = record.correct,
                     .samples = source_.SamplesInStep(step),
                     .skipped = !applied,
@@ -280,7 +286,7 @@ absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size
 }
 
 absl::Status TrainStep::CheckFinite(int64_t step, const StepSums& record) const {
-  const double loss = record.loss;
+  const double loss = record.loss.value();
   if (std::isfinite(loss) && record.overflowed == 0) return absl::OkStatus();
   constexpr char kHelp[] =
       "the weights are those before the step. A lower learning_rate or a warm-up usually helps";

@@ -20,6 +20,7 @@ RunProgress Example() {
   p.confusion = {1, 2, 3, 4};
   p.finished = true;
   p.schedule_steps = 1800;
+  p.threads = 4;
   p.last_step = FinishedStep{.record = {.step = 179,
                                         .epoch = 3,
                                         .loss = 0.1 + 0.2,
@@ -42,9 +43,11 @@ TEST(RunProgressTest, RoundTripsExactly) {
 TEST(RunProgressTest, ScheduleIsOptionalForEarlierReleases) {
   nlohmann::json earlier = ToJson(Example());
   earlier.erase("schedule_steps");
+  earlier.erase("threads");
   const auto back = RunProgressFromJson(earlier);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->schedule_steps, 0);
+  EXPECT_EQ(back->threads, 0);
 }
 
 TEST(RunProgressTest, NonFiniteNumbersAreReadBackAsNan) {
@@ -66,7 +69,7 @@ TEST(RunProgressTest, EveryFieldIsRequiredAndTyped) {
   for (const auto& item : good.items()) {
     nlohmann::json bad = good;
     bad.erase(item.key());
-    if (item.key() == "schedule_steps" || item.key() == "last_step") continue;
+    if (item.key() == "schedule_steps" || item.key() == "threads" || item.key() == "last_step") continue;
     EXPECT_FALSE(RunProgressFromJson(bad).ok()) << item.key();
   }
   nlohmann::json bad = good;

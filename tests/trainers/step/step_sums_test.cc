@@ -8,7 +8,7 @@ namespace mtrun::trainers {
 namespace {
 
 TEST(StepSumsTest, RoundTrips) {
-  const StepSums record{.loss = 0.1 + 0.2,
+  const StepSums record{.loss = ExactSum(0.1 + 0.2),
                         .correct = (int64_t{1} << 60) + 1,
                         .leaving = 1,
                         .regrouping = 2,
@@ -21,10 +21,11 @@ TEST(StepSumsTest, RoundTrips) {
 /// No float32 is involved: 2^24 + 1 correct predictions must not become 2^24, and the hash must wrap around.
 TEST(StepSumsTest, SumIsExact) {
   const int64_t many = (int64_t{1} << 24) + 1;
-  const std::vector<std::string> all(
-      3, Encode({.loss = 0.1, .correct = many, .gathered = {std::numeric_limits<uint64_t>::max(), many}}));
+  const std::vector<std::string> all(3, Encode({.loss = ExactSum(0.1),
+                                                .correct = many,
+                                                .gathered = {std::numeric_limits<uint64_t>::max(), many}}));
   const StepSums sum = SumOf(all);
-  EXPECT_EQ(sum.loss, 0.1 + 0.1 + 0.1);
+  EXPECT_DOUBLE_EQ(sum.loss.value(), 0.3);
   EXPECT_EQ(sum.correct, 3 * many);
   EXPECT_EQ(sum.gathered, (datasets::SampleSum{std::numeric_limits<uint64_t>::max() - 2, 3 * many}));
 }

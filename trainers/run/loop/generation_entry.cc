@@ -37,6 +37,7 @@ absl::StatusOr<RunReplica::Begun> GenerationEntry::Enter() {
   const TrainInputs& in = run_.in;
   MT_ASSIGN_OR_RETURN(const RunReplica::Begun begun,
                       run_.replica.Enter(run_.membership, in.options.resume, in.agent));
+  run_.replica.SettleThreads(in.options.threads != 0);
   const RunProgress& progress = run_.replica.progress();
   if (begun.received || !begun.resumed.empty()) run_.files.Forget(progress.last_step);
   MT_RETURN_IF_ERROR(EnterFiles(begun));

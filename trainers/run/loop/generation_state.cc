@@ -29,7 +29,8 @@ absl::Status StuckStep::Run(const std::function<absl::Status()>& step) {
 GenerationState::GenerationState(RunMember& run, MicroBatchSource& source, RefusedSums& refused, int writes)
     : writer(writes),
       data_parallel(run.state.trained(), run.membership.group(), DataParallel::kDefaultBucketBytes,
-                    run.in.graphs ? DataParallel::Gradients::kFixed : DataParallel::Gradients::kFree),
+                    run.in.graphs ? DataParallel::Gradients::kFixed : DataParallel::Gradients::kFree,
+                    run.in.options.sync_micro_batches > 0 ? 0 : run.in.options.plan.micro_batches()),
       runner(run.in.task, source, data_parallel, run.state,
              {.seed = run.in.options.seed,
               .precision = run.in.precision,

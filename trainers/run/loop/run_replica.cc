@@ -4,11 +4,13 @@
 #include <tuple>
 #include <utility>
 
+#include <ATen/Parallel.h>
 #include <torch/cuda.h>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/counted.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
@@ -35,6 +37,7 @@ std::vector<at::Tensor> Values(const NamedTensors& tensors) {
 
 /// Maximum random distance between the generations of branches that do not know of each other.
 constexpr uint64_t kMaxGap = 1 << 16;
+constexpr int64_t kMostThreads = 4096;  // beyond that, a state is malformed
 
 /// Returns whether other disks may hold later steps of the run in `folder` than it shows: if several nodes
 /// have worked on the run, or if its records are on another node.
@@ -71,7 +74,9 @@ RunReplica::RunReplica(RunIdentity identity, TrainState& state, std::string fold
       state_(state),
       folder_(std::move(folder)),
       start_(start),
-      run_began_(start) {}
+      run_began_(start) {
+  progress_.threads = at::get_num_threads();
+}
 
 NamedTensors RunReplica::Tensors() const {
   NamedTensors all = state_.Weights();
@@ -248,6 +253,18 @@ absl::Status RunReplica::Adopt(const checkpoints::Checkpoint& checkpoint) {
   resumed_ = checkpoint.path;
   may_be_behind_ = true;
   return absl::OkStatus();
+}
+
+void RunReplica::SettleThreads(bool given) {
+  const int64_t own = at::get_num_threads();
+  if (!state_.trained().front().is_cpu() || progress_.threads == own) return;
+  if (given || progress_.threads <= 0 || progress_.threads > kMostThreads) {
+    progress_.threads = own;
+    return;
+  }
+  at::set_num_threads(static_cast<int>(progress_.threads));
+  log::Info("computes with ", Counted(progress_.threads, "thread"), ", as the run began, not ", own,
+            ": its bits depend on them; --threads ", own, " changes them");
 }
 
 absl::StatusOr<checkpoints::Snapshot> RunReplica::TakeSnapshot() {

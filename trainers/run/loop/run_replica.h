@@ -46,6 +46,9 @@ class RunReplica {
     position_ = {generation_, position_.steps + 1, false};
   }
   void FinishEvaluation() { position_.evaluated = true; }
+  /// Computes with the threads that the run began with, because the bits of a sum over threads depend on
+  /// their number. `given`: the user has set this worker's, which the run has from now on.
+  void SettleThreads(bool given);
 
   struct Begun {
     bool fresh = false;     // the run begins now
@@ -55,8 +58,8 @@ class RunReplica {
     std::string resumed;    // the checkpoint that it continues from; "" if a member held the state
   };
   /// Agrees on the run's state when a generation begins: the member that is furthest sends its state to those
-  /// that lag. Collective. The source is the newest intact checkpoint in any node's folder if it is further in
-  /// the same run, or if no member holds the run. If there is none, the run begins. Without `resume`, a
+  /// that lag. Collective. The source is the newest intact checkpoint in any node's folder if it is further
+  /// in the same run, or if no member holds the run. If there is none, the run begins. Without `resume`, a
   /// checkpoint counts for a job that holds nothing only if the folder's run belongs to the job of `agent`
   /// (fresh_start.h).
   ///

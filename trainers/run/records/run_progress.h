@@ -30,6 +30,7 @@ struct RunProgress {
   std::vector<int64_t> confusion;  // the last evaluation's; empty without classes
   bool finished = false;           // its results are written
   int64_t schedule_steps = 0;      // length of its schedule; 0 in checkpoints of earlier releases
+  int64_t threads = 0;             // of each worker, on CPUs; 0 likewise
   // The record of the last step, so that a new writer can write its lines if the previous writer died first.
   // Unset before the first step, and in checkpoints of earlier releases.
   std::optional<FinishedStep> last_step;
