@@ -406,6 +406,13 @@ class RunsTest(FolderTest):
             found = list(wide_runs.gone_back(plain_ledger.Book(watch.folders), story, watch, types.SimpleNamespace(disks={}), 1))
             self.assertEqual(len(found), problems, found)
 
+    def test_a_generation_that_continues_another_is_not_earlier_than_that(self):
+        """A look at several files can see them in the other order."""
+        watch = self.watch(*steps(1, 0, 5), *steps(7, 5, 7), *steps(8, 7, 9))
+        watch.first = {1: 10.0, 8: 20.0, 7: 21.0}
+        story = self.story(watch, g7=["node0"], g8=["node0"])
+        self.assertEqual(list(wide_runs.gone_back(plain_ledger.Book(watch.folders), story, watch, types.SimpleNamespace(disks={}), 1)), [])
+
     def test_the_run_is_where_its_newest_generation_is(self):
         watch = self.watch(*steps(1, 0, 5), *steps(2, 5, 9), rewind(5, 3, of=1))
         self.assertEqual(watch.steps, 5)

@@ -44,8 +44,8 @@ With --wide the storm also freezes nodes for longer than their lease and kills t
 starts all nodes cold in any order, moves clocks, breaks cables in one direction, loses and corrupts
 packets, makes disks read-only, and drains nodes that are cut off. No checkpoint may be deleted
 before one that descends from it exists. No generation may begin below a checkpoint that a member
-could read. Losses and weights are those of the undisturbed run to 1e-12. A second program checks
-the ledgers, too.
+could read. Losses and weights have the bits of the undisturbed run. A second program checks the
+ledgers, too.
 Exit status: 0 all properties held, 1 one did not, 77 no namespaces here."""
 PORT = 29400
 PATIENCE = 120.0  # maximum time without a new step

@@ -11,7 +11,7 @@ import properties
 import runs
 import storm
 
-SAME = 1e-12          # relative, in float64
+SAME = 0.0            # relative; the same bits
 SEEN_SECONDS = 2.0    # a checkpoint of this age counts as readable when a generation begins
 LATE_STEPS = 1        # a writer that was frozen while it wrote a step may finish that line after its thaw
 BLAME_SECONDS = 1.0   # delay until a line is seen
@@ -106,7 +106,9 @@ def below_memory(book, story, earlier, generation):
     """Returns which member held what from the last generation that it was in, or None."""
     until, hosts = story.members[generation]
     for host in sorted(hosts):
-        last = next((each for each in reversed(earlier) if host in story.members.get(each, (0.0, ()))[1]), None)
+        # The order of time is that of looks at several files, so one that continues this generation is not earlier.
+        last = next((each for each in reversed(earlier) if host in story.members.get(each, (0.0, ()))[1]
+                     and not any(of == generation for of, _, _ in book.walk(each))), None)
         if last is not None and book.made.get(last) and story.lived(host, story.members[last][0], until):
             if max(book.made[last]) > book.begin(generation)[0]:  # one step may be redone
                 return f"{host} had finished step {max(book.made[last])} of generation {last} and lived on"
