@@ -206,7 +206,10 @@ absl::StatusOr<std::unique_ptr<Page>> Page::Start(const PageOptions& options) {
   auto page = std::make_unique<LivePage>(options, std::move(gate));
   if (const absl::Status listens = page->Listen(place, tls); !listens.ok())
     return absl::Status(listens.code(), absl::StrCat("--http: ", listens.message()));
-  log::Info("the page is at ", tls ? "https://" : "http://", ToText({wanted.host, page->port()}),
+  // A browser cannot open the address that stands for all.
+  const bool all = wanted.host == "0.0.0.0" || wanted.host == "::";
+  log::Info("the page is at ", tls ? "https://" : "http://",
+            ToText({all ? HostName() : wanted.host, page->port()}),
             "/ (its passwords: mtrun --http_passwords)");
   if (tls) {
     MT_ASSIGN_OR_RETURN(const std::string fingerprint, web::Fingerprint(identity.certificate));

@@ -114,6 +114,13 @@ absl::StatusOr<Shard> OpenShard(const std::string& path, const Index& index, con
   return shard;
 }
 
+/// Returns how to get a split that sources often lack; "" for others.
+std::string WaysToSplit(const std::string& split) {
+  if (split != "test" && split != "val") return "";
+  return absl::StrCat("; import it again with --", split,
+                      "_share 0.2, or give the trainer --validation_share 0.2: a fifth of each class");
+}
+
 }  // namespace
 
 struct PackedSplit::State {
@@ -206,11 +213,11 @@ absl::StatusOr<std::unique_ptr<PackedSplit::State>> PackedSplit::ReadState(const
   MT_ASSIGN_OR_RETURN(state->index, ReadIndex(root));
   const auto found = state->index.splits.find(split);
   if (found == state->index.splits.end()) {
-    return absl::NotFoundError(absl::StrCat(
-        root, " has no split \"", split,
-        "\"; it has: ", absl::StrJoin(state->index.splits, ", ", [](std::string* out, const auto& entry) {
-          out->append(entry.first);
-        })));
+    return absl::NotFoundError(
+        absl::StrCat(root, " has no split \"", split, "\"; it has: ",
+                     absl::StrJoin(state->index.splits, ", ",
+                                   [](std::string* out, const auto& entry) { out->append(entry.first); }),
+                     WaysToSplit(split)));
   }
   state->digest = IndexDigest(state->index);
   state->image_bytes = size_t{3} * state->index.height * state->index.width;

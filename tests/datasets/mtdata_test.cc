@@ -313,7 +313,7 @@ TEST_F(MtdataTest, ShowDrawsASheetOfBothKindsOfSet) {
   EXPECT_THAT(err_, HasSubstr("--png"));
   EXPECT_EQ(Run({"show", set, "--png=" + (folder_ / "x.png"), "--count=0"}), 2);
   EXPECT_EQ(Run({"show", set, "--png=" + (folder_ / "x.png"), "--split=test"}), 1);
-  EXPECT_THAT(err_, HasSubstr("it has: train, val"));
+  EXPECT_THAT(err_, HasSubstr("it has: train, val; import it again with --test_share 0.2"));
   EXPECT_EQ(Run({"show", folder_ / "in", "--png=" + (folder_ / "x.png")}), 1);
   EXPECT_THAT(err_, HasSubstr("not a packed data set"));
   EXPECT_EQ(Run({"show", set, "--png=" + (folder_ / "none/x.png")}), 1);
