@@ -103,7 +103,8 @@ int SayPasswords(const Options& options) {
 }
 
 /// Handles the acts that run no program on this node; returns the exit status.
-int Answer(const Options& options, const std::vector<std::string>& args, const EnvironmentMap& environment) {
+int Answer(const Options& options, const std::vector<std::string>& args, const EnvironmentMap& environment,
+           const std::string& executable_folder) {
   switch (options.act) {
     case Options::Act::kHelp:
       return Say(HelpText());
@@ -116,7 +117,7 @@ int Answer(const Options& options, const std::vector<std::string>& args, const E
     case Options::Act::kPasswords:
       return SayPasswords(options);
     case Options::Act::kDoctor:
-      return RunDoctor(options, environment);
+      return RunDoctor(options, environment, executable_folder);
     case Options::Act::kSsh: {
       const absl::StatusOr<int> ended = RunOverSsh(options, args, environment);
       return ended.ok() ? *ended : Complain(ended.status());
@@ -200,7 +201,7 @@ int Main(std::vector<std::string> args) {
   absl::StatusOr<Options> options = ParseOptions(args, environment, LookAtMachine(environment), derived);
   if (!options.ok()) return Complain(options.status());
   SettleEndpoints(&*options);
-  if (options->act != Options::Act::kRun) return Answer(*options, args, environment);
+  if (options->act != Options::Act::kRun) return Answer(*options, args, environment, *folder);
   if (options->entry.trainer == "list") return Say(ListTrainers(environment, *folder));
   if (const absl::Status settled = SettleLocalAddress(&*options); !settled.ok()) return Complain(settled);
   const absl::StatusOr<Program> program = ResolveProgram(options->entry, environment, *folder);

@@ -1,6 +1,5 @@
 #include "launcher/trainer_check.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -9,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <set>
 
@@ -18,18 +16,14 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "base/posix.h"
 #include "launcher/cli/option_table.h"
+#include "launcher/cli/program_answer.h"
 #include "rendezvous/wire/types.h"
 
 namespace mtrun::launcher {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr size_t kSummaryBytes = 4096;
 constexpr int kNotStarted = 127;
-constexpr char kExecutable[] = "trainer";  // shared by all trainers of mtrun
 
 std::vector<char*> Pointers(std::vector<std::string>& argv) {
   std::vector<char*> pointers;
@@ -54,67 +48,31 @@ void SetConfiguredWorld(const Options& options) {
   setenv("MTRUN_CONFIGURED_WORLD", absl::StrCat(options.job.max_nodes * options.workers).c_str(), 1);
 }
 
-/// Starts a child that dies with this process, which has no guardian yet; returns -1 on failure. The child's
-/// standard output is `output` unless that is -1.
-pid_t StartChild(const std::string& file, std::vector<std::string> argv, int output = -1) {
+/// Runs a child that dies with this process, which has no guardian yet. Returns its exit status; -1 if it did
+/// not exit by itself.
+int Run(const std::string& file, std::vector<std::string> argv) {
   const std::vector<char*> words = Pointers(argv);
-  const pid_t parent = getpid(), child = fork();
-  if (child != 0) return child;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const bool heard = output < 0 || dup2(output, STDOUT_FILENO) >= 0;
-  if (heard && getppid() == parent) execv(file.c_str(), words.data());
-  _exit(kNotStarted);
-}
-
-/// Returns its exit status; -1 if it did not exit by itself.
-int Run(const std::string& file, const std::vector<std::string>& argv) {
-  const pid_t pid = StartChild(file, argv);
+  const pid_t parent = getpid(), pid = fork();
   if (pid < 0) return -1;
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == parent) execv(file.c_str(), words.data());
+    _exit(kNotStarted);
+  }
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// Returns the first line of the trainer's own help, "" for none.
-std::string Summary(const std::string& file) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return "";
-  UniqueFd read_end(ends[0]), write_end(ends[1]);
-  const pid_t pid = StartChild(file, {file, "--help"}, write_end.get());
-  write_end.Reset();
-  if (pid < 0) return "";
-  std::string text;
-  char piece[kSummaryBytes];
-  // Reads to the end: the trainer would report an error if its reader left earlier.
-  for (ssize_t got = 0; (got = read(read_end.get(), piece, sizeof piece)) > 0;) {
-    if (text.size() < kSummaryBytes) text.append(piece, static_cast<size_t>(got));
-  }
-  read_end.Reset();
-  waitpid(pid, nullptr, 0);
-  return text.substr(0, text.find('\n'));
-}
-
 /// Returns its description; its path if it cannot run (without LibTorch, for example).
 std::string WhatItDoes(const Program& program, const std::string& executable_folder) {
   const bool ours = ComesWithMtrun(program.file, executable_folder);
-  const std::string summary = ours ? Summary(program.file) : "";
-  return summary.empty() ? program.file : summary;
+  const std::string help =
+      ours ? AnswerOf({program.file, "--help"}, std::chrono::seconds(20)).value_or("") : "";
+  return help.empty() ? program.file : help.substr(0, help.find('\n'));
 }
 
 }  // namespace
-
-bool ComesWithMtrun(const std::string& file, const std::string& executable_folder) {
-  std::error_code none;
-  const fs::path real = fs::canonical(file, none);
-  if (none) return false;
-  if (real.filename() == kExecutable) return true;
-  const fs::path folder = real.parent_path(), started = folder.parent_path() / kExecutable;
-  for (const std::string& own : OwnTrainerFolders(executable_folder)) {
-    if (fs::canonical(own, none) != folder) continue;
-    return fs::is_regular_file(started, none) && access(started.c_str(), X_OK) == 0;
-  }
-  return false;
-}
 
 std::vector<std::string> MisplacedFlags(const std::vector<std::string>& words) {
   const std::set<std::string> of_both = {"config", "help", "version"};

@@ -22,10 +22,6 @@ bool AsksOneProcess(const std::vector<std::string>& words);
 /// Returns whether they ask for --evaluate, which the workers of a job do together.
 bool AsksEvaluation(const std::vector<std::string>& words);
 
-/// Returns whether a trainer's `file` belongs to the mtrun in `executable_folder` and supports --check. Build
-/// trees have links to one executable; installations have copies of a script that starts it.
-bool ComesWithMtrun(const std::string& file, const std::string& executable_folder);
-
 /// Executes the trainer in this process. Returns only if it cannot be started.
 void BecomeTrainer(const Program& program);
 
@@ -35,7 +31,7 @@ void BecomeOneProcess(const Options& options, const Program& program);
 
 /// Runs the trainer with --check, or with --check_settings if the job has other nodes: data may be wrong on a
 /// single node, which the others must learn. Returns 0 if all is well, otherwise its exit status, after error
-/// messages. REQUIRES: ComesWithMtrun.
+/// messages. REQUIRES: ComesWithMtrun (launcher/cli/program.h).
 int CheckTrainer(const Options& options, const Program& program);
 
 /// Returns one line per trainer: its name and its description, or its path if it is not mtrun's own.

@@ -23,6 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr char kTrainerExecutable[] = "trainer";  // shared by all trainers of mtrun
+
 std::string Variable(const EnvironmentMap& environment, const std::string& name) {
   const auto found = environment.find(name);
   return found == environment.end() ? "" : found->second;
@@ -74,13 +76,13 @@ std::string PythonBeside(const std::string& executable_folder) {
   return "";
 }
 
-struct Python {
+struct ShellsPython {
   std::string file;
   const char* from = "";
 };
 
 /// Returns what an interactive user would get: the active environment's interpreter, or that of PATH, or "".
-Python PythonOfShell(const EnvironmentMap& environment) {
+ShellsPython PythonOfShell(const EnvironmentMap& environment) {
   if (const std::string venv = Variable(environment, "VIRTUAL_ENV"); !venv.empty())
     if (std::string found = venv + "/bin/python"; IsExecutable(found))
       return {std::move(found), "VIRTUAL_ENV"};
@@ -92,31 +94,14 @@ bool AreInOneFolder(const std::string& file, const std::string& other) {
   return fs::equivalent(fs::path(file).parent_path(), fs::path(other).parent_path(), ignored);
 }
 
-/// Sets the program's interpreter and note.
-absl::Status ChoosePython(const EnvironmentMap& environment, const std::string& executable_folder,
-                          Program& program) {
-  if (const std::string named = Variable(environment, "PYTHON_EXEC"); !named.empty()) {
-    program.file = FindOnPath(named, environment);
-    if (!program.file.empty()) return absl::OkStatus();
-    return absl::NotFoundError(absl::StrCat("PYTHON_EXEC=", named, " is not an executable"));
-  }
-  const std::string own = PythonBeside(executable_folder);
-  const Python shells = PythonOfShell(environment);
-  program.file = own.empty() ? shells.file : own;
-  if (program.file.empty())
-    return absl::NotFoundError("no python3 on PATH to run the program with; set PYTHON_EXEC");
-  if (!own.empty() && !shells.file.empty() && !AreInOneFolder(own, shells.file))
-    program.note = absl::StrCat("the program runs with ", own, ", beside mtrun, not ", shells.file, " (",
-                                shells.from, "); PYTHON_EXEC=", shells.file, " would choose that one");
-  return absl::OkStatus();
-}
-
 absl::StatusOr<Program> WithPython(const EntryPoint& entry, const EnvironmentMap& environment,
                                    const std::string& executable_folder) {
   Program program;
   program.name = fs::path(entry.words.front()).filename();
   program.python = true;
-  MT_RETURN_IF_ERROR(ChoosePython(environment, executable_folder, program));
+  MT_ASSIGN_OR_RETURN(Python python, FindPython(environment, executable_folder));
+  program.file = std::move(python.file);
+  program.note = std::move(python.note);
   program.argv = {program.file, "-u"};
   if (entry.module) program.argv.push_back("-m");
   program.argv.insert(program.argv.end(), entry.words.begin(), entry.words.end());
@@ -158,6 +143,22 @@ std::vector<fs::path> InPythonPackages(const fs::path& prefix) {
 }
 
 }  // namespace
+
+absl::StatusOr<Python> FindPython(const EnvironmentMap& environment, const std::string& executable_folder) {
+  if (const std::string named = Variable(environment, "PYTHON_EXEC"); !named.empty()) {
+    if (std::string file = FindOnPath(named, environment); !file.empty()) return Python{std::move(file)};
+    return absl::NotFoundError(absl::StrCat("PYTHON_EXEC=", named, " is not an executable"));
+  }
+  const std::string own = PythonBeside(executable_folder);
+  const ShellsPython shells = PythonOfShell(environment);
+  Python python{own.empty() ? shells.file : own};
+  if (python.file.empty())
+    return absl::NotFoundError("no python3 on PATH to run the program with; set PYTHON_EXEC");
+  if (!own.empty() && !shells.file.empty() && !AreInOneFolder(own, shells.file))
+    python.note = absl::StrCat("the program runs with ", own, ", beside mtrun, not ", shells.file, " (",
+                               shells.from, "); PYTHON_EXEC=", shells.file, " would choose that one");
+  return python;
+}
 
 std::string FindOnPath(const std::string& name, const EnvironmentMap& environment) {
   if (absl::StrContains(name, '/')) return IsExecutable(name) ? name : "";
@@ -238,6 +239,19 @@ std::vector<std::string> TrainerFolders(const EnvironmentMap& environment,
   if (own.empty()) own.push_back(executable_folder);
   folders.insert(folders.end(), own.begin(), own.end());
   return folders;
+}
+
+bool ComesWithMtrun(const std::string& file, const std::string& executable_folder) {
+  std::error_code none;
+  const fs::path real = fs::canonical(file, none);
+  if (none) return false;
+  if (real.filename() == kTrainerExecutable) return true;
+  const fs::path folder = real.parent_path(), started = folder.parent_path() / kTrainerExecutable;
+  for (const std::string& own : OwnTrainerFolders(executable_folder)) {
+    if (fs::canonical(own, none) != folder) continue;
+    return fs::is_regular_file(started, none) && access(started.c_str(), X_OK) == 0;
+  }
+  return false;
 }
 
 std::vector<std::string> FindTrainers(const EnvironmentMap& environment,

@@ -19,11 +19,19 @@ struct Program {
   bool operator==(const Program&) const = default;
 };
 
+struct Python {
+  std::string file;       // path of an executable
+  std::string note = {};  // for the log if another interpreter could be expected
+  bool operator==(const Python&) const = default;
+};
+
+/// Returns the interpreter of Python programs: $PYTHON_EXEC, or that of the venv or conda environment that
+/// has mtrun in its bin folder, or $VIRTUAL_ENV/bin/python, or python3 of PATH.
+absl::StatusOr<Python> FindPython(const EnvironmentMap& environment, const std::string& executable_folder);
+
 /// Resolves the entry point. Python runs `.py` files, files without execute permission, scripts whose first
-/// line names a Python, zip archives and folders with __main__.py, and modules. The interpreter is
-/// $PYTHON_EXEC, or that of the venv or conda environment that has mtrun in its bin folder, or
-/// $VIRTUAL_ENV/bin/python, or python3 of PATH, with -u. Other programs are executed directly. kNotFound
-/// lists what was looked for and where.
+/// line names a Python, zip archives and folders with __main__.py, and modules, with FindPython's interpreter
+/// and -u. Other programs are executed directly. kNotFound lists what was looked for and where.
 absl::StatusOr<Program> ResolveProgram(const EntryPoint& entry, const EnvironmentMap& environment,
                                        const std::string& executable_folder);
 
@@ -44,6 +52,9 @@ std::vector<std::string> OwnTrainerFolders(const std::string& executable_folder)
 /// that is empty, the executable's own folder.
 std::vector<std::string> TrainerFolders(const EnvironmentMap& environment,
                                         const std::string& executable_folder);
+/// Returns whether a trainer's `file` belongs to the mtrun in `executable_folder` and supports --check. Build
+/// trees have links to one executable; installations have copies of a script that starts it.
+bool ComesWithMtrun(const std::string& file, const std::string& executable_folder);
 /// Returns the names of the trainers in these folders, sorted.
 std::vector<std::string> FindTrainers(const EnvironmentMap& environment,
                                       const std::string& executable_folder);

@@ -11,6 +11,7 @@
 #include "launcher/doctor/endpoint_facts.h"
 #include "launcher/doctor/machine_facts.h"
 #include "launcher/doctor/network_facts.h"
+#include "launcher/doctor/program_facts.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -39,7 +40,8 @@ int PortToHost(const std::vector<EndpointFacts>& endpoints) {
 
 }  // namespace
 
-int RunDoctor(const Options& options, const EnvironmentMap& environment) {
+int RunDoctor(const Options& options, const EnvironmentMap& environment,
+              const std::string& executable_folder) {
   const HostFacts host = LookAtHost(options.log_dir, environment);
   const std::vector<EndpointFacts> endpoints = TryEndpoints(options, host.limits);
   // The job's host may be told localhost.
@@ -50,6 +52,7 @@ int RunDoctor(const Options& options, const EnvironmentMap& environment) {
   Findings findings = JudgeNode(LookAtNode(options, environment, several, PortToHost(endpoints)));
   const auto add = [&](const Findings& more) { findings.insert(findings.end(), more.begin(), more.end()); };
   add(JudgeHost(host));
+  add(JudgePrograms(LookAtPrograms(environment, executable_folder)));
   for (const EndpointFacts& facts : endpoints) add(JudgeEndpoint(facts));
   const bool colours = isatty(STDOUT_FILENO) == 1 && WantsColours(environment);
   if (const absl::Status told = PrintOut(Render(findings, colours)); !told.ok()) {

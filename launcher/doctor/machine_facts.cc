@@ -127,6 +127,9 @@ std::vector<FolderFacts> LookAtFolders(const std::string& log_dir, const Environ
   if (!log_dir.empty() && log_dir != "/dev/null")
     folders.push_back(LookAtFolder("log folder", log_dir, true));
   folders.push_back(LookAtFolder(log_dir.empty() ? "logs and state" : "state folder", state, false));
+  std::error_code error;
+  folders.push_back(LookAtFolder("runs", fs::current_path(error) / "runs", false));
+  folders.back().for_runs = true;
   return folders;
 }
 

@@ -91,6 +91,10 @@ Finding JudgeFolder(const FolderFacts& folder) {
     if (folder.given)
       return {Health::kFail, folder.holds, folder.error,
               "set --log_dir to another one, or to /dev/null for no files"};
+    if (folder.for_runs) {
+      return {Health::kWarn, folder.holds, folder.error,
+              "start mtrun in a folder that you can write to, or give trainers --model_folder"};
+    }
     return {Health::kWarn, folder.holds, folder.error,
             "give --log_dir, or set XDG_STATE_HOME; /tmp is used until then"};
   }

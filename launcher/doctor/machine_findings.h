@@ -32,6 +32,7 @@ struct FolderFacts {
   std::string error = {};  // error of writing there
   uint64_t free = 0;       // bytes
   bool given = false;      // by a flag: mtrun uses no other one
+  bool for_runs = false;   // the working folder, in which trainers make runs/NAME
 };
 struct GpuFacts {
   int listed = 0;                          // by the driver

@@ -41,8 +41,9 @@ class DoctorTest : public LauncherTest {
 
 TEST_F(DoctorTest, EachSubjectHasALine) {
   Ask({});
-  for (const char* subject : {"ports", "clock", "token", "name", "interfaces", "open files", "processes",
-                              "locked memory", "shared memory", "logs and state", "GPUs"})
+  for (const char* subject :
+       {"ports", "clock", "token", "name", "interfaces", "open files", "processes", "locked memory",
+        "shared memory", "logs and state", "runs", "GPUs", "Python", "trainers"})
     EXPECT_NE(Line(subject), "") << subject << " in\n" << text_;
   for (const std::string& line : lines_)
     EXPECT_TRUE(line.starts_with("ok    ") || line.starts_with("warn  ") || line.starts_with("FAIL  "))

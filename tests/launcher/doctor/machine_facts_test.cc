@@ -68,19 +68,20 @@ TEST_F(MachineFactsTest, FolderChecksLeaveNoTrace) {
   const std::string state = root_.File("state");
   const EnvironmentMap environment = {{"XDG_STATE_HOME", state}};
   const auto folders = [&](const std::string& log_dir) { return LookAtHost(log_dir, environment).folders; };
-  ASSERT_THAT(folders(""), SizeIs(1));
+  ASSERT_THAT(folders(""), SizeIs(2));
+  EXPECT_TRUE(folders("")[1].for_runs) << "the working folder";
   EXPECT_EQ(folders("")[0].holds, "logs and state");
   EXPECT_EQ(folders("")[0].path, state + "/mtrun");
   EXPECT_EQ(folders("")[0].error, "");
   EXPECT_GT(folders("")[0].free, 0u);
   EXPECT_FALSE(std::filesystem::exists(state));
-  ASSERT_THAT(folders(root_.File("a/b/c")), SizeIs(2));
+  ASSERT_THAT(folders(root_.File("a/b/c")), SizeIs(3));
   EXPECT_EQ(folders(root_.File("a/b/c"))[0].error, "");
   EXPECT_FALSE(std::filesystem::exists(root_.File("a")));
   Put("file", "");
   EXPECT_THAT(folders(root_.File("file/logs"))[0].error, HasSubstr("file is not a folder"));
   EXPECT_THAT(folders("/proc/no/logs")[0].error, HasSubstr("make /proc/no/logs: "));
-  EXPECT_THAT(folders("/dev/null"), SizeIs(1));
+  EXPECT_THAT(folders("/dev/null"), SizeIs(2));
   EXPECT_THAT(LookAtHost("", {}).folders[0].path, "");
 }
 
