@@ -71,6 +71,11 @@ class WheelTest(Venv):
     def test_every_trainer_is_in_the_wheel(self):
         self.assertEqual(sorted(os.listdir(self.inside("libexec", "mtrun", "trainers"))), sorted(trainer_names.names()))
 
+    def test_every_program_has_a_manual_page_and_completion(self):
+        for name in ("mtrun", "mtrdzv", "mtdata", "mtreport") + trainer_names.names():
+            self.assertTrue(os.path.exists(os.path.join(self.venv, "share", "man", "man1", f"{name}.1")), name)
+        self.assertTrue(os.path.exists(os.path.join(self.venv, "share", "bash-completion", "completions", "cnnA")))
+
     def test_trainers_start_by_their_names(self):
         need_torch()
         for name in trainer_names.names():
@@ -209,6 +214,7 @@ class DebTest(trial.Trying):
             self.assertIn("libc6", run("dpkg-deb", "-f", found, "Depends"))
             run("dpkg-deb", "-x", found, self.folder)
             self.assertIn(name, run(os.path.join(self.folder, "usr", "bin", name), "--help"))
+            self.assertTrue(os.path.exists(os.path.join(self.folder, "usr", "share", "man", "man1", f"{name}.1")), name)
         self.assertEqual(templates_in(os.path.join(self.folder, "usr", "share", "mtrun"))[0], TEMPLATES)
 
 
@@ -221,6 +227,8 @@ class InstallTest(trial.Trying):
         first, moved = os.path.join(self.folder, "first"), os.path.join(self.folder, "moved")
         run("cmake", "--install", RELEASE, "--prefix", first)
         os.rename(first, moved)
+        for name in ("mtrun", "mtreport") + trainer_names.names():
+            self.assertTrue(os.path.exists(os.path.join(moved, "share", "man", "man1", f"{name}.1")), name)
         os.chmod(self.folder, 0o755)
         as_other = {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
         mtrun = os.path.join(moved, "bin", "mtrun")
