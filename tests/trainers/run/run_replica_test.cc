@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
 
@@ -112,6 +113,41 @@ TEST_F(RunReplicaTest, EachMembershipIsItsOwnGeneration) {
 }
 
 /// The member was away while others continued, and returns after they and their service have ended.
+/// The bits of a sum over threads depend on their number.
+TEST_F(RunReplicaTest, ContinuedRunKeepsTheThreadsThatItBeganWith) {
+  const int before = at::get_num_threads();
+  at::set_num_threads(3);
+  ThreadJob first({0}), second({0});
+  ThreadMembership membership(first, 0), later(second, 0);
+  ASSERT_TRUE(membership.Enter().ok());
+  RunReplica begun{RunIdentity(), state_, folder_.path(), MonotonicNow()};
+  ASSERT_TRUE(begun.Enter(membership, /*resume=*/true).ok());
+  begun.SettleThreads(/*given=*/false);
+  begun.FinishStep();
+  const auto snapshot = begun.TakeSnapshot();
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  ASSERT_TRUE(checkpoints::WriteCheckpoint(checkpoints::RealFiles(), folder_.path(), *snapshot, "1.1").ok());
+
+  at::set_num_threads(1);
+  RunReplica continued{RunIdentity(), state_, folder_.path(), MonotonicNow()};
+  ASSERT_TRUE(later.Enter().ok());
+  ASSERT_TRUE(continued.Enter(later, /*resume=*/true).ok());
+  continued.SettleThreads(/*given=*/false);
+  EXPECT_EQ(at::get_num_threads(), 3);
+
+  at::set_num_threads(2);
+  continued.SettleThreads(/*given=*/true);
+  EXPECT_EQ(at::get_num_threads(), 2) << "the user's";
+  EXPECT_EQ(continued.progress().threads, 2) << "which the run has from now on";
+  continued.progress().threads = 0;
+  continued.SettleThreads(/*given=*/false);
+  EXPECT_EQ(continued.progress().threads, 2) << "of a checkpoint of an earlier release";
+  continued.progress().threads = int64_t{1} << 40;
+  continued.SettleThreads(/*given=*/false);
+  EXPECT_EQ(at::get_num_threads(), 2) << "a malformed number";
+  at::set_num_threads(before);
+}
+
 TEST_F(RunReplicaTest, WorkOfOthersInTheFolderCounts) {
   ThreadJob job({0});
   ThreadMembership membership(job, 0);
