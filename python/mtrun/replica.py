@@ -384,6 +384,7 @@ class Replica:
         """Loads the furthest checkpoint. `which`: of a run, and above a position."""
         if self._checkpoints.load_newest(self._restore, *which):
             self._knows = self._may_be_behind = True
+            self._torn = False
         if not self._knows and (run := self._ledger.run()):
             self._run, self._begins_again = run, True
 

@@ -15,13 +15,13 @@ class Saver:
     def __init__(self, job, folder):
         self._job, self._checkpoints = job, Checkpoints(folder)
         self._snapshot, self._thread, self._error = Snapshot(), None, None
+        job.before_close(self._join)  # a program that fails keeps the checkpoint that is being written
 
     def save(self, state, ledger, known):
         """Copies the state, starts to write it and returns. REQUIRES: finish(). `ledger`: a descriptor, owned by the
         save, that is flushed before; or None. `known`: the Checkpoints of the training thread."""
         state = self._snapshot.take(state)
         self._checkpoints.learn(known)
-        # Not a daemon: a program that ends because of an error still finishes the save.
         self._thread = threading.Thread(target=self._save, args=(state, ledger, self._job.generation), name="mtrun-saves")
         self._thread.start()
 
@@ -31,14 +31,17 @@ class Saver:
 
     def finish(self, known):
         """Waits for the save in flight. Returns False if it was given up; raises its error. `known`: as for save()."""
-        if self._thread:
-            self._thread.join()
-            self._thread = None
+        self._join()
         error, self._error = self._error, None
         known.learn(self._checkpoints)
         if error and not isinstance(error, Interrupted):
             raise error
         return error is None
+
+    def _join(self):
+        if self._thread:
+            self._thread.join()
+            self._thread = None
 
     def _save(self, state, ledger, generation):
         try:

@@ -1,5 +1,6 @@
 """Gradients of a step: sums start in a fixed order within the last backward pass. It needs PyTorch, but not NumPy;
 tests/e2e/python_package_test.cc runs it."""
+import copy
 import sys
 import unittest
 import unittest.mock
@@ -117,6 +118,14 @@ class SumsTest(GradientsCase):
             p.grad = torch.ones_like(p)
         gradients.sum(self.job)
         self.assertTrue(all((p.grad == 2).all() for p in self.model.parameters()))
+
+    def test_a_copy_of_the_model_has_its_own_gradients(self):
+        gradients = Gradients(self.model)
+        gradients.begin()
+        averaged = copy.deepcopy(self.model)
+        with gradients.last_pass(self.job):
+            averaged[2](averaged[0](self.inputs)).sum().backward()
+        self.assertEqual((self.begun, self.first.weight.grad), ([], None))
 
     def test_gradients_of_channels_last_weights(self):
         model = torch.nn.Conv2d(3, 8, 3).to(memory_format=torch.channels_last)
