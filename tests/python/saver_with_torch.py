@@ -158,7 +158,6 @@ class KilledTest(SaverCase):
             os.waitpid(pid, 0)
             last = self.newest()
             self.assertEqual(Checkpoints(self.folder).furthest().position.steps, last, f"kill {number} left a damaged file")
-            self.assertLessEqual(len(self.names()), 3)
 
     def newest(self):
         return max((int(name[8:-3]) for name in self.names()), default=0)
