@@ -170,12 +170,13 @@ def handover_of_ddp():
 def checkpoint_of_replica():
     with tempfile.TemporaryDirectory() as folder:
         job, run = replica(folder=folder, checkpoint_steps=1)
-        stalls, save = [], run._save_if_due
+        stalls, cpu, save = [], [], run._save_if_due
 
         def timed_save():
-            began = time.perf_counter()
+            began, used = time.perf_counter(), time.thread_time()
             save()
             stalls.append(time.perf_counter() - began)
+            cpu.append(time.thread_time() - used)
             while hasattr(run, "_saver") and not run._saver.idle():
                 time.sleep(0.01)  # so that no save waits for the one before
 
@@ -183,7 +184,7 @@ def checkpoint_of_replica():
         for _ in run.steps(lambda ids: loss_of(ids, model)):
             pass
         newest = max((os.path.getsize(os.path.join(folder, each)) for each in os.listdir(folder) if each.endswith(".pt")))
-    result.update(stalls=stalls, bytes=newest, mib=peak_mib())
+    result.update(stalls=stalls, cpu=cpu, bytes=newest, mib=peak_mib())
 
 
 globals()[f"{what}_of_{side}"]()
