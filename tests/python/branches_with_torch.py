@@ -86,7 +86,7 @@ class BranchCase(ReplicaCase):
         other.tell()
         self.enter(2, other, ended=1)
         self.until(DIED, other, begin=FROZEN)
-        wait(lambda: f"replica_{DIED // EVERY * EVERY}.pt" in self.names(folders[1]), lambda: "not saved")
+        self.await_names(folders[1], ["replica_15.pt", "replica_20.pt"])
         other.process.kill()
         other.process.wait()
         return frozen, folders
