@@ -73,7 +73,7 @@ class Job:
         self._why_ended = self._stop = self._lost = None
         self._work_is_done = False
         self._abort, self._aborted, self._questions, self._answers = None, None, 0, {}
-        self._signal, self._channel, self._lease = 0, None, None
+        self._signal, self._channel, self._lease, self._before_close = 0, None, None, []
         self._was_ready = False  # in the entered generation
         self.lease_lapsed = False  # in the last connected generation before this one (not always the previous)
         self._told_to_go = None  # when holds first saw the request to leave
@@ -121,7 +121,13 @@ class Job:
     def __exit__(self, *_):
         self.close()
 
+    def before_close(self, call):
+        """Calls `call()` first when this worker closes its channel, for example to finish a commit that needs it."""
+        self._before_close.append(call)
+
     def close(self):
+        for call in self._before_close:
+            call()
         if self._channel:
             self._channel.close()
 

@@ -79,6 +79,10 @@ class Ledger:
         if self._file is not None:
             os.fsync(self._file)
 
+    def descriptor(self):
+        """Returns another descriptor of the file, for a thread to flush and close; None if the file is not open."""
+        return None if self._file is None else os.dup(self._file)
+
     def finish(self, program, settings, report):
         """Writes config.yaml and report.json beside the ledger: the intended length of the run and its end."""
         s = self._sampler
@@ -197,3 +201,13 @@ def _parsed(lines):
 def gathered(ids):
     """Returns count and hash of a worker's ids, to be summed for `step_line`."""
     return len(ids), hash_of(ids)
+
+
+def parts_of(hash):
+    """Returns a 64-bit hash as four numbers, whose sums over less than 2^37 workers are exact in float64."""
+    return [hash >> shift & 0xFFFF for shift in (0, 16, 32, 48)]
+
+
+def joined(parts):
+    """Returns the sum of hashes, modulo 2^64, by the sums of their parts."""
+    return sum(int(part) << shift for part, shift in zip(parts, (0, 16, 32, 48))) % (1 << 64)

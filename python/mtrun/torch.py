@@ -7,7 +7,7 @@ import torch.distributed as dist
 from mtrun.job import Interrupted
 from mtrun.sockets import NewConnections
 from mtrun.torch_store import CONNECT_TIMEOUT, meet
-from mtrun.waits import await_call, await_work, is_gloo, release
+from mtrun.waits import await_call, await_work, is_gloo, note_begun, release
 
 PATIENCE = 2.0           # seconds to wait for the agent's explanation of a failed collective, before it is reported as
                          # broken
@@ -66,19 +66,37 @@ def interruptible(job):
         raise Interrupted(why) from error
 
 
-def finish(job, work, tensor):
-    """Waits until `tensor` has the sum; raises if that failed or the generation ended. NCCL's own wait only queues it
-    on a stream, and an aborted sum leaves arbitrary numbers. Gloo's can outlive the generation by minutes."""
+def start(tensor, source=None):
+    """Starts to sum `tensor` over the workers in place, or to copy it from rank `source` to all. Returns the Work."""
+    work = (dist.all_reduce(tensor, async_op=True) if source is None else
+            dist.broadcast(tensor, source, async_op=True))
     if is_gloo(tensor.device):
-        await_work(job, work)
-    else:
-        work.wait()
-    if tensor.is_cuda:
-        torch.cuda.current_stream(tensor.device).synchronize()
+        note_begun(work)
+    return work
+
+
+def finish(job, work, tensor):
+    """Waits until `tensor` has the result; raises if that failed or the generation ended."""
+    finish_all(job, [(work, tensor)])
+
+
+def finish_all(job, begun):
+    """`finish` for several: [(work, tensor)]. NCCL's own wait only queues it on a stream, and an aborted collective
+    leaves arbitrary numbers. Gloo's can outlive the generation by minutes."""
+    for work, tensor in begun:
+        if is_gloo(tensor.device):
+            await_work(job, work)
+        else:
+            work.wait()
+    devices = {tensor.device for _, tensor in begun}
+    for device in devices:
+        if device.type == "cuda":
+            torch.cuda.current_stream(device).synchronize()
     if job.over():
-        raise Interrupted("the generation ended during an all-reduce")
-    if error := _error_of(tensor.device):
-        raise dist.DistBackendError(f"an all-reduce failed: {error}")
+        raise Interrupted("the generation ended during a collective")
+    for device in devices:
+        if error := _error_of(device):
+            raise dist.DistBackendError(f"a collective failed: {error}")
 
 
 def barrier(job):

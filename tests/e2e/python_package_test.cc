@@ -134,9 +134,18 @@ TEST_F(PythonPackage, IncompleteGroupIsLeftAtOnce) {
 
 // A Replica keeps its training state if it is stopped at any time.
 TEST_F(PythonPackage, ReplicaLosesNoTrainingState) {
-  for (const char* file : {"python/replica_with_torch.py", "python/replica_sums_with_torch.py"}) {
+  for (const char* file : {"python/replica_with_torch.py", "python/replica_sums_with_torch.py",
+                           "python/handover_with_torch.py", "python/saver_with_torch.py"}) {
     Program test({PeersPython(), support::TestFile(file)}, PythonEnvironment());
     EXPECT_EQ(test.Wait(3 * kSlow), 0) << test.Text();
+  }
+}
+
+// Gradients are summed within the backward pass, and losses do not depend on the number of workers.
+TEST_F(PythonPackage, ReplicaSumsExactly) {
+  for (const char* file : {"python/gradients_with_torch.py", "python/exact_with_torch.py"}) {
+    Program test({PeersPython(), support::TestFile(file)}, PythonEnvironment());
+    EXPECT_EQ(test.Wait(kSlow), 0) << test.Text();
   }
 }
 
