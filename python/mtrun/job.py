@@ -248,17 +248,23 @@ class Job:
             return self._changed.wait_for(lambda: self._over() or self._graceful or self._stop is not None, seconds)
 
     # ---- reports to the agent
-    def progress(self, epoch, step, samples=-1):
-        """Call after each step. `step`: finished steps; `samples`: total consumed, if they are counted. The agent is
-        told every half second, and, while a client watches, every two seconds what the steps waited for."""
+    def progress(self, epoch, step, samples=-1, loss=None, learning_rate=None):
+        """Call after each step. `step`: finished steps; `samples`: total consumed, if they are counted; `loss`: the mean
+        over the step's samples. The agent is told every half second, and, while a client watches, every two seconds what
+        the steps waited for, with the mean loss and the learning rate."""
         if not self.elastic:
             return
+        self.still_works(epoch, step, samples)
+        now = time.monotonic()
+        if means := self._times.finish(step, now < self._watched_until, now, loss, learning_rate):
+            self._say("step_times", **means)
+
+    def still_works(self, epoch, step, samples=-1):
+        """Call within long work between two steps, with the finished ones: it does not count as hanging."""
         now = time.monotonic()
         if self._told_progress is None or now - self._told_progress >= PROGRESS_SECONDS:
             self._told_progress = now
             self._say("progress", epoch=int(epoch), step=int(step), samples=int(samples))
-        if means := self._times.finish(step, now < self._watched_until, now):
-            self._say("step_times", **means)
 
     @contextlib.contextmanager
     def loads(self):

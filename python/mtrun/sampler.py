@@ -1,6 +1,7 @@
 """The order of samples of mtrun's trainers, the same at any number of workers (docs/formats.md, "The order of samples")."""
 import hashlib
 import struct
+from dataclasses import dataclass
 
 MASK = (1 << 64) - 1
 
@@ -48,6 +49,16 @@ def hash_of(ids):
     return sum(splitmix(i) for i in ids) & MASK
 
 
+@dataclass(frozen=True)
+class StepPlan:
+    """The samples of one step. `ids`: those of all workers, in order. `micro_batches`: (number within the step, ids) of
+    each one that this worker computes, ascending; the numbers do not depend on the number of workers."""
+    step: int
+    epoch: int
+    ids: list
+    micro_batches: list
+
+
 class ElasticSampler:
     """Assigns samples to workers for each step. A step consumes `global_batch` samples, in micro-batches of
     `micro_batch`; worker w of W computes a contiguous range of the micro-batches. Neither depends on W, so a step's
@@ -88,27 +99,34 @@ class ElasticSampler:
     def finished(self):
         return self.step >= self.steps
 
-    def ids(self):
-        """Returns the ids of the next step on all workers."""
-        begin = self.step % self.steps_per_epoch * self.global_batch
-        positions = range(begin, min(begin + self.global_batch, self.size))
+    def ids(self, step=None):
+        """Returns the ids of a step on all workers, by default of the next one."""
+        step = self.step if step is None else step
+        epoch, within = divmod(step, self.steps_per_epoch)
+        positions = range(within * self.global_batch, min((within + 1) * self.global_batch, self.size))
         if not self.shuffle:
             return list(positions)
-        if self._order[0] != self.epoch:
-            self._order = (self.epoch, Permutation(self.seed, self.size, self.epoch))
+        if self._order[0] != epoch:
+            self._order = (epoch, Permutation(self.seed, self.size, epoch))
         return [self._order[1][p] for p in positions]
 
-    def micro_batches(self, rank, world_size):
-        """Returns lists of ids, one for each pass of this worker in the next step; none if the step has fewer
-        micro-batches than there are workers before this one."""
+    def plan(self, rank, world_size, step=None):
+        """Returns this worker's StepPlan of a step, by default of the next one. It has no micro-batches if the step has
+        fewer than there are workers before this one. ValueError if the rank is not in [0, world_size)."""
         if not 0 <= rank < world_size:
             raise ValueError(f"rank {rank} of {world_size} workers")
-        ids = self.ids()
+        step = self.step if step is None else step
+        ids = self.ids(step)
         each, larger = divmod(-(-self.global_batch // self.micro_batch), world_size)
         begin = rank * each + min(rank, larger)
-        batches = (ids[v * self.micro_batch:(v + 1) * self.micro_batch]
+        batches = ((v, ids[v * self.micro_batch:(v + 1) * self.micro_batch])
                    for v in range(begin, begin + each + (rank < larger)))
-        return [batch for batch in batches if batch]  # a short last step leaves some empty
+        return StepPlan(step, step // self.steps_per_epoch, ids,
+                        [(v, batch) for v, batch in batches if batch])  # a short last step leaves some empty
+
+    def micro_batches(self, rank, world_size):
+        """Returns lists of ids, one for each pass of this worker in the next step; see `plan`."""
+        return [batch for _, batch in self.plan(rank, world_size).micro_batches]
 
     def advance(self):
         """Counts the step as applied."""

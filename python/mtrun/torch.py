@@ -1,5 +1,6 @@
 """torch.distributed in a job with changing membership: process groups are left and remade in the same process."""
 import contextlib
+import signal
 
 import torch
 import torch.distributed as dist
@@ -79,6 +80,15 @@ def finish(job, work, tensor):
         raise Interrupted("the generation ended during an all-reduce")
     if error := _error_of(tensor.device):
         raise dist.DistBackendError(f"an all-reduce failed: {error}")
+
+
+def close_inherited():
+    """Closes the copies of this process group's connections that a forked child has. Otherwise they would outlive a
+    killed worker in its DataLoader's processes, and the other members' collectives would not fail."""
+    if _connections:
+        _connections.close()
+    for number in (signal.SIGINT, signal.SIGUSR1):  # sent to all processes of a terminal or job; the worker decides
+        signal.signal(number, signal.SIG_IGN)
 
 
 def barrier(job):
