@@ -1,9 +1,13 @@
 """Exact evaluation on all workers: each sample once, whatever their number."""
+from __future__ import annotations
+
 import contextlib
 import json
 import math
 import os
 import time
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -33,8 +37,9 @@ class Evaluation:
     every worker with each Result, after it is recorded. `split`: "test", or "val" for images that choose the epoch.
     Other options: as for Loader. ValueError if `mode`, `split` or `patience` is malformed."""
 
-    def __init__(self, model, dataset, measure, *, micro_batch=64, monitor=None, mode="max", patience=0, split="test",
-                 on_result=None, **loading):
+    def __init__(self, model: torch.nn.Module, dataset: torch.utils.data.Dataset, measure: Callable[[Any], dict[str, Any]], *,
+                 micro_batch: int = 64, monitor: str | None = None, mode: str = "max", patience: int = 0, split: str = "test",
+                 on_result: Callable[[Result], None] | None = None, **loading: Any):
         if mode not in MODES or split not in ("test", "val"):
             raise ValueError(f"mode is {mode!r} and split {split!r}, but must be \"max\" or \"min\", and \"test\" or \"val\"")
         if not isinstance(patience, int) or patience < 0 or (patience and not monitor):
@@ -49,24 +54,24 @@ class Evaluation:
 
     # ---- results
     @property
-    def results(self):
+    def results(self) -> list[Result]:
         """Returns the Results so far, one for each evaluated epoch."""
         return [Result(**entry) for entry in self._results]
 
     @property
-    def best(self):
+    def best(self) -> Result | None:
         """Returns the Result with the best mean of `monitor`, the first of equal ones; None if there is none."""
         values = [each for each in self.results if self.monitor and math.isfinite(each.means[self.monitor])]
         better = max if self.mode == "max" else min
         return better(values, key=lambda each: each.means[self.monitor], default=None)
 
     @property
-    def is_best(self):
+    def is_best(self) -> bool:
         """Returns whether the last result is the best one."""
         return self.best is not None and self.best.steps == self._results[-1]["steps"]
 
     @property
-    def stops(self):
+    def stops(self) -> bool:
         """Returns whether `patience` epochs have brought no improvement. It is equal on all workers: it follows from
         their equal results."""
         if not self.patience or not self._results:

@@ -18,8 +18,8 @@ class FirstUse:
     def report(self, rank, step):
         """Call after the first step's passes. Rank 0, which has some in every step, prints the names."""
         if self._hooks and self._unused and rank == 0:
-            print(f"mtrun: the loss of this worker's micro-batches of step {step} does not depend on {_list(self._unused)}: if no "
-                  "loss does, freeze them with requires_grad_(False), because weight decay would still change them",
+            print(f"mtrun: the loss of this worker's micro-batches of step {step} does not depend on {_list(self._unused)}: "
+                  "if no loss does, freeze them with requires_grad_(False), because weight decay would still change them",
                   file=sys.stderr)
         for hook in self._hooks:
             hook.remove()

@@ -1,13 +1,22 @@
 """Reads the micro-batches of a worker's steps through PyTorch's DataLoader, ahead of the training. When the generation
 changes, what was read ahead is thrown away and read again for the new place."""
-from dataclasses import dataclass
+from __future__ import annotations
 
-from torch.utils.data import DataLoader, IterableDataset, default_collate
+import ctypes
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
 
 from mtrun.randomness import seed_generators, seed_of
+from mtrun.sampler import ElasticSampler, StepPlan
 from mtrun.torch import close_inherited
 
 OF_THE_SAMPLER = ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last")
+PR_SET_PDEATHSIG = 1
 OWN = ("persistent_workers", "generator", "in_order")
 
 
@@ -17,7 +26,7 @@ class MicroBatch:
     step: int
     epoch: int
     number: int
-    ids: list
+    ids: list[int]
 
 
 class Loader:
@@ -32,54 +41,42 @@ class Loader:
     TypeError if samples cannot be named by number, or if an option belongs to the sampler. ValueError if the dataset
     has another number of samples than the sampler, now or at a later step."""
 
-    def __init__(self, dataset, sampler, *, collate_fn=None, keep_workers=True, **options):
+    def __init__(self, dataset: Dataset, sampler: ElasticSampler, *, collate_fn: Callable[[list], Any] | None = None,
+                 keep_workers: bool = True, **options: Any):
         _check(dataset, options)
         self.dataset, self.sampler = dataset, sampler
         self._size = len(dataset)
         if self._size != sampler.size:
             raise ValueError(f"the dataset has {self._size} samples, but the sampler was made for {sampler.size}: "
                              "make it with ElasticSampler(len(dataset), ...)")
-        self._batches, self._plans, self._place = None, {}, None
+        self._batches, self._ahead = None, _Ahead(sampler)
         init = _Start(options.pop("worker_init_fn", None))
-        self._loader = DataLoader(_Samples(dataset, sampler.seed), batch_sampler=_Ahead(self),
+        self._loader = DataLoader(_Samples(dataset, sampler.seed), batch_sampler=self._ahead,
                                   collate_fn=_Collate(collate_fn or default_collate, sampler.seed), worker_init_fn=init,
                                   persistent_workers=keep_workers and options.get("num_workers", 0) > 0, **options)
 
-    def __len__(self):
+    def __len__(self) -> int:
         """Returns the steps of an epoch, as a DataLoader's length under DDP does."""
         return self.sampler.steps_per_epoch
 
-    def begin(self, rank, world_size):
+    def begin(self, rank: int, world_size: int) -> None:
         """Begins at the sampler's position, as worker `rank` of `world_size`; discards everything read ahead."""
-        self._batches, self._place, self._plans = None, (rank, world_size), {}
+        self._batches = None
+        self._ahead.begin(rank, world_size)
 
-    def plan(self):
+    def plan(self) -> StepPlan:
         """Returns the StepPlan of the sampler's next step. REQUIRES: begin. ValueError if the dataset has changed."""
         if len(self.dataset) != self._size:
             raise ValueError(f"the dataset had {self._size} samples and now has {len(self.dataset)}: a run needs the same "
                              "samples from its first step to its last, so add new ones between runs")
-        for step in [step for step in self._plans if step < self.sampler.step]:
-            del self._plans[step]
-        return self._plan_of(self.sampler.step)
+        return self._ahead.plan()
 
-    def next(self):
+    def next(self) -> Any:
         """Returns the next micro-batch of the plans, in their order. Seeds this process's random generators if there are no
         DataLoader workers. REQUIRES: one is left."""
         if self._batches is None:
             self._batches = iter(self._loader)
         return next(self._batches)
-
-    def ahead(self):
-        """Yields the MicroBatches from the sampler's position on, to be read."""
-        for step in range(self.sampler.step, self.sampler.steps):
-            plan = self._plan_of(step)
-            for number, ids in plan.micro_batches:
-                yield MicroBatch(step, plan.epoch, number, ids)
-
-    def _plan_of(self, step):
-        if step not in self._plans:
-            self._plans[step] = self.sampler.plan(*self._place, step)
-        return self._plans[step]
 
 
 class Ids:
@@ -117,13 +114,30 @@ def _check(dataset, options):
 
 
 class _Ahead:
-    """The batch sampler: what the DataLoader asks for when it begins."""
+    """The batch sampler of the DataLoader: this worker's MicroBatches from the sampler's position on. It keeps the plans of
+    steps that have been asked for but not taken."""
 
-    def __init__(self, loader):
-        self._loader = loader
+    def __init__(self, sampler):
+        self._sampler, self._place, self._plans = sampler, None, {}
+
+    def begin(self, rank, world_size):
+        self._place, self._plans = (rank, world_size), {}
+
+    def plan(self):
+        """Returns the StepPlan of the sampler's next step."""
+        self._plans = {step: plan for step, plan in self._plans.items() if step >= self._sampler.step}
+        return self._plan_of(self._sampler.step)
 
     def __iter__(self):
-        return self._loader.ahead()
+        for step in range(self._sampler.step, self._sampler.steps):
+            plan = self._plan_of(step)
+            for number, ids in plan.micro_batches:
+                yield MicroBatch(step, plan.epoch, number, ids)
+
+    def _plan_of(self, step):
+        if step not in self._plans:
+            self._plans[step] = self._sampler.plan(*self._place, step)
+        return self._plans[step]
 
 
 class _Samples:
@@ -157,12 +171,18 @@ class _Collate:
 
 
 class _Start:
-    """Runs at the start of a DataLoader's worker, before the program's own function."""
+    """Runs at the start of a DataLoader's process, before the program's own function. A request to leave is sent to all
+    processes of a group, but the training process decides when it has read its last batch. So this one leaves the group,
+    and the kernel ends it with the training process."""
 
     def __init__(self, own):
         self._own = own
 
     def __call__(self, number):
         close_inherited()
+        os.setpgid(0, 0)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        for each in (signal.SIGINT, signal.SIGUSR1):  # Slurm sends them to every process
+            signal.signal(each, signal.SIG_IGN)
         if self._own:
             self._own(number)

@@ -1,9 +1,12 @@
 """Random numbers that do not depend on which worker computes what: PyTorch's, Python's and NumPy's generators are seeded
 from the run's seed and the numbers of the work (docs/formats.md, "Random numbers of Python programs")."""
+from __future__ import annotations
+
 import contextlib
 import functools
 import random
 import sys
+from collections.abc import Iterator
 
 import torch
 
@@ -15,7 +18,7 @@ def _key_of(seed, purpose):
     return splitmix(fnv1a(purpose) ^ splitmix(seed & MASK))
 
 
-def seed_of(seed, purpose, *numbers):
+def seed_of(seed: int, purpose: str, *numbers: int) -> int:
     """Returns a 64-bit seed, a function of its arguments only. `purpose`: a name, so that two uses of equal numbers
     differ."""
     key = _key_of(seed, purpose)
@@ -24,7 +27,7 @@ def seed_of(seed, purpose, *numbers):
     return key
 
 
-def seed_generators(seed):
+def seed_generators(seed: int) -> None:
     """Seeds the default generators with a 64-bit number: PyTorch's on the CPU and, if CUDA is in use, on every GPU,
     Python's `random`, and NumPy's if it is imported. A torch.Generator of the program's own is not seeded."""
     torch.default_generator.manual_seed(seed)
@@ -36,7 +39,7 @@ def seed_generators(seed):
 
 
 @contextlib.contextmanager
-def restored():
+def restored() -> Iterator[None]:
     """Restores the default generators at the end, so that the code after it draws the numbers that it would have drawn
     without it."""
     cpu, python = torch.default_generator.get_state(), random.getstate()
@@ -55,7 +58,7 @@ def restored():
 
 
 @contextlib.contextmanager
-def seeded(seed, *numbers, purpose="program"):
+def seeded(seed: int, *numbers: int, purpose: str = "program") -> Iterator[None]:
     """Wraps code whose random numbers shall be a function of (seed, numbers): `with seeded(0, epoch, sample): ...`."""
     with restored():
         seed_generators(seed_of(seed, purpose, *numbers))

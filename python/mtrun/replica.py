@@ -1,12 +1,16 @@
 """An elastic training run over torch.distributed: surviving workers continue in place, new ones receive the state, and
 each sample is taken exactly once."""
+from __future__ import annotations
+
 import ctypes
 import hashlib
 import io
 import os
 import secrets
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -14,14 +18,16 @@ import torch.distributed as dist
 from mtrun.agreement import compare, program_of
 from mtrun.buffers import Buffers
 from mtrun.checkpoints import Checkpoints, Unfit, lineage_of
+from mtrun.evaluation import Evaluation
 from mtrun.first_use import FirstUse
-from mtrun.job import Interrupted, Stopped
+from mtrun.job import Interrupted, Job, Stopped
 from mtrun.ledger import Ledger, gathered
-from mtrun.loader import Ids
+from mtrun.loader import Ids, Loader
 from mtrun.meeting import NONE, Claim, claim_of, decide, discarded, readers
 from mtrun.metrics import Metrics
 from mtrun.models import plain
 from mtrun.position import Lineage
+from mtrun.sampler import ElasticSampler
 from mtrun.several_nodes import had_several_nodes, note_several_nodes
 from mtrun.torch import barrier, finish, interruptible, leave_group, regroup
 from mtrun.training_step import TrainingStep
@@ -54,12 +60,15 @@ class Replica:
     from a checkpoint in its folder wins; all others receive it.
 
     `folder`: gets ledger, metrics and checkpoints; a restarted run continues from the newest. One folder for all nodes,
-    or one on each. `more`: further objects with state_dict and load_state_dict, by name (a schedule, an EMA).
-    `scaler`: a torch.amp.GradScaler, saved as "scaler". `evaluation`: an Evaluation, run after each epoch, which can end
-    the run early; saved as "evaluation". `settings`: recorded in config.yaml, by name. ValueError if the model or the optimizer cannot be trained this way, or if a checkpoint is of another program."""
+    or one on each. `more`: further objects with state_dict and load_state_dict, by name (a schedule, an EMA). `scaler`:
+    a torch.amp.GradScaler, saved as "scaler". `evaluation`: an Evaluation, run after each epoch, which can end the run
+    early; saved as "evaluation". `settings`: recorded in config.yaml, by name. ValueError if the model or the optimizer
+    cannot be trained this way, or if a checkpoint is of another program."""
 
-    def __init__(self, job, model, optimizer, sampler, folder=None, data="", backend=None, checkpoint_steps=0, more=None,
-                 scaler=None, evaluation=None, settings=None):
+    def __init__(self, job: Job, model: torch.nn.Module, optimizer: torch.optim.Optimizer, sampler: ElasticSampler,
+                 folder: str | None = None, data: str = "", backend: str | None = None, checkpoint_steps: int = 0,
+                 more: dict[str, Any] | None = None, scaler: torch.amp.GradScaler | None = None,
+                 evaluation: Evaluation | None = None, settings: dict[str, Any] | None = None):
         self.job, self.model, self.optimizer, self.sampler = job, plain(model), optimizer, sampler
         self.complete = False  # whether the run has ended, so that this worker's weights are the final ones
         self._backend, self._checkpoint_steps = backend, checkpoint_steps
@@ -87,7 +96,7 @@ class Replica:
             self._load_newest()
 
     # ---- the loop
-    def steps(self, loss_of):
+    def steps(self, loss_of: Callable[[list[int]], torch.Tensor]) -> Iterator[Step]:
         """The short form of `train`, for programs that read the samples themselves: yields each committed Step.
         `loss_of(ids)` returns the mean loss over these samples, to be differentiated."""
         for step in self.train(Ids(self.sampler)):
@@ -99,7 +108,7 @@ class Replica:
             if step.apply():
                 yield step.applied
 
-    def train(self, loader):
+    def train(self, loader: Loader) -> Iterator[TrainingStep]:
         """Trains to the end of the sampler and yields each TrainingStep; one that was not committed comes again.
         `loader`: a Loader with this sampler. Regroups, hands over and leaves as required. A worker asked to leave ends here; if its whole job was asked
         to, or it waits for others, it saves and exits with 128 + signal. Without mtrun there is no regrouping: all stop
@@ -143,10 +152,9 @@ class Replica:
 
     def _is_complete(self):
         """Evaluates if an epoch has just ended. Returns whether the run has ended."""
-        if self._evaluation is None:
+        if self._evaluation is None or not self._evaluation.is_due(self.sampler):
             return self.sampler.finished
-        if self._evaluation.is_due(self.sampler):
-            self._evaluate()
+        self._evaluate()
         return self.sampler.finished or self._evaluation.stops
 
     def _evaluate(self):
@@ -241,7 +249,7 @@ class Replica:
         samples, hash, leaving, regroups = exact.tolist()
         return mean[0].item(), samples, hash % (1 << 64), leaving, regroups, (counts, mean[1:])
 
-    def add_up(self, *tensors):
+    def add_up(self, *tensors: torch.Tensor) -> None:
         """Sums tensors over the workers, in place. Interrupted if the generation ends."""
         with interruptible(self.job):
             for tensor, work in [(tensor, dist.all_reduce(tensor, async_op=True)) for tensor in tensors]:

@@ -1,11 +1,14 @@
 """torch.distributed in a job with changing membership: process groups are left and remade in the same process."""
+from __future__ import annotations
+
 import contextlib
-import signal
+from collections.abc import Iterator
 
 import torch
 import torch.distributed as dist
 
-from mtrun.job import Interrupted
+from mtrun.assignment import Assignment
+from mtrun.job import Interrupted, Job
 from mtrun.sockets import NewConnections
 from mtrun.torch_store import CONNECT_TIMEOUT, meet
 from mtrun.waits import await_call, await_work, is_gloo, release
@@ -15,7 +18,7 @@ PATIENCE = 2.0           # seconds to wait for the agent's explanation of a fail
 _connections = None      # of the current group, or of the one being made
 
 
-def regroup(job, backend=None):
+def regroup(job: Job, backend: str | None = None) -> Assignment:
     """Leaves the current process group (aborting its collectives), enters the job's next generation and makes its
     default process group, and repeats until one connects. The first call makes the group of the job's current
     generation. Returns the Assignment. Raises mtrun.Stopped if no generation follows. `backend`: as for
@@ -37,7 +40,7 @@ def regroup(job, backend=None):
                 raise
 
 
-def leave_group(job):
+def leave_group(job: Job) -> None:
     """Ends the default process group of this process, if there is one, without waiting for other members."""
     global _connections
     job.on_break(None)
@@ -50,7 +53,7 @@ def leave_group(job):
 
 
 @contextlib.contextmanager
-def interruptible(job):
+def interruptible(job: Job) -> Iterator[None]:
     """Wraps collectives. When the generation ends, running ones are aborted and raise mtrun.Interrupted, and no new one
     begins. If one fails although no member is lost, it is reported, so that all members regroup."""
     try:
@@ -67,7 +70,7 @@ def interruptible(job):
         raise Interrupted(why) from error
 
 
-def finish(job, work, tensor):
+def finish(job: Job, work: dist.Work, tensor: torch.Tensor) -> None:
     """Waits until `tensor` has the sum; raises if that failed or the generation ended. NCCL's own wait only queues it
     on a stream, and an aborted sum leaves arbitrary numbers. Gloo's can outlive the generation by minutes."""
     if is_gloo(tensor.device):
@@ -87,11 +90,9 @@ def close_inherited():
     killed worker in its DataLoader's processes, and the other members' collectives would not fail."""
     if _connections:
         _connections.close()
-    for number in (signal.SIGINT, signal.SIGUSR1):  # sent to all processes of a terminal or job; the worker decides
-        signal.signal(number, signal.SIG_IGN)
 
 
-def barrier(job):
+def barrier(job: Job) -> None:
     """A dist.barrier() that ends with the generation."""
     if all(is_gloo(device) for device in dist.distributed_c10d._get_default_group()._device_types):
         await_call(job, dist.barrier)

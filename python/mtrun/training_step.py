@@ -1,4 +1,9 @@
 """One attempt at a step, as the program's own loop sees it."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
 import torch
 
 from mtrun.job import Interrupted
@@ -34,15 +39,15 @@ class TrainingStep:
         self.applied = self.norm = None
 
     @property
-    def loss(self):
+    def loss(self) -> float | None:
         return self.applied.loss if self.applied else None
 
     @property
-    def skipped(self):
+    def skipped(self) -> bool:
         return self.applied is not None and self.applied.skipped
 
     # ---- the loop
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         job, seed = self._replica.job, self._replica.sampler.seed
         with restored():
             for number, ids in self._plan.micro_batches[self._passes:]:
@@ -60,7 +65,7 @@ class TrainingStep:
                     raise RuntimeError(f"step {self.number}: the loop took a micro-batch without calling step.backward(loss)")
                 self._passes += 1
 
-    def backward(self, loss):
+    def backward(self, loss: torch.Tensor) -> None:
         """Differentiates the mean loss of the running micro-batch, weighted so that the sum over all workers is the
         gradient of the mean over the step's samples. Call it once for each micro-batch. ValueError if `loss` is not one
         number that depends on a trained parameter."""
@@ -78,7 +83,7 @@ class TrainingStep:
         else:
             self._sum = self._sum.to(part.device) + part.detach()
 
-    def apply(self, max_norm=None, norm_type=2.0):
+    def apply(self, max_norm: float | None = None, norm_type: float = 2.0) -> bool:
         """Sums the gradients over the workers, unscales them, clips them to `max_norm` (of the whole model's gradients,
         as torch.nn.utils.clip_grad_norm_) and makes the optimizer's step. Returns True if the step was committed, by all
         workers, or False if the generation ended."""
@@ -95,7 +100,7 @@ class TrainingStep:
                 self.interrupt(error)
         return self.applied is not None
 
-    def interrupt(self, error):
+    def interrupt(self, error: Interrupted) -> None:
         """Records that the generation has ended: the step will come again."""
         self._error = error.with_traceback(None)  # a traceback would keep the step's tensors alive
 
