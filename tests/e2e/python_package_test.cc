@@ -140,7 +140,8 @@ TEST_F(PythonPackage, ProgramsKeepTheirLoop) {
 
 // A script with loader processes, augmentation, dropout, clipping, a schedule, EMA and loss scaling.
 TEST_F(PythonPackage, ResultsDoNotDependOnWorkersOrKills) {
-  Program test({PeersPython(), support::TestFile("python/training_under_mtrun.py"), Mtrun()}, PythonEnvironment());
+  Program test({PeersPython(), support::TestFile("python/training_under_mtrun.py"), Mtrun()},
+               PythonEnvironment());
   EXPECT_EQ(test.Wait(5 * kSlow), 0) << test.Text();
 }
 
