@@ -1,28 +1,41 @@
 """An elastic training run over torch.distributed: surviving workers continue in place, new ones receive the state, and
 each sample is taken exactly once."""
+from __future__ import annotations
+
 import contextlib
 import os
 import secrets
 import sys
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
+from mtrun.agreement import compare, program_of
 from mtrun.buffers import Buffers
 from mtrun.checkpoints import Checkpoints, Unfit, lineage_of
 from mtrun.digests import digest_of, digest_of_state
+from mtrun.evaluation import Evaluation
+from mtrun.first_use import FirstUse
 from mtrun.gradients import Gradients
 from mtrun.handover import give, pass_on, take
-from mtrun.job import Interrupted, Stopped
+from mtrun.job import Interrupted, Job, Stopped
 from mtrun.ledger import Ledger, gathered, joined, parts_of
+from mtrun.loader import Ids, Loader
 from mtrun.meeting import NONE, Claim, claim_of, decide, discarded, readers, to_digest
+from mtrun.metrics import Metrics
+from mtrun.models import plain
 from mtrun.position import Lineage
+from mtrun.sampler import ElasticSampler
 from mtrun.saver import Saver
 from mtrun.several_nodes import had_several_nodes, note_several_nodes
 from mtrun.snapshot import Snapshot
-from mtrun.torch import barrier, finish, interruptible, leave_group, regroup, start
+from mtrun.torch import barrier, finish, finish_all, interruptible, leave_group, regroup, start
+from mtrun.training_step import TrainingStep
+from mtrun.update import Update
 from mtrun.waits import await_call
 
 RECENT = 16       # ledger lines that each worker keeps in case the writer dies before writing them
@@ -33,13 +46,15 @@ MAX_GAP = 1 << 16  # random distance between the numbers of branches that are un
 
 @dataclass(frozen=True)
 class Step:
-    """An applied step. `loss`: mean over its samples, before the update."""
+    """A committed step, numbered from 0. `loss`: mean over its samples, before the update. `skipped`: the GradScaler met an
+    infinite gradient, so the weights did not change."""
     step: int
     epoch: int
     loss: float
     samples: int
     world_size: int
     generation: int
+    skipped: bool = False
 
 
 class Replica:
@@ -48,14 +63,26 @@ class Replica:
     workers meet, the furthest state (most steps; if equal, of the later generation) that any of them holds or can read
     from a checkpoint in its folder wins; all others receive it.
 
-    `folder`: gets ledger and checkpoints; a restarted run continues from the newest. One folder for all nodes, or one
-    on each. `more`: further objects with state_dict and load_state_dict, by name (a schedule, for example)."""
+    `folder`: gets ledger, metrics and checkpoints; a restarted run continues from the newest. One folder for all nodes,
+    or one on each. `more`: further objects with state_dict and load_state_dict, by name (a schedule, an EMA). `scaler`:
+    a torch.amp.GradScaler, saved as "scaler". `evaluation`: an Evaluation, run after each epoch, which can end the run
+    early; saved as "evaluation". `settings`: recorded in config.yaml, by name. ValueError if the model or the optimizer
+    cannot be trained this way, or if a checkpoint is of another program."""
 
-    def __init__(self, job, model, optimizer, sampler, folder=None, data="", backend=None, checkpoint_steps=0, more=None):
-        self.job, self.model, self.optimizer, self.sampler = job, model, optimizer, sampler
+    def __init__(self, job: Job, model: torch.nn.Module, optimizer: torch.optim.Optimizer, sampler: ElasticSampler,
+                 folder: str | None = None, data: str = "", backend: str | None = None, checkpoint_steps: int = 0,
+                 more: dict[str, Any] | None = None, scaler: torch.amp.GradScaler | None = None,
+                 evaluation: Evaluation | None = None, settings: dict[str, Any] | None = None):
+        self.job, self.model, self.optimizer, self.sampler = job, plain(model), optimizer, sampler
+        self.complete = False  # whether the run has ended, so that this worker's weights are the final ones
         self._backend, self._checkpoint_steps = backend, checkpoint_steps
-        self._more = more or {}
-        self._buffers, self._gradients = Buffers(model), Gradients(model)
+        own = {"scaler": scaler, "evaluation": evaluation}
+        self._more = {**(more or {}), **{name: each for name, each in own.items() if each is not None}}
+        self._evaluation = evaluation
+        self._buffers, self._gradients = Buffers(self.model), Gradients(self.model)
+        self._update = Update(optimizer, scaler)
+        self._first_use = FirstUse(self.model)
+        self._metrics = Metrics(folder, settings or {}, evaluation) if folder else None
         self._ledger = Ledger(folder, sampler, data) if folder else None
         self._checkpoints = Checkpoints(folder) if folder else None
         self._saver = Saver(job, folder) if folder else None
@@ -70,26 +97,45 @@ class Replica:
         self._several_nodes = False  # at any time so far
         self._recent, self._writes = [], False
         self._votes_to_leave = False  # in the last summed step
+        self._votes = 0, 0  # of all workers: to leave, and to regroup
+        self._evaluations_agree = False  # in this generation, about the last epoch
         if folder:
             self._load_newest()
 
     # ---- the loop
-    def steps(self, loss_of):
-        """Trains to the end of the sampler and yields each Step. `loss_of(ids)` returns the mean loss over these
-        samples, to be differentiated. Regroups, hands over and leaves as required. A worker asked to leave ends here;
-        if its whole job was asked to, or it waits for others, it saves and exits with 128 + signal. Without mtrun there
-        is no regrouping: all stop if one is asked to leave, and Interrupted is raised if others are gone."""
+    def steps(self, loss_of: Callable[[list[int]], torch.Tensor]) -> Iterator[Step]:
+        """The short form of `train`, for programs that read the samples themselves: yields each committed Step.
+        `loss_of(ids)` returns the mean loss over these samples, to be differentiated."""
+        for step in self.train(Ids(self.sampler)):
+            for ids in step:
+                try:
+                    step.backward(loss_of(ids))
+                except Interrupted as error:  # of collectives of the program's own
+                    step.interrupt(error)
+            if step.apply():
+                yield step.applied
+
+    def train(self, loader: Loader) -> Iterator[TrainingStep]:
+        """Trains to the end of the sampler and yields each TrainingStep; one that was not committed comes again.
+        `loader`: a Loader with this sampler. Regroups, hands over and leaves as required. A worker asked to leave ends
+        here; if its whole job was asked to, or it waits for others, it saves and exits with 128 + signal. Without mtrun
+        there is no regrouping: all stop if one is asked to leave, and Interrupted is raised if others are gone."""
+        if loader.sampler is not self.sampler:
+            raise ValueError("the loader has another sampler than the replica: give both the same ElasticSampler")
         grouped, broke = False, None
         while True:
             try:
                 if not grouped:
                     self._enter()
+                    loader.begin(self.job.rank, self.job.world_size)
                     grouped = True
-                while not self.sampler.finished:
-                    taken, leaving, regroups = self._step(loss_of)
-                    yield taken
+                while not self._is_complete():
+                    step = self._begin_step(loader)
+                    yield step
+                    step.finish()
                     self._save_if_due()  # includes the program's changes to `more` after its step
-                    if leaving == taken.world_size or (leaving and not self.job.elastic):
+                    leaving, regroups = self._votes
+                    if leaving == step.applied.world_size or (leaving and not self.job.elastic):
                         self._save_for_all()
                     # Use the vote, as the others know it: a worker asked later continues and votes in the next step.
                     if leaving and self._votes_to_leave:
@@ -100,6 +146,7 @@ class Replica:
                     if leaving or regroups:
                         raise Interrupted("workers are leaving or joining")
                 if self._finish():
+                    self.complete = True
                     return
                 grouped = False
             except Interrupted as error:
@@ -110,6 +157,30 @@ class Replica:
                 if broke:
                     raise broke from None
                 return
+
+    def _is_complete(self):
+        """Evaluates if an epoch has just ended. Returns whether the run has ended."""
+        if self._evaluation is None or not self._evaluation.is_due(self.sampler):
+            return self.sampler.finished
+        self._evaluate()
+        return self.sampler.finished or self._evaluation.stops
+
+    def _evaluate(self):
+        """Evaluates, unless every worker has the result of this position. A worker can lack it: it was interrupted while
+        the others finished. Then all evaluate again, and have equal results."""
+        evaluation, steps = self._evaluation, self.sampler.step
+        if not self._evaluations_agree:
+            lacks = torch.tensor([int(not evaluation.has(steps))])
+            self.add_up(lacks)
+            if lacks.item():
+                evaluation.forget(steps)
+            self._evaluations_agree = True
+        if not evaluation.has(steps):
+            evaluation.run(self)
+            if self._metrics and self._writes:
+                self.job.hold()
+                self._metrics.evaluated()
+            evaluation.tell()
 
     def _stop_while_waiting(self):
         """Saves the state, which may be the newest, because no generation follows for this worker. A spare of a
@@ -127,56 +198,82 @@ class Replica:
     def _finish(self):
         """Returns True if the job has ended; False if another generation begins first, which this worker must join."""
         self._finish_save_in_flight()
-        if self._checkpoints and self._writes and not self.saved():
-            self.save()
+        if self._checkpoints and self._writes:
+            if not self.saved():
+                self.save()
+            self._metrics.finish(self._ledger, self.sampler, self.job)
         with interruptible(self.job):
             barrier(self.job)  # all data are on the disk before any worker reports it
         return self.job.done(self.sampler.step)
 
-    def _step(self, loss_of):
-        batches = self.sampler.micro_batches(self.job.rank, self.job.world_size)
-        ids, all_ids = [i for batch in batches for i in batch], self.sampler.ids()
+    # ---- a step, as TrainingStep drives it
+    def _begin_step(self, loader):
         self.optimizer.zero_grad()
         self._gradients.begin()
         self._buffers.begin()
-        losses = []
-        for number, batch in enumerate(batches, 1):
-            with self._buffers.micro_batch():
-                part = loss_of(batch) * (len(batch) / len(all_ids))
-                with self._gradients.last_pass(self.job) if number == len(batches) else contextlib.nullcontext():
-                    part.backward()
-            losses.append(part.detach())
-        loss, samples, hash, leaving, regroups, buffers = self._sum(losses, ids)
-        self.job.hold()
-        self.optimizer.step()
-        self._buffers.apply(*buffers)
-        return self._commit(all_ids, samples, hash, loss), leaving, regroups
+        return TrainingStep(self, loader.plan(), loader)
 
-    def _sum(self, losses, ids):
+    def micro_batch(self):
+        """Returns a context that wraps one micro-batch's pass."""
+        return self._buffers.micro_batch()
+
+    def differentiate(self, part, last):
+        """Adds the gradients of a micro-batch's weighted loss to this worker's. `last`: of its micro-batches; sums over
+        the workers start within the pass."""
+        with self._gradients.last_pass(self.job) if last else contextlib.nullcontext():
+            self._update.scaled(part).backward()
+
+    def commit(self, plan, loss, max_norm, norm_type):
+        """Sums over the workers, and makes and records the step. `loss`: this worker's weighted sum, a tensor []. Returns
+        (Step, norm). Interrupted if the generation ended; nothing has changed then."""
+        self._first_use.report(self.job.rank, plan.step)
+        ids = [i for _, batch in plan.micro_batches for i in batch]
+        loss, samples, hash, leaving, regroups, buffers = self._sum(loss, ids)
+        self.job.hold()
+        rate = self.optimizer.param_groups[0]["lr"]
+        skipped, norm = self._update.apply(plan.step, self._trained(), max_norm, norm_type)
+        if not skipped:
+            self._buffers.apply(*buffers)
+        self._votes = leaving, regroups
+        return self._commit(plan, samples, hash, loss, skipped, float(rate)), norm
+
+    def _trained(self):
+        return [p for p in self.model.parameters() if p.requires_grad]
+
+    def _sum(self, loss, ids):
         """Sums the gradients, and the losses, sample counts, votes to leave or regroup, and new buffers. The latter come
         last: if any worker has them, the gradients' sums are complete on every worker."""
         self._votes_to_leave, regroups, counts = self.job.leaves, self.job.wants_regroup, self._buffers.counts()
         with interruptible(self.job):
             self._gradients.sum(self.job, *([counts] if self._buffers.any() else []))
-        loss = sum(each.double() for each in losses).reshape(1).cpu() if losses else torch.zeros(1, dtype=torch.float64)
         count, hash = gathered(ids)
         record = [count, self._votes_to_leave, regroups, *parts_of(hash)]
-        total = torch.cat([torch.tensor(record, dtype=torch.float64), loss, self._buffers.sums(counts)])
-        with interruptible(self.job):
-            finish(self.job, start(total), total)
+        own = torch.tensor(record, dtype=torch.float64), loss.double().reshape(1).cpu(), self._buffers.sums(counts)
+        total = torch.cat(own)
+        self.add_up(total)
         *record, loss = total[:len(record) + 1].tolist()
         samples, leaving, regroups = map(int, record[:3])
         return loss, samples, joined(record[3:]), leaving, regroups, (counts, total[len(record) + 1:])
 
-    def _commit(self, ids, samples, hash, loss):
-        taken = Step(self.sampler.step, self.sampler.epoch, loss, samples, self.job.world_size, self._generation)
-        line = Ledger.step_line(taken.step, taken.epoch, taken.generation, taken.world_size, ids, samples, hash, loss)
+    def add_up(self, *tensors: torch.Tensor) -> None:
+        """Sums tensors over the workers, in place. Interrupted if the generation ends."""
+        with interruptible(self.job):
+            finish_all(self.job, [(start(tensor), tensor) for tensor in tensors])
+
+    def _commit(self, plan, samples, hash, loss, skipped, rate):
+        taken = Step(plan.step, plan.epoch, loss, samples, self.job.world_size, self._generation, skipped)
+        line = Ledger.step_line(taken.step, taken.epoch, taken.generation, taken.world_size, plan.ids, samples, hash, loss,
+                                skipped)
         self._recent = (self._recent + [line])[-RECENT:]
         self._knows = True
         self.sampler.advance()
         if self._ledger and self._writes:
             self._ledger.write(line)
-        self.job.progress(taken.epoch, self.sampler.step, self.sampler.samples)
+        if self._metrics:
+            self._metrics.step(taken, rate, self._writes)
+        if self._evaluation is not None:
+            self._evaluation.count(taken)
+        self.job.progress(taken.epoch, self.sampler.step, self.sampler.samples, loss=loss, learning_rate=rate)
         return taken
 
     # ---- a generation
@@ -184,12 +281,22 @@ class Replica:
         regroup(self.job, self._backend)
         self._may_be_behind = self._may_be_behind or (self._knows and self.job.lease_lapsed)
         self._note_several_nodes()
+        self._evaluations_agree = False
         with interruptible(self.job):
+            self._compare_programs()
             self._share()
         self._writes = self.job.rank == 0
         if self._folder and self._writes:
             self.job.hold()
             self._ledger.begin(self._run, self._recent, self._lineage, self._generation)
+            self._metrics.begin(self._ledger, self.sampler, self.job, self._generation)
+
+    def _compare_programs(self):
+        """Raises ValueError if this worker's model or optimizer is not that of the others."""
+        mine = torch.tensor(program_of(self.model, self.optimizer, self._lived))
+        all_of = [torch.zeros_like(mine) for _ in range(self.job.world_size)]
+        await_call(self.job, lambda: dist.all_gather(all_of, mine))
+        compare(self.job.rank, [each.tolist() for each in all_of])
 
     def _note_several_nodes(self):
         here = len(self.job.peers) > 1 or self.job.world_size > self.job.local_world_size
