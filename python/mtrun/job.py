@@ -38,8 +38,9 @@ class AgentLost(Exception):
 
 def join(environment: dict[str, str] | None = None) -> Job:
     """Returns this process's Job. ConnectionError if the agent of MTRUN_SOCKET cannot be reached, ValueError if variables
-    are malformed. Variables of an mtrun whose worker this is not (`own_launch`) are ignored. On the main thread, SIGTERM, SIGINT and SIGUSR1 now set `job.leaves`; a repeat a second or more later has
-    its usual effect. A worker asked to leave before it has a place exits with `job.exit_status`."""
+    are malformed. Variables of an mtrun whose worker this is not (`own_launch`) are ignored. On the main thread, SIGTERM,
+    SIGINT and SIGUSR1 now set `job.leaves`; a repeat a second or more later has its usual effect. A worker asked to leave
+    before it has a place exits with `job.exit_status`."""
     return Job(own_launch(dict(os.environ) if environment is None else environment))
 
 
