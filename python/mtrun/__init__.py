@@ -6,11 +6,22 @@
 
 `join` registers with this node's agent as a cooperative worker: one that outlives its generation (the membership of
 the job) and takes its place in the next one. Without mtrun the job has one worker, or those of RANK and WORLD_SIZE.
-Only `mtrun.torch` needs more than Python's own library.
+`Replica`, `Loader` and `Evaluation` train over torch.distributed; they are imported when they are first named, and need
+PyTorch. The rest needs only Python's own library.
 """
+import importlib
+
 from mtrun.assignment import Assignment, Peer
 from mtrun.job import AgentLost, Interrupted, Job, Stopped, join
 from mtrun.ledger import Ledger
 from mtrun.sampler import ElasticSampler
 
-__all__ = ["AgentLost", "Assignment", "ElasticSampler", "Interrupted", "Job", "Ledger", "Peer", "Stopped", "join"]
+OF_PYTORCH = {"Evaluation": "evaluation", "Loader": "loader", "Replica": "replica"}
+
+__all__ = ["AgentLost", "Assignment", "ElasticSampler", "Interrupted", "Job", "Ledger", "Peer", "Stopped", "join", *OF_PYTORCH]
+
+
+def __getattr__(name: str):
+    if name not in OF_PYTORCH:
+        raise AttributeError(f"module 'mtrun' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"mtrun.{OF_PYTORCH[name]}"), name)

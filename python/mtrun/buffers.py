@@ -7,75 +7,116 @@ import torch
 
 class Buffers:
     """The buffers of a model's state_dict. Each micro-batch starts from the buffers at the start of its step, which
-    ends with their mean over all micro-batches. So no result depends on which worker computed which."""
+    ends with their mean over all micro-batches. So no result depends on which worker computed which.
+
+    A buffer that a pass has changed once counts as changed by every later pass of this process. Only the others are
+    compared. Version counters cannot tell: batch normalisation on a CPU does not increase them (PyTorch 2.11)."""
 
     def __init__(self, model):
         self._model, self._names = model, set(model.state_dict())
+        self._start = {}  # name: the buffer at the start of the step, in kept storage
+        self._lay_out([])
         self.begin()
 
     def tensors(self):
         """Returns the buffers by name, looked up each time because a pass can replace a buffer's tensor."""
-        return {name: tensor for name, tensor in self._model.named_buffers() if name in self._names}
+        return {name: tensor.detach() for name, tensor in self._model.named_buffers() if name in self._names}
 
     def any(self):
         return bool(self._start)
 
     def begin(self):
         """Begins a step."""
-        self._start = {name: tensor.detach().clone() for name, tensor in self.tensors().items()}
-        self._passes, self._moves = 0, {}  # name: number of passes that changed it, and the sum of their results
+        now = self.tensors()
+        kept = {name: self._kept(name, tensor) for name, tensor in now.items()}
+        if any(kept.get(name) is not self._start[name] for name in self._places):
+            self._start = kept  # the program has replaced buffers
+            self._lay_out([])
+        self._start, self._passes = kept, 0
+        _copy(kept.values(), now.values())
+        self._sum.zero_()
+
+    def _kept(self, name, tensor):
+        kept = self._start.get(name)
+        same = kept is not None and (kept.shape, kept.dtype, kept.device) == (tensor.shape, tensor.dtype, tensor.device)
+        return kept if same else torch.empty_like(tensor)
 
     @contextlib.contextmanager
     def micro_batch(self):
         """Wraps one micro-batch's pass: adds up the buffers that it leaves, then restores them."""
+        finished = False
         try:
             yield
-            self._passes += 1
-            for name, tensor in self._changed():
-                times, total = self._moves.get(name, (0, 0))
-                self._moves[name] = times + 1, total + _numbers(tensor)
+            finished = True
         finally:
-            for name, tensor in self._changed():
-                tensor.detach().copy_(self._start[name])
+            if self._start:
+                self._end_pass(finished)
+
+    def _end_pass(self, finished):
+        now = {name: tensor for name, tensor in self.tensors().items()
+               if name in self._start and tensor.shape == self._start[name].shape}
+        new = [name for name, tensor in now.items()
+               if name not in self._places and not torch.equal(tensor, self._start[name])]
+        if new:
+            self._lay_out([*self._places, *new])
+        if finished and self._places:
+            _copy(self._views, [_real(now.get(name, self._start[name])) for name in self._places])
+            self._sum.add_(self._row)
+        self._passes += finished
+        moved = [name for name in self._places if name in now]
+        _copy([now[name] for name in moved], [self._start[name] for name in moved])
+
+    def _lay_out(self, names):
+        """Gives these buffers places in a row. Earlier passes of the step have not changed those that had no place."""
+        self._places, before, end = {}, getattr(self, "_sum", None), 0
+        for name in names:
+            begin, end = end, end + _real(self._start[name]).numel()
+            self._places[name] = begin, end
+        device = self._start[names[0]].device if names else None
+        self._row = torch.zeros(end, dtype=torch.float64, device=device)  # after a pass
+        self._views = [self._row[slice(*self._places[name])].view(_real(self._start[name]).shape) for name in names]
+        self._sum = torch.zeros_like(self._row)  # over the passes of the step
+        if names:
+            _copy(self._views, [_real(self._start[name]) for name in names])
+            if self._passes:
+                self._sum.add_(self._row, alpha=self._passes)
+            self._sum[:len(before)] = before
 
     def counts(self):
         """Returns, to be summed over the workers, the number of passes and for each buffer whether they changed it."""
-        return torch.tensor([self._passes] + [int(name in self._moves) for name in self._start])
+        return torch.tensor([self._passes] + [int(self._passes > 0 and name in self._places) for name in self._start])
 
     def sums(self, counts):
         """Returns, to be summed over the workers, the sums of buffers that changed on any, by the summed `counts`."""
-        parts = []
+        total, parts = self._sum.cpu(), []
         for name in self._moved(counts):
-            times, total = self._moves.get(name, (0, 0))
-            if times < self._passes:
-                total = total + (self._passes - times) * _numbers(self._start[name])
-            parts.append(total if self._passes else torch.zeros_like(_numbers(self._start[name])))
+            if self._passes and name in self._places:
+                parts.append(total[slice(*self._places[name])])
+            else:
+                parts.append(self._passes * _real(self._start[name]).double().reshape(-1).cpu() if self._passes else
+                             torch.zeros(_real(self._start[name]).numel(), dtype=torch.float64))
         return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.float64)
 
     def apply(self, counts, sums):
         """Applies the step. Both arguments are summed over the workers."""
-        tensors, at = self.tensors(), 0
-        for name in self._moved(counts):
-            tensor = tensors[name].detach()
-            mean = sums[at:at + _numbers(tensor).numel()] / int(counts[0])
-            at += mean.numel()
-            if tensor.is_complex():
-                mean = torch.view_as_complex(mean.view(-1, 2))
-            elif not tensor.is_floating_point():
-                mean = mean.round()
-            tensor.copy_(mean.view(tensor.shape))
+        names = self._moved(counts)
+        if not names:
+            return
+        now = self.tensors()
+        targets = [_real(now[name]) for name in names]
+        means = (sums / int(counts[0])).to(targets[0].device).split([target.numel() for target in targets])
+        _copy(targets, [(mean if target.is_floating_point() else mean.round()).view(target.shape)
+                        for target, mean in zip(targets, means)])
 
     def _moved(self, counts):
         return [name for name, workers in zip(self._start, counts[1:].tolist()) if workers]
 
-    def _changed(self):
-        for name, tensor in self.tensors().items():
-            start = self._start.get(name)
-            if start is not None and tensor.shape == start.shape and not torch.equal(tensor, start):
-                yield name, tensor
+
+def _copy(targets, sources):
+    """Copies each source, of any dtype, to its target."""
+    if targets := list(targets):
+        torch._foreach_copy_(targets, list(sources))
 
 
-def _numbers(tensor):
-    """Returns the values in one row, as float64 on the CPU."""
-    tensor = torch.view_as_real(tensor.detach()) if tensor.is_complex() else tensor.detach()
-    return tensor.cpu().double().reshape(-1)
+def _real(tensor):
+    return torch.view_as_real(tensor) if tensor.is_complex() else tensor

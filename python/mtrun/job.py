@@ -1,4 +1,6 @@
 """A worker's place in its job: under mtrun a series of assignments from the agent, otherwise a single fixed one."""
+from __future__ import annotations
+
 import base64
 import contextlib
 import os
@@ -6,7 +8,7 @@ import signal
 import threading
 import time
 
-from mtrun.assignment import parse_assignment, read_assignment
+from mtrun.assignment import Assignment, parse_assignment, read_assignment
 from mtrun.channel import PROTOCOL_VERSION, Channel
 from mtrun.launch import own_launch
 from mtrun.lease import LeasePage
@@ -34,10 +36,11 @@ class AgentLost(Exception):
     """The agent is gone; a worker does not outlive it."""
 
 
-def join(environment=None):
+def join(environment: dict[str, str] | None = None) -> Job:
     """Returns this process's Job. ConnectionError if the agent of MTRUN_SOCKET cannot be reached, ValueError if variables
-    are malformed. Variables of an mtrun whose worker this is not (`own_launch`) are ignored. On the main thread, SIGTERM, SIGINT and SIGUSR1 now set `job.leaves`; a repeat a second or more later has
-    its usual effect. A worker asked to leave before it has a place exits with `job.exit_status`."""
+    are malformed. Variables of an mtrun whose worker this is not (`own_launch`) are ignored. On the main thread, SIGTERM,
+    SIGINT and SIGUSR1 now set `job.leaves`; a repeat a second or more later has its usual effect. A worker asked to leave
+    before it has a place exits with `job.exit_status`."""
     return Job(own_launch(dict(os.environ) if environment is None else environment))
 
 
@@ -73,7 +76,7 @@ class Job:
         self._why_ended = self._stop = self._lost = None
         self._work_is_done = False
         self._abort, self._aborted, self._questions, self._answers = None, None, 0, {}
-        self._signal, self._channel, self._lease = 0, None, None
+        self._signal, self._channel, self._lease, self._before_close = 0, None, None, []
         self._was_ready = False  # in the entered generation
         self.lease_lapsed = False  # in the last connected generation before this one (not always the previous)
         self._told_to_go = None  # when holds first saw the request to leave
@@ -121,7 +124,13 @@ class Job:
     def __exit__(self, *_):
         self.close()
 
+    def before_close(self, call):
+        """Calls `call()` first when this worker closes its channel, for example to finish a commit that needs it."""
+        self._before_close.append(call)
+
     def close(self):
+        for call in self._before_close:
+            call()
         if self._channel:
             self._channel.close()
 
@@ -132,33 +141,33 @@ class Job:
         return getattr(self.assignment, name)
 
     # ---- messages from the agent; any thread
-    def changed(self):
+    def changed(self) -> bool:
         """Returns True at a step boundary if this worker must leave its generation: it is over or must regroup, the job
         has ended, or this worker was asked to leave."""
         return self.over() or self.wants_regroup or self.leaves
 
-    def over(self):
+    def over(self) -> bool:
         """Returns whether the entered generation ended early: a member is lost, and no step of it can succeed."""
         with self._changed:
             return self._over()
 
     @property
-    def wants_regroup(self):
+    def wants_regroup(self) -> bool:
         """Returns whether the entered generation ends gracefully: its members leave it together, after a step."""
         return self._graceful
 
     @property
-    def leaves(self):
+    def leaves(self) -> bool:
         """Returns whether this worker was asked to leave (a signal, `mtrun --drain`)."""
         return self._drained or self._signal != 0
 
     @property
-    def work_is_done(self):
+    def work_is_done(self) -> bool:
         """Returns whether the job has ended successfully, so that this worker's state is not needed."""
         return self._work_is_done
 
     @property
-    def exit_status(self):
+    def exit_status(self) -> int:
         """Returns the exit status of a worker that leaves with its whole job because of a signal."""
         return 128 + (self._signal or signal.SIGTERM)
 
@@ -171,7 +180,7 @@ class Job:
                 self._break(self._why_ended or self._lost or "the generation is over")
 
     # ---- generations
-    def next(self, timeout=None):
+    def next(self, timeout: float | None = None) -> Assignment:
         """Waits for the next generation's Assignment, enters and returns it. Stopped if there will be none, or if this
         worker was asked to leave and none is imminent; AgentLost if the agent is gone, TimeoutError after `timeout`
         seconds. Without mtrun there is only the first."""
@@ -248,17 +257,24 @@ class Job:
             return self._changed.wait_for(lambda: self._over() or self._graceful or self._stop is not None, seconds)
 
     # ---- reports to the agent
-    def progress(self, epoch, step, samples=-1):
-        """Call after each step. `step`: finished steps; `samples`: total consumed, if they are counted. The agent is
-        told every half second, and, while a client watches, every two seconds what the steps waited for."""
+    def progress(self, epoch: int, step: int, samples: int = -1, loss: float | None = None,
+                 learning_rate: float | None = None) -> None:
+        """Call after each step. `step`: finished steps; `samples`: total consumed, if they are counted; `loss`: the mean
+        over the step's samples. The agent is told every half second, and, while a client watches, every two seconds what
+        the steps waited for, with the mean loss and the learning rate."""
         if not self.elastic:
             return
+        self.still_works(epoch, step, samples)
+        now = time.monotonic()
+        if means := self._times.finish(step, now < self._watched_until, now, loss, learning_rate):
+            self._say("step_times", **means)
+
+    def still_works(self, epoch: int, step: int, samples: int = -1) -> None:
+        """Call within long work between two steps, with the finished ones: it does not count as hanging."""
         now = time.monotonic()
         if self._told_progress is None or now - self._told_progress >= PROGRESS_SECONDS:
             self._told_progress = now
             self._say("progress", epoch=int(epoch), step=int(step), samples=int(samples))
-        if means := self._times.finish(step, now < self._watched_until, now):
-            self._say("step_times", **means)
 
     @contextlib.contextmanager
     def loads(self):
@@ -297,7 +313,7 @@ class Job:
             if self._aborted and self._waits_since is not None and self._over():
                 self._aborted(self._why_ended or self._lost or "the generation is over")
 
-    def done(self, step):
+    def done(self, step: int) -> bool:
         """Reports that all workers have the complete run on disk. Returns True if the job has ended or this worker was
         asked to leave, False if another generation begins first: join it and report again."""
         if not self.elastic:
@@ -312,7 +328,7 @@ class Job:
                 raise AgentLost(self._lost)
             return self._stop is not None
 
-    def leave(self, why="asked to leave"):
+    def leave(self, why: str = "asked to leave") -> None:
         """Reports that this worker has finished its step and exits."""
         self._say("leaving", why=why)
 

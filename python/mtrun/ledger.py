@@ -65,10 +65,12 @@ class Ledger:
             raise ValueError(f"{self.path} belongs to another run ({', '.join(other)} differ): use another folder, or move it away")
 
     @staticmethod
-    def step_line(step, epoch, generation, world, ids, samples, hash, loss):
-        """Returns an applied step's line. `ids`: in sampler order; `samples` and `hash`: sums over the workers."""
+    def step_line(step, epoch, generation, world, ids, samples, hash, loss, skipped=False):
+        """Returns a committed step's line. `ids`: in sampler order; `samples` and `hash`: sums over the workers. `skipped`:
+        the weights did not change."""
         return {"step": step, "epoch": epoch, "generation": generation, "world": world, "ids": digest(ids),
-                "samples": samples, "hash": f"{hash:016x}", "loss": f"{loss:.17g}", "status": "applied"}
+                "samples": samples, "hash": f"{hash:016x}", "loss": f"{loss:.17g}",
+                "status": "skipped" if skipped else "applied"}
 
     def write(self, line):
         """Writes a line. REQUIRES: begin."""
@@ -79,15 +81,27 @@ class Ledger:
         if self._file is not None:
             os.fsync(self._file)
 
+    def descriptor(self):
+        """Returns another descriptor of the file, for a thread to flush and close; None if the file is not open."""
+        return None if self._file is None else os.dup(self._file)
+
     def finish(self, program, settings, report):
         """Writes config.yaml and report.json beside the ledger: the intended length of the run and its end."""
+        self.configure(program, settings)
+        self._replace("report.json", json.dumps({"steps": self._sampler.step, **report}, indent=2) + "\n")
+
+    def configure(self, program, settings):
+        """Writes config.yaml: the program's name, the run's length and its settings."""
         s = self._sampler
         settings = {"data": "", "seed": s.seed, "epochs": s.epochs, "max_steps": 0, "batch_size": s.micro_batch,
                     "global_batch": s.global_batch, **settings}
         lines = [f"{program}:"] + [f"  {name}: {json.dumps(value) if isinstance(value, bool) else value}"
                                    for name, value in settings.items() if value != ""]
-        self._replace("config.yaml", "\n".join(lines) + "\n")
-        self._replace("report.json", json.dumps({"steps": s.step, **report}, indent=2) + "\n")
+        text = "\n".join(lines) + "\n"
+        with contextlib.suppress(OSError), open(os.path.join(self.folder, "config.yaml"), encoding="utf-8") as file:
+            if file.read() == text:  # each generation begins with it, and a sync takes longer than a look
+                return
+        self._replace("config.yaml", text)
 
     def _replace(self, name, text):
         path = os.path.join(self.folder, name)
@@ -197,3 +211,13 @@ def _parsed(lines):
 def gathered(ids):
     """Returns count and hash of a worker's ids, to be summed for `step_line`."""
     return len(ids), hash_of(ids)
+
+
+def parts_of(hash):
+    """Returns a 64-bit hash as four numbers, whose sums over less than 2^37 workers are exact in float64."""
+    return [hash >> shift & 0xFFFF for shift in (0, 16, 32, 48)]
+
+
+def joined(parts):
+    """Returns the sum of hashes, modulo 2^64, by the sums of their parts."""
+    return sum(int(part) << shift for part, shift in zip(parts, (0, 16, 32, 48))) % (1 << 64)

@@ -18,6 +18,8 @@ class Claim:
     position: Position = NONE
     parameters: int = 0         # digests
     buffers: int = 0
+    rest: int = 0               # digest of optimizer, sampler and the program's objects, of a member without a state
+    torn: bool = False          # it was being given a state when the giver was lost: its tensors are a mixture
     saved_run: int = 0
     saved: Position = NONE      # position of the furthest readable checkpoint; NONE if there is none
     known: int = 0              # highest generation known to the member or its folder
@@ -76,24 +78,37 @@ def readers(claims):
             if claim.saved_run == truth.run and claim.saved > truth.position}, truth
 
 
+def to_digest(claims):
+    """Returns the ranks whose digests decide() needs: of those that hold the furthest state, or of all if none holds
+    one. None if there is nothing to compare."""
+    source = find_source(claims)
+    truth = claims[source] if source is not None else None
+    ranks = {rank for rank, claim in enumerate(claims)
+             if truth is None or (claim.holds and (claim.run, claim.position) == (truth.run, truth.position))}
+    return ranks if len(ranks) > 1 else set()
+
+
 def decide(claims, number):
     """Returns the Plan. `number` is the rendezvous's number of this generation; it restarts with a new service, so the
     members' own numbers count too."""
     source = find_source(claims)
     nobody = source is None
     if nobody:
-        source = next((rank for rank, claim in enumerate(claims) if claim.begins_again), 0)
+        source = min(range(len(claims)), key=lambda rank: (claims[rank].torn, not claims[rank].begins_again))
     truth = claims[source]
     at_truth = [rank for rank, claim in enumerate(claims)
                 if not nobody and claim.holds and claim.position == truth.position]
     same = [rank for rank in at_truth if claims[rank].run == truth.run and claims[rank].parameters == truth.parameters]
+    if nobody:  # those that begin with the same values, for example by equal seeds, need no transfer
+        same = [rank for rank, claim in enumerate(claims) if not claim.torn
+                and (claim.parameters, claim.rest) == (truth.parameters, truth.rest)]
     # A program can change buffers outside of a step, so the source's count.
     needy = [rank for rank, claim in enumerate(claims)
              if rank != source and (rank not in same or claim.buffers != truth.buffers)]
     rivals = [source] + [rank for rank in at_truth if rank not in same]
     known = max(max(claim.known, claim.position.generation, claim.saved.generation) for claim in claims)
     # Branches unaware of each other need different numbers. One holder is enough to exclude another branch.
-    gap = min(claims[rank].gap for rank in {source, *same})
+    gap = min(claims[rank].gap for rank in {source, *([] if nobody else same)})
     return Plan(source, max(number, known + 1) + gap, needy, rivals if len(rivals) > 1 else [], nobody)
 
 

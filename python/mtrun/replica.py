@@ -1,41 +1,60 @@
 """An elastic training run over torch.distributed: surviving workers continue in place, new ones receive the state, and
 each sample is taken exactly once."""
-import ctypes
-import hashlib
-import io
+from __future__ import annotations
+
+import contextlib
 import os
 import secrets
 import sys
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
+from mtrun.agreement import compare, program_of
 from mtrun.buffers import Buffers
 from mtrun.checkpoints import Checkpoints, Unfit, lineage_of
-from mtrun.job import Interrupted, Stopped
-from mtrun.ledger import Ledger, gathered
-from mtrun.meeting import NONE, Claim, claim_of, decide, discarded, readers
+from mtrun.digests import digest_of, digest_of_state
+from mtrun.evaluation import Evaluation
+from mtrun.first_use import FirstUse
+from mtrun.gradients import Gradients
+from mtrun.handover import give, pass_on, take
+from mtrun.job import Interrupted, Job, Stopped
+from mtrun.ledger import Ledger, gathered, joined, parts_of
+from mtrun.loader import Ids, Loader
+from mtrun.meeting import NONE, Claim, claim_of, decide, discarded, readers, to_digest
+from mtrun.metrics import Metrics
+from mtrun.models import plain
 from mtrun.position import Lineage
+from mtrun.sampler import ElasticSampler
+from mtrun.saver import Saver
 from mtrun.several_nodes import had_several_nodes, note_several_nodes
-from mtrun.torch import barrier, finish, interruptible, leave_group, regroup
+from mtrun.snapshot import Snapshot
+from mtrun.torch import barrier, finish, finish_all, interruptible, leave_group, regroup, start
+from mtrun.training_step import TrainingStep
+from mtrun.update import Update
 from mtrun.waits import await_call
 
 RECENT = 16       # ledger lines that each worker keeps in case the writer dies before writing them
 EXIT_DIFFERS = 3  # two workers hold different states of one step; neither can be trusted
-MASK63 = (1 << 63) - 1
+SLOW_SAVE = 1.0   # seconds of a wait for the save before that are reported
 MAX_GAP = 1 << 16  # random distance between the numbers of branches that are unaware of each other
 
 
 @dataclass(frozen=True)
 class Step:
-    """An applied step. `loss`: mean over its samples, before the update."""
+    """A committed step, numbered from 0. `loss`: mean over its samples, before the update. `skipped`: the GradScaler met an
+    infinite gradient, so the weights did not change."""
     step: int
     epoch: int
     loss: float
     samples: int
     world_size: int
     generation: int
+    skipped: bool = False
 
 
 class Replica:
@@ -44,55 +63,90 @@ class Replica:
     workers meet, the furthest state (most steps; if equal, of the later generation) that any of them holds or can read
     from a checkpoint in its folder wins; all others receive it.
 
-    `folder`: gets ledger and checkpoints; a restarted run continues from the newest. One folder for all nodes, or one
-    on each. `more`: further objects with state_dict and load_state_dict, by name (a schedule, for example)."""
+    `folder`: gets ledger, metrics and checkpoints; a restarted run continues from the newest. One folder for all nodes,
+    or one on each. `more`: further objects with state_dict and load_state_dict, by name (a schedule, an EMA). `scaler`:
+    a torch.amp.GradScaler, saved as "scaler". `evaluation`: an Evaluation, run after each epoch, which can end the run
+    early; saved as "evaluation". `settings`: recorded in config.yaml, by name. ValueError if the model or the optimizer
+    cannot be trained this way, or if a checkpoint is of another program."""
 
-    def __init__(self, job, model, optimizer, sampler, folder=None, data="", backend=None, checkpoint_steps=0, more=None):
-        self.job, self.model, self.optimizer, self.sampler = job, model, optimizer, sampler
+    def __init__(self, job: Job, model: torch.nn.Module, optimizer: torch.optim.Optimizer, sampler: ElasticSampler,
+                 folder: str | None = None, data: str = "", backend: str | None = None, checkpoint_steps: int = 0,
+                 more: dict[str, Any] | None = None, scaler: torch.amp.GradScaler | None = None,
+                 evaluation: Evaluation | None = None, settings: dict[str, Any] | None = None):
+        self.job, self.model, self.optimizer, self.sampler = job, plain(model), optimizer, sampler
+        self.complete = False  # whether the run has ended, so that this worker's weights are the final ones
         self._backend, self._checkpoint_steps = backend, checkpoint_steps
-        self._more = more or {}
-        self._buffers = Buffers(model)
+        own = {"scaler": scaler, "evaluation": evaluation}
+        self._more = {**(more or {}), **{name: each for name, each in own.items() if each is not None}}
+        self._evaluation = evaluation
+        self._buffers, self._gradients = Buffers(self.model), Gradients(self.model)
+        self._update = Update(optimizer, scaler)
+        self._first_use = FirstUse(self.model)
+        self._metrics = Metrics(folder, settings or {}, evaluation) if folder else None
         self._ledger = Ledger(folder, sampler, data) if folder else None
         self._checkpoints = Checkpoints(folder) if folder else None
+        self._saver = Saver(job, folder) if folder else None
         self._folder = folder
         self._run, self._generation, self._lineage = secrets.token_hex(8), 0, Lineage()
         self._begins_again = False  # the ledger of a run exists, but no checkpoint
         self._knows = False  # holds a valid state: from a checkpoint, or from a generation that it was in
+        self._torn = False  # its tensors are partly those of another worker, so they are no state
         self._lived = False  # this process held a state in an earlier generation
         self._known = 0  # the last generation agreed on, begun or not
         self._may_be_behind = False  # others may have continued its state unseen, until a generation has begun
         self._several_nodes = False  # at any time so far
         self._recent, self._writes = [], False
         self._votes_to_leave = False  # in the last summed step
+        self._votes = 0, 0  # of all workers: to leave, and to regroup
+        self._evaluations_agree = False  # in this generation, about the last epoch
         if folder:
             self._load_newest()
 
     # ---- the loop
-    def steps(self, loss_of):
-        """Trains to the end of the sampler and yields each Step. `loss_of(ids)` returns the mean loss over these
-        samples, to be differentiated. Regroups, hands over and leaves as required. A worker asked to leave ends here;
-        if its whole job was asked to, or it waits for others, it saves and exits with 128 + signal. Without mtrun there
-        is no regrouping: all stop if one is asked to leave, and Interrupted is raised if others are gone."""
+    def steps(self, loss_of: Callable[[list[int]], torch.Tensor]) -> Iterator[Step]:
+        """The short form of `train`, for programs that read the samples themselves: yields each committed Step.
+        `loss_of(ids)` returns the mean loss over these samples, to be differentiated."""
+        for step in self.train(Ids(self.sampler)):
+            for ids in step:
+                try:
+                    step.backward(loss_of(ids))
+                except Interrupted as error:  # of collectives of the program's own
+                    step.interrupt(error)
+            if step.apply():
+                yield step.applied
+
+    def train(self, loader: Loader) -> Iterator[TrainingStep]:
+        """Trains to the end of the sampler and yields each TrainingStep; one that was not committed comes again.
+        `loader`: a Loader with this sampler. Regroups, hands over and leaves as required. A worker asked to leave ends
+        here; if its whole job was asked to, or it waits for others, it saves and exits with 128 + signal. Without mtrun
+        there is no regrouping: all stop if one is asked to leave, and Interrupted is raised if others are gone."""
+        if loader.sampler is not self.sampler:
+            raise ValueError("the loader has another sampler than the replica: give both the same ElasticSampler")
         grouped, broke = False, None
         while True:
             try:
                 if not grouped:
                     self._enter()
+                    loader.begin(self.job.rank, self.job.world_size)
                     grouped = True
-                while not self.sampler.finished:
-                    taken, leaving, regroups = self._step(loss_of)
-                    yield taken
+                while not self._is_complete():
+                    step = self._begin_step(loader)
+                    yield step
+                    step.finish()
                     self._save_if_due()  # includes the program's changes to `more` after its step
-                    if leaving == taken.world_size or (leaving and not self.job.elastic):
+                    leaving, regroups = self._votes
+                    if leaving == step.applied.world_size or (leaving and not self.job.elastic):
                         self._save_for_all()
                     # Use the vote, as the others know it: a worker asked later continues and votes in the next step.
                     if leaving and self._votes_to_leave:
+                        self._finish_save_in_flight()
                         self.job.leave(f"after step {self.sampler.step}")
                         leave_group(self.job)
                         return
                     if leaving or regroups:
                         raise Interrupted("workers are leaving or joining")
                 if self._finish():
+                    self.complete = True
                     return
                 grouped = False
             except Interrupted as error:
@@ -103,6 +157,30 @@ class Replica:
                 if broke:
                     raise broke from None
                 return
+
+    def _is_complete(self):
+        """Evaluates if an epoch has just ended. Returns whether the run has ended."""
+        if self._evaluation is None or not self._evaluation.is_due(self.sampler):
+            return self.sampler.finished
+        self._evaluate()
+        return self.sampler.finished or self._evaluation.stops
+
+    def _evaluate(self):
+        """Evaluates, unless every worker has the result of this position. A worker can lack it: it was interrupted while
+        the others finished. Then all evaluate again, and have equal results."""
+        evaluation, steps = self._evaluation, self.sampler.step
+        if not self._evaluations_agree:
+            lacks = torch.tensor([int(not evaluation.has(steps))])
+            self.add_up(lacks)
+            if lacks.item():
+                evaluation.forget(steps)
+            self._evaluations_agree = True
+        if not evaluation.has(steps):
+            evaluation.run(self)
+            if self._metrics and self._writes:
+                self.job.hold()
+                self._metrics.evaluated()
+            evaluation.tell()
 
     def _stop_while_waiting(self):
         """Saves the state, which may be the newest, because no generation follows for this worker. A spare of a
@@ -119,64 +197,83 @@ class Replica:
 
     def _finish(self):
         """Returns True if the job has ended; False if another generation begins first, which this worker must join."""
-        if self._checkpoints and self._writes and not self.saved():
-            self.save()
+        self._finish_save_in_flight()
+        if self._checkpoints and self._writes:
+            if not self.saved():
+                self.save()
+            self._metrics.finish(self._ledger, self.sampler, self.job)
         with interruptible(self.job):
             barrier(self.job)  # all data are on the disk before any worker reports it
         return self.job.done(self.sampler.step)
 
-    def _step(self, loss_of):
-        batches = self.sampler.micro_batches(self.job.rank, self.job.world_size)
-        ids, all_ids = [i for batch in batches for i in batch], self.sampler.ids()
-        self.optimizer.zero_grad(set_to_none=False)
+    # ---- a step, as TrainingStep drives it
+    def _begin_step(self, loader):
+        self.optimizer.zero_grad()
+        self._gradients.begin()
         self._buffers.begin()
-        loss = 0.0
-        for batch in batches:
-            with self._buffers.micro_batch():
-                part = loss_of(batch) * (len(batch) / len(all_ids))
-                part.backward()
-            loss += float(part.detach())
+        return TrainingStep(self, loader.plan(), loader)
+
+    def micro_batch(self):
+        """Returns a context that wraps one micro-batch's pass."""
+        return self._buffers.micro_batch()
+
+    def differentiate(self, part, last):
+        """Adds the gradients of a micro-batch's weighted loss to this worker's. `last`: of its micro-batches; sums over
+        the workers start within the pass."""
+        with self._gradients.last_pass(self.job) if last else contextlib.nullcontext():
+            self._update.scaled(part).backward()
+
+    def commit(self, plan, loss, max_norm, norm_type):
+        """Sums over the workers, and makes and records the step. `loss`: this worker's weighted sum, a tensor []. Returns
+        (Step, norm). Interrupted if the generation ended; nothing has changed then."""
+        self._first_use.report(self.job.rank, plan.step)
+        ids = [i for _, batch in plan.micro_batches for i in batch]
         loss, samples, hash, leaving, regroups, buffers = self._sum(loss, ids)
         self.job.hold()
-        self.optimizer.step()
-        self._buffers.apply(*buffers)
-        return self._commit(all_ids, samples, hash, loss), leaving, regroups
+        rate = self.optimizer.param_groups[0]["lr"]
+        skipped, norm = self._update.apply(plan.step, self._trained(), max_norm, norm_type)
+        if not skipped:
+            self._buffers.apply(*buffers)
+        self._votes = leaving, regroups
+        return self._commit(plan, samples, hash, loss, skipped, float(rate)), norm
+
+    def _trained(self):
+        return [p for p in self.model.parameters() if p.requires_grad]
 
     def _sum(self, loss, ids):
-        """Sums the gradients in place, and the losses, sample counts, votes to leave or regroup, and new buffers. The
-        latter come last: if any worker has them, the gradients' sums are complete on every worker."""
-        count, hash = gathered(ids)
-        parameters = [p for p in self.model.parameters() if p.requires_grad]
-        for p in parameters:
-            if p.grad is None:
-                p.grad = torch.zeros_like(p)
-        signed = hash - (1 << 64) if hash >> 63 else hash
-        self._votes_to_leave = self.job.leaves
-        exact = torch.tensor([count, signed, int(self._votes_to_leave), int(self.job.wants_regroup)])
-        flat = torch.cat([p.grad.reshape(-1) for p in parameters])
-        counts = self._buffers.counts()
-        self._add_up(flat, *([counts] if self._buffers.any() else []))
-        mean = torch.cat([torch.tensor([loss], dtype=torch.float64), self._buffers.sums(counts)])
-        self._add_up(exact, mean)
-        for p, grad in zip(parameters, flat.split([p.numel() for p in parameters])):
-            p.grad.copy_(grad.view_as(p))
-        samples, hash, leaving, regroups = exact.tolist()
-        return mean[0].item(), samples, hash % (1 << 64), leaving, regroups, (counts, mean[1:])
-
-    def _add_up(self, *tensors):
+        """Sums the gradients, and the losses, sample counts, votes to leave or regroup, and new buffers. The latter come
+        last: if any worker has them, the gradients' sums are complete on every worker."""
+        self._votes_to_leave, regroups, counts = self.job.leaves, self.job.wants_regroup, self._buffers.counts()
         with interruptible(self.job):
-            for tensor, work in [(tensor, dist.all_reduce(tensor, async_op=True)) for tensor in tensors]:
-                finish(self.job, work, tensor)
+            self._gradients.sum(self.job, *([counts] if self._buffers.any() else []))
+        count, hash = gathered(ids)
+        record = [count, self._votes_to_leave, regroups, *parts_of(hash)]
+        own = torch.tensor(record, dtype=torch.float64), loss.double().reshape(1).cpu(), self._buffers.sums(counts)
+        total = torch.cat(own)
+        self.add_up(total)
+        *record, loss = total[:len(record) + 1].tolist()
+        samples, leaving, regroups = map(int, record[:3])
+        return loss, samples, joined(record[3:]), leaving, regroups, (counts, total[len(record) + 1:])
 
-    def _commit(self, ids, samples, hash, loss):
-        taken = Step(self.sampler.step, self.sampler.epoch, loss, samples, self.job.world_size, self._generation)
-        line = Ledger.step_line(taken.step, taken.epoch, taken.generation, taken.world_size, ids, samples, hash, loss)
+    def add_up(self, *tensors: torch.Tensor) -> None:
+        """Sums tensors over the workers, in place. Interrupted if the generation ends."""
+        with interruptible(self.job):
+            finish_all(self.job, [(start(tensor), tensor) for tensor in tensors])
+
+    def _commit(self, plan, samples, hash, loss, skipped, rate):
+        taken = Step(plan.step, plan.epoch, loss, samples, self.job.world_size, self._generation, skipped)
+        line = Ledger.step_line(taken.step, taken.epoch, taken.generation, taken.world_size, plan.ids, samples, hash, loss,
+                                skipped)
         self._recent = (self._recent + [line])[-RECENT:]
         self._knows = True
         self.sampler.advance()
         if self._ledger and self._writes:
             self._ledger.write(line)
-        self.job.progress(taken.epoch, self.sampler.step, self.sampler.samples)
+        if self._metrics:
+            self._metrics.step(taken, rate, self._writes)
+        if self._evaluation is not None:
+            self._evaluation.count(taken)
+        self.job.progress(taken.epoch, self.sampler.step, self.sampler.samples, loss=loss, learning_rate=rate)
         return taken
 
     # ---- a generation
@@ -184,12 +281,22 @@ class Replica:
         regroup(self.job, self._backend)
         self._may_be_behind = self._may_be_behind or (self._knows and self.job.lease_lapsed)
         self._note_several_nodes()
+        self._evaluations_agree = False
         with interruptible(self.job):
+            self._compare_programs()
             self._share()
         self._writes = self.job.rank == 0
         if self._folder and self._writes:
             self.job.hold()
             self._ledger.begin(self._run, self._recent, self._lineage, self._generation)
+            self._metrics.begin(self._ledger, self.sampler, self.job, self._generation)
+
+    def _compare_programs(self):
+        """Raises ValueError if this worker's model or optimizer is not that of the others."""
+        mine = torch.tensor(program_of(self.model, self.optimizer, self._lived))
+        all_of = [torch.zeros_like(mine) for _ in range(self.job.world_size)]
+        await_call(self.job, lambda: dist.all_gather(all_of, mine))
+        compare(self.job.rank, [each.tolist() for each in all_of])
 
     def _note_several_nodes(self):
         here = len(self.job.peers) > 1 or self.job.world_size > self.job.local_world_size
@@ -206,6 +313,8 @@ class Replica:
             if self.job.rank in ranks:
                 self._load_newest(*((f"{truth.run:016x}", truth.position) if truth else ()))
             claims = self._claims()
+        if ranks := to_digest(claims):
+            claims = self._claims(digests=self.job.rank in ranks)
         plan = decide(claims, self.job.number)
         if plan.rivals:
             print(f"mtrun: ranks {_text(plan.rivals)} hold different states after {claims[plan.source].position.steps} steps: "
@@ -217,23 +326,23 @@ class Replica:
                                              "and no rank has a state")
         self._known = plan.generation  # others can begin it even if this worker fails
         self._say_what_is_discarded(came, claims[plan.source])
-        if self.job.rank == plan.source:
-            if plan.nobody and self._checkpoints:
-                self._checkpoints.say_that_none_is_left()
-            self._give(plan.needy)
-        elif self.job.rank in plan.needy:
-            self._take(plan.source)
+        if plan.nobody and claims[plan.source].torn:
+            raise RuntimeError("the worker that gave its state was lost in the middle, and no other one has a state or a "
+                               "checkpoint: start the workers again")
+        if plan.nobody and self._checkpoints and self.job.rank == plan.source:
+            self._checkpoints.say_that_none_is_left()
+        self._hand_over(plan, claims[plan.source])
         self._generation, self._lived, self._may_be_behind = plan.generation, True, False
         self._lineage = self._lineage.enter(self._generation, self.sampler.step)
 
-    def _claims(self):
-        """Returns the claims of all members, by rank."""
-        mine = torch.tensor(self._claim().numbers())
+    def _claims(self, digests=False):
+        """Returns the claims of all members, by rank. `digests`: of this one's state too."""
+        mine = torch.tensor(self._claim(digests).numbers())
         all_of = [torch.zeros_like(mine) for _ in range(self.job.world_size)]
         await_call(self.job, lambda: dist.all_gather(all_of, mine))
         return [claim_of(each.tolist()) for each in all_of]
 
-    def _claim(self):
+    def _claim(self, digests=False):
         saved = self._checkpoints.furthest() if self._checkpoints else None
         known = [self._known, self._generation]
         if self._folder:
@@ -241,7 +350,9 @@ class Replica:
         gap = self._several_nodes and (self._may_be_behind or (self._begins_again and not self._knows))
         return Claim(holds=self._knows, lived=self._lived, begins_again=self._begins_again,
                      run=int(self._run, 16), position=self._position() if self._knows else NONE,
-                     parameters=_digest(self.model.parameters()), buffers=_digest(self._buffers.tensors().values()),
+                     parameters=digest_of(self.model.parameters()) if digests else 0,
+                     buffers=digest_of(self._buffers.tensors().values()) if digests else 0,
+                     rest=self._digest_of_rest() if digests and not self._knows else 0, torn=self._torn,
                      saved_run=int(saved.run, 16) if saved else 0, saved=saved.position if saved else NONE,
                      known=max(known), gap=1 + secrets.randbelow(MAX_GAP) if gap else 0,
                      refused=self._refused() is not None)
@@ -257,8 +368,15 @@ class Replica:
                 print(f"mtrun: discarding the state of rank {who}, {position}: the run continues from {truth.position}",
                       file=sys.stderr)
 
-    def _state(self):
-        return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(),
+    def _digest_of_rest(self):
+        """Returns the digest of what a fresh run begins with, except for the model."""
+        state = self._state()
+        return digest_of_state([state[name] for name in ("optimizer", "sampler", "more")])
+
+    def _state(self, keep_vars=False):
+        """Returns the state; its tensors are the live ones. `keep_vars`: those of the model are its parameters and
+        buffers themselves, and loading them back costs nothing."""
+        return {"model": self.model.state_dict(keep_vars=keep_vars), "optimizer": self.optimizer.state_dict(),
                 "sampler": self.sampler.state_dict(), "run": self._run, "generation": self._generation,
                 "lineage": self._lineage.entries(), "recent": self._recent,
                 "more": {name: each.state_dict() for name, each in self._more.items()}}
@@ -276,26 +394,35 @@ class Replica:
         except Exception as error:  # including those of the program's own objects
             raise Unfit(error) from error
 
-    def _give(self, ranks):
-        if not ranks:
+    def _hand_over(self, plan, truth):
+        """Brings the needy workers to the source's state, by broadcasts of all."""
+        mine = self.job.rank
+        if plan.nobody and mine != plan.source and mine not in plan.needy:
+            self._run, self._knows = f"{truth.run:016x}", True  # began with the same values
+        if not plan.needy:
             return
-        file = io.BytesIO()
-        torch.save(self._state(), file)
-        payload = torch.frombuffer(bytearray(file.getbuffer()), dtype=torch.uint8)
-        for rank in ranks:
-            await_call(self.job, lambda rank=rank: dist.send(torch.tensor([payload.numel()]), rank))
-            await_call(self.job, lambda rank=rank: dist.send(payload, rank))
+        if mine == plan.source:
+            give(self.job, self._state())
+        elif mine in plan.needy:
+            self._take(plan.source)
+        else:
+            pass_on(self.job, plan.source)
 
     def _take(self, source):
-        size = torch.zeros(1, dtype=torch.int64)
-        await_call(self.job, lambda: dist.recv(size, source))
-        data = bytearray(int(size))
-        await_call(self.job, lambda: dist.recv(torch.frombuffer(data, dtype=torch.uint8), source))
+        """Receives a state into this worker's own tensors. While they are partly overwritten it holds none; if the
+        transfer fails, it gets back a state that no checkpoint has."""
+        kept = Snapshot().take(self._state()) if self._knows and not (self._checkpoints and self.saved()) else None
+        self._knows, self._torn = False, True
         try:
-            self._restore(torch.load(io.BytesIO(data), weights_only=True, map_location="cpu"))
+            self._restore(take(self.job, source, self._state(keep_vars=True)))
         except Unfit as error:
             raise ValueError(f"the state of rank {source} is from another model or program ({error})") from error
-        self._knows = True
+        except BaseException:
+            if kept:
+                self._restore(kept)
+                self._knows, self._torn = True, False
+            raise
+        self._knows, self._torn = True, False
 
     # ---- checkpoints
     def saved(self):
@@ -303,18 +430,40 @@ class Replica:
         return self._checkpoints.has(self._run, self._position())
 
     def save(self, outside=False):
-        """Saves a checkpoint. `outside`: the worker is outside of a generation."""
+        """Saves a checkpoint and waits until it is on the disk. `outside`: the worker is outside of a generation."""
+        self._saver.finish(self._checkpoints)
         self.job.hold(outside)
         self._ledger.sync()
         self._checkpoints.save(self._state(), lambda: self.job.hold(outside), alone=outside)
 
     def _save_if_due(self):
-        if self._writes and self._checkpoints and self._checkpoint_steps and self.sampler.step % self._checkpoint_steps == 0:
-            self.save()
+        """Starts a periodic save, which a thread writes, and raises the error of the one before. A save that was given
+        up with its generation is made up for."""
+        if not self._checkpoints or not self._checkpoint_steps:
+            return
+        due = self.sampler.step % self._checkpoint_steps == 0
+        if due or self._saver.idle():
+            due = not self._finish_save() or due
+        if due and self._writes:
+            self._saver.save(self._state(), self._ledger.descriptor(), self._checkpoints)
+
+    def _finish_save_in_flight(self):
+        if self._saver:
+            self._saver.finish(self._checkpoints)
+
+    def _finish_save(self):
+        """Waits for the save in flight; returns False if it was given up."""
+        began = time.monotonic()
+        saved = self._saver.finish(self._checkpoints)
+        if (waited := time.monotonic() - began) >= SLOW_SAVE:
+            print(f"mtrun: step {self.sampler.step} has waited {waited:.1f} s for the checkpoint before it: the disk is slower "
+                  f"than checkpoint_steps={self._checkpoint_steps} needs", file=sys.stderr)
+        return saved
 
     def _save_unless_saved(self):
         """Saves unless another worker has: workers with the same state can be asked to leave together, and the first
         one saves for all. Does nothing if others have gone further without this worker, or have saved as much."""
+        self._finish_save_in_flight()
         self.job.hold(outside=True)  # first, so that a wait for the lease does not block the folder
         with self._checkpoints.alone():
             saved, others = self._checkpoints.furthest(self._run), self._ledger.end()
@@ -342,22 +491,10 @@ class Replica:
         """Loads the furthest checkpoint. `which`: of a run, and above a position."""
         if self._checkpoints.load_newest(self._restore, *which):
             self._knows = self._may_be_behind = True
+            self._torn = False
         if not self._knows and (run := self._ledger.run()):
             self._run, self._begins_again = run, True
 
 
 def _text(ranks):
     return ", ".join(str(rank) for rank in ranks)
-
-
-def _digest(tensors):
-    found = hashlib.sha256()
-    for tensor in tensors:
-        found.update(_bytes_of(tensor))
-    return int.from_bytes(found.digest()[:8], "little") & MASK63
-
-
-def _bytes_of(tensor):
-    """Returns a copy. tensor.numpy() would need NumPy, which PyTorch can be installed without."""
-    flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-    return ctypes.string_at(flat.data_ptr(), flat.numel()) if flat.numel() else b""

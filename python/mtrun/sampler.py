@@ -1,6 +1,9 @@
 """The order of samples of mtrun's trainers, the same at any number of workers (docs/formats.md, "The order of samples")."""
+from __future__ import annotations
+
 import hashlib
 import struct
+from dataclasses import dataclass
 
 MASK = (1 << 64) - 1
 
@@ -48,12 +51,22 @@ def hash_of(ids):
     return sum(splitmix(i) for i in ids) & MASK
 
 
+@dataclass(frozen=True)
+class StepPlan:
+    """The samples of one step. `ids`: those of all workers, in order. `micro_batches`: (number within the step, ids) of
+    each one that this worker computes, ascending; the numbers do not depend on the number of workers."""
+    step: int
+    epoch: int
+    ids: list[int]
+    micro_batches: list[tuple[int, list[int]]]
+
+
 class ElasticSampler:
     """Assigns samples to workers for each step. A step consumes `global_batch` samples, in micro-batches of
     `micro_batch`; worker w of W computes a contiguous range of the micro-batches. Neither depends on W, so a step's
     batch is the same for any number of workers, and each sample is taken once per epoch while workers come and go."""
 
-    def __init__(self, size, global_batch, micro_batch, epochs=1, seed=0, shuffle=True):
+    def __init__(self, size: int, global_batch: int, micro_batch: int, epochs: int = 1, seed: int = 0, shuffle: bool = True):
         for name, value in (("size", size), ("global_batch", global_batch), ("micro_batch", micro_batch), ("epochs", epochs)):
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} is {value!r}, but must be a whole number of at least 1")
@@ -65,60 +78,67 @@ class ElasticSampler:
         self._order = (-1, None)
 
     @property
-    def steps_per_epoch(self):
+    def steps_per_epoch(self) -> int:
         return -(-self.size // self.global_batch)
 
     @property
-    def steps(self):
+    def steps(self) -> int:
         """Returns the steps of the whole run."""
         return self.epochs * self.steps_per_epoch
 
     @property
-    def epoch(self):
+    def epoch(self) -> int:
         """Returns the epoch of the next step, from 0."""
         return self.step // self.steps_per_epoch
 
     @property
-    def samples(self):
+    def samples(self) -> int:
         """Returns the samples of all finished steps on all workers; the last step of an epoch can be short."""
         epochs, steps = divmod(self.step, self.steps_per_epoch)
         return epochs * self.size + steps * self.global_batch
 
     @property
-    def finished(self):
+    def finished(self) -> bool:
         return self.step >= self.steps
 
-    def ids(self):
-        """Returns the ids of the next step on all workers."""
-        begin = self.step % self.steps_per_epoch * self.global_batch
-        positions = range(begin, min(begin + self.global_batch, self.size))
+    def ids(self, step: int | None = None) -> list[int]:
+        """Returns the ids of a step on all workers, by default of the next one."""
+        step = self.step if step is None else step
+        epoch, within = divmod(step, self.steps_per_epoch)
+        positions = range(within * self.global_batch, min((within + 1) * self.global_batch, self.size))
         if not self.shuffle:
             return list(positions)
-        if self._order[0] != self.epoch:
-            self._order = (self.epoch, Permutation(self.seed, self.size, self.epoch))
+        if self._order[0] != epoch:
+            self._order = (epoch, Permutation(self.seed, self.size, epoch))
         return [self._order[1][p] for p in positions]
 
-    def micro_batches(self, rank, world_size):
-        """Returns lists of ids, one for each pass of this worker in the next step; none if the step has fewer
-        micro-batches than there are workers before this one."""
+    def plan(self, rank: int, world_size: int, step: int | None = None) -> StepPlan:
+        """Returns this worker's StepPlan of a step, by default of the next one. It has no micro-batches if the step has
+        fewer than there are workers before this one. ValueError if the rank is not in [0, world_size)."""
         if not 0 <= rank < world_size:
             raise ValueError(f"rank {rank} of {world_size} workers")
-        ids = self.ids()
+        step = self.step if step is None else step
+        ids = self.ids(step)
         each, larger = divmod(-(-self.global_batch // self.micro_batch), world_size)
         begin = rank * each + min(rank, larger)
-        batches = (ids[v * self.micro_batch:(v + 1) * self.micro_batch]
+        batches = ((v, ids[v * self.micro_batch:(v + 1) * self.micro_batch])
                    for v in range(begin, begin + each + (rank < larger)))
-        return [batch for batch in batches if batch]  # a short last step leaves some empty
+        return StepPlan(step, step // self.steps_per_epoch, ids,
+                        [(v, batch) for v, batch in batches if batch])  # a short last step leaves some empty
 
-    def advance(self):
+    def micro_batches(self, rank: int, world_size: int) -> list[list[int]]:
+        """Returns lists of ids, one for each pass of this worker in the next step; see `plan`."""
+        return [batch for _, batch in self.plan(rank, world_size).micro_batches]
+
+    def advance(self) -> None:
         """Counts the step as applied."""
         self.step += 1
 
-    def state_dict(self):
+    def state_dict(self) -> dict:
         return {"step": self.step, "size": self.size, "global_batch": self.global_batch, "micro_batch": self.micro_batch,
                 "seed": self.seed, "shuffle": self.shuffle}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: dict) -> None:
         """Raises ValueError if the state belongs to another order."""
         mine = self.state_dict()
         other = sorted(name for name in mine if name != "step" and state.get(name) != mine[name])

@@ -39,9 +39,16 @@ class NewConnections:
     def shut_down(self):
         """Ends every wait on them, from any thread. Shuts down only reads: Gloo (of PyTorch 2.11) queues a send whose
         write fails with EPIPE and never wakes the sum that waits for it, while the end of the reads fails all sums."""
-        made = connections() - self._before if self._made is None else self._made
-        for descriptor, inode in made:
+        for descriptor, inode in self._all():
             with contextlib.suppress(OSError):
                 with duplicate(descriptor) as each:
                     if os.fstat(each.fileno()).st_ino == inode:  # the number has not been reused for another socket
                         each.shutdown(socket.SHUT_RD)
+
+    def close(self):
+        """Closes this process's descriptors of them; for a forked child, whose copies no thread uses."""
+        for descriptor, _ in self._all() & connections():
+            os.close(descriptor)
+
+    def _all(self):
+        return connections() - self._before if self._made is None else self._made

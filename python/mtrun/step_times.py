@@ -1,5 +1,7 @@
 """Measures where the time of a worker's steps goes, for watching clients. Values; time is an argument."""
 
+import math
+
 EVERY = 2.0  # minimum seconds between reports
 LONGEST_WATCH = 60.0
 
@@ -15,15 +17,22 @@ class StepTimes:
         """Starts a generation."""
         self._steps, self._begun = 0, False
         self.data = self.exchange = 0.0  # seconds waiting for input and for other workers since the last report
+        self._losses = []                # of the steps since then
 
-    def finish(self, step, watched, now):
+    def finish(self, step, watched, now, loss=None, learning_rate=None):
         """Records that `step` steps are finished. Returns the fields of a report, means over the steps since the last
-        one, if a client watches and one is due; else None."""
+        one, if a client watches and one is due; else None. Losses and rates that are not finite are left out."""
         self._steps += self._begun
+        if self._begun and loss is not None and math.isfinite(loss):
+            self._losses.append(loss)
         means = None
         if watched and self._steps and (self._told is None or now - self._told >= EVERY):
             means = {"step": step, "data_seconds": self.data / self._steps,
                      "exchange_seconds": self.exchange / self._steps}
+            if self._losses:
+                means["loss"] = sum(self._losses) / len(self._losses)
+            if learning_rate is not None and math.isfinite(learning_rate):
+                means["learning_rate"] = learning_rate
             self._told = now
         if means or not watched or not self._begun:
             self.restart()

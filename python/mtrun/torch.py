@@ -1,20 +1,24 @@
 """torch.distributed in a job with changing membership: process groups are left and remade in the same process."""
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Iterator
 
 import torch
 import torch.distributed as dist
 
-from mtrun.job import Interrupted
+from mtrun.assignment import Assignment
+from mtrun.job import Interrupted, Job
 from mtrun.sockets import NewConnections
 from mtrun.torch_store import CONNECT_TIMEOUT, meet
-from mtrun.waits import await_call, await_work, is_gloo, release
+from mtrun.waits import await_call, await_work, is_gloo, note_begun, release
 
 PATIENCE = 2.0           # seconds to wait for the agent's explanation of a failed collective, before it is reported as
                          # broken
 _connections = None      # of the current group, or of the one being made
 
 
-def regroup(job, backend=None):
+def regroup(job: Job, backend: str | None = None) -> Assignment:
     """Leaves the current process group (aborting its collectives), enters the job's next generation and makes its
     default process group, and repeats until one connects. The first call makes the group of the job's current
     generation. Returns the Assignment. Raises mtrun.Stopped if no generation follows. `backend`: as for
@@ -36,7 +40,7 @@ def regroup(job, backend=None):
                 raise
 
 
-def leave_group(job):
+def leave_group(job: Job) -> None:
     """Ends the default process group of this process, if there is one, without waiting for other members."""
     global _connections
     job.on_break(None)
@@ -49,7 +53,7 @@ def leave_group(job):
 
 
 @contextlib.contextmanager
-def interruptible(job):
+def interruptible(job: Job) -> Iterator[None]:
     """Wraps collectives. When the generation ends, running ones are aborted and raise mtrun.Interrupted, and no new one
     begins. If one fails although no member is lost, it is reported, so that all members regroup."""
     try:
@@ -66,22 +70,47 @@ def interruptible(job):
         raise Interrupted(why) from error
 
 
-def finish(job, work, tensor):
-    """Waits until `tensor` has the sum; raises if that failed or the generation ended. NCCL's own wait only queues it
-    on a stream, and an aborted sum leaves arbitrary numbers. Gloo's can outlive the generation by minutes."""
+def start(tensor: torch.Tensor, source: int | None = None) -> dist.Work:
+    """Starts to sum `tensor` over the workers in place, or to copy it from rank `source` to all. Returns the Work."""
+    work = (dist.all_reduce(tensor, async_op=True) if source is None else
+            dist.broadcast(tensor, source, async_op=True))
     if is_gloo(tensor.device):
-        await_work(job, work)
-    else:
-        work.wait()
-    if tensor.is_cuda:
-        torch.cuda.current_stream(tensor.device).synchronize()
+        note_begun(work)
+    return work
+
+
+def finish(job: Job, work: dist.Work, tensor: torch.Tensor) -> None:
+    """Waits until `tensor` has the result; raises if that failed or the generation ended."""
+    finish_all(job, [(work, tensor)])
+
+
+def finish_all(job: Job, begun: list[tuple[dist.Work, torch.Tensor]]) -> None:
+    """`finish` for several: [(work, tensor)]. NCCL's own wait only queues it on a stream, and an aborted collective
+    leaves arbitrary numbers. Gloo's can outlive the generation by minutes."""
+    for work, tensor in begun:
+        if is_gloo(tensor.device):
+            await_work(job, work)
+        else:
+            work.wait()
+    devices = {tensor.device for _, tensor in begun}
+    for device in devices:
+        if device.type == "cuda":
+            torch.cuda.current_stream(device).synchronize()
     if job.over():
-        raise Interrupted("the generation ended during an all-reduce")
-    if error := _error_of(tensor.device):
-        raise dist.DistBackendError(f"an all-reduce failed: {error}")
+        raise Interrupted("the generation ended during a collective")
+    for device in devices:
+        if error := _error_of(device):
+            raise dist.DistBackendError(f"a collective failed: {error}")
 
 
-def barrier(job):
+def close_inherited():
+    """Closes the copies of this process group's connections that a forked child has. Otherwise they would outlive a
+    killed worker in its DataLoader's processes, and the other members' collectives would not fail."""
+    if _connections:
+        _connections.close()
+
+
+def barrier(job: Job) -> None:
     """A dist.barrier() that ends with the generation."""
     if all(is_gloo(device) for device in dist.distributed_c10d._get_default_group()._device_types):
         await_call(job, dist.barrier)

@@ -11,21 +11,30 @@ import torch.distributed as dist
 from mtrun.job import Interrupted
 
 SLICE_SECONDS = 0.25    # between two checks whether the generation is over
+LOOK_SECONDS = 0.001    # between two checks whether a collective has ended
 ABANDON_SECONDS = 1.0   # time within which an abort ends a collective
 
 _abandoned = False      # a wait in the current group was abandoned
+_begun = set()          # collectives of the current group that were begun and not waited for
+
+
+def note_begun(work):
+    """Records a Gloo collective for which `await_work` has yet to be called."""
+    _begun.add(work)
 
 
 def await_work(job, work):
     """Calls a Gloo work.wait(). Raises its errors; Interrupted if it outlives its generation."""
     deadline = _Deadline(job)
+    _begun.discard(work)
     while True:
         try:
             work.wait(timedelta(seconds=SLICE_SECONDS))
             return
         except RuntimeError:
-            if work.is_completed():
-                raise
+            if work.is_completed():  # its own error, or it has ended just after the slice
+                work.wait()
+                return
         deadline.check()
 
 
@@ -43,8 +52,13 @@ def await_call(job, call):
 
 
 def release(group):
-    """Releases `group` before it is destroyed; keeps it for ever if a wait in it was abandoned."""
+    """Releases an aborted `group` before it is destroyed; keeps it for ever if a collective in it does not end."""
     global _abandoned
+    until = time.monotonic() + ABANDON_SECONDS
+    while not _abandoned and not all(work.is_completed() for work in _begun):
+        _abandoned = time.monotonic() >= until
+        time.sleep(LOOK_SECONDS)
+    _begun.clear()
     if _abandoned:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
         _abandoned = False

@@ -132,11 +132,33 @@ TEST_F(PythonPackage, IncompleteGroupIsLeftAtOnce) {
   }
 }
 
+// The loop of a program, with its loader, evaluation and files.
+TEST_F(PythonPackage, ProgramsKeepTheirLoop) {
+  Program test({PeersPython(), support::TestFile("python/training_with_torch.py")}, PythonEnvironment());
+  EXPECT_EQ(test.Wait(3 * kSlow), 0) << test.Text();
+}
+
+// A script with loader processes, augmentation, dropout, clipping, a schedule, EMA and loss scaling.
+TEST_F(PythonPackage, ResultsDoNotDependOnWorkersOrKills) {
+  Program test({PeersPython(), support::TestFile("python/training_under_mtrun.py"), Mtrun()},
+               PythonEnvironment());
+  EXPECT_EQ(test.Wait(5 * kSlow), 0) << test.Text();
+}
+
 // A Replica keeps its training state if it is stopped at any time.
 TEST_F(PythonPackage, ReplicaLosesNoTrainingState) {
-  for (const char* file : {"python/replica_with_torch.py", "python/replica_sums_with_torch.py"}) {
+  for (const char* file : {"python/replica_with_torch.py", "python/replica_sums_with_torch.py",
+                           "python/handover_with_torch.py", "python/saver_with_torch.py"}) {
     Program test({PeersPython(), support::TestFile(file)}, PythonEnvironment());
     EXPECT_EQ(test.Wait(3 * kSlow), 0) << test.Text();
+  }
+}
+
+// Gradients are summed within the backward pass, and losses do not depend on the number of workers.
+TEST_F(PythonPackage, ReplicaSumsExactly) {
+  for (const char* file : {"python/gradients_with_torch.py", "python/exact_with_torch.py"}) {
+    Program test({PeersPython(), support::TestFile(file)}, PythonEnvironment());
+    EXPECT_EQ(test.Wait(kSlow), 0) << test.Text();
   }
 }
 

@@ -1,5 +1,6 @@
 """A frozen worker or an older disk never rewinds a run: the furthest state that any member holds or can read counts. It needs
 PyTorch, but not NumPy; tests/e2e/python_package_test.cc runs it."""
+import contextlib
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import support  # the package's path
 import torch
 from ledger_walk import check_walk, walk
 from mtrun import ElasticSampler
-from replica_workers import ReplicaCase, Worker
+from replica_workers import ReplicaCase, Worker, wait
 from support import assignment, lease_page, renew_lease
 
 EVERY = 5            # steps between checkpoints
@@ -35,6 +36,12 @@ class BranchCase(ReplicaCase):
 
     def names(self, folder):
         return sorted(name for name in os.listdir(folder) if name.endswith(".pt"))
+
+    def await_names(self, folder, wanted):
+        """Waits until these are the checkpoints: a thread writes them beside the steps."""
+        with contextlib.suppress(TimeoutError):
+            wait(lambda: self.names(folder) == wanted, lambda: "")
+        self.assertEqual(self.names(folder), wanted)
 
     def enter(self, number, *workers, ended=None):
         """Forms the generation of this number; `ended`: members of the previous one."""
@@ -79,6 +86,7 @@ class BranchCase(ReplicaCase):
         other.tell()
         self.enter(2, other, ended=1)
         self.until(DIED, other, begin=FROZEN)
+        self.await_names(folders[1], ["replica_15.pt", "replica_20.pt"])
         other.process.kill()
         other.process.wait()
         return frozen, folders
@@ -106,13 +114,13 @@ class BranchCase(ReplicaCase):
 class FrozenTest(BranchCase):
     def test_it_continues_from_what_the_others_saved_in_the_shared_folder(self):
         frozen, (folder, _) = self.freeze_and_continue(shared=True)
-        self.assertEqual(self.names(folder), ["replica_15.pt", "replica_20.pt"])
+        self.await_names(folder, ["replica_15.pt", "replica_20.pt"])
         self.thaw(frozen)
         self.enter(3, frozen, ended=1)
         frozen.await_line("wants 20")
         self.said(frozen, f"step {FROZEN} (generation 1)", "step 20 (generation 2)", "discarding")
         self.until(26, frozen, begin=20)
-        self.assertEqual(self.names(folder), ["replica_20.pt", "replica_25.pt"])
+        self.await_names(folder, ["replica_20.pt", "replica_25.pt"])
         self.whole(26, folder)
 
     def test_the_newest_one_that_is_intact_counts(self):
@@ -133,8 +141,9 @@ class FrozenTest(BranchCase):
         self.thaw(frozen)
         self.enter(3, frozen, ended=1)
         self.until(11, frozen, begin=FROZEN)
-        self.assertEqual(sorted(name for name in os.listdir(folder) if "replica" in name),
-                         ["replica_10.pt", "replica_15.pt.unreadable", "replica_20.pt.unreadable"])
+        self.await_names(folder, ["replica_10.pt"])
+        self.assertEqual(sorted(name for name in os.listdir(folder) if "unreadable" in name),
+                         ["replica_15.pt.unreadable", "replica_20.pt.unreadable"])
         counted = self.whole(11, folder)
         self.assertEqual([counted[step]["generation"] for step in (FROZEN - 1, FROZEN)], [1, walk([folder])[10]["generation"]])
 
@@ -175,7 +184,7 @@ class FrozenTest(BranchCase):
             worker.await_line("wants 20")
         self.said(frozen, "discarding the state of rank 1, step 12 (generation 3)", "continues from step 20 (generation 2)")
         self.until(26, fresh, frozen, begin=20)
-        self.assertEqual(self.names(folders[1]), ["replica_20.pt", "replica_25.pt"])
+        self.await_names(folders[1], ["replica_20.pt", "replica_25.pt"])
         counted = self.whole(26, *folders)
         self.assertEqual([counted[step]["generation"] for step in (7, 8, 19)], [1, 2, 2])
         self.keeps_its_branch_aside(fresh, frozen, folders)
@@ -187,10 +196,10 @@ class FrozenTest(BranchCase):
         self.enter(5, frozen, ended=4)
         self.until(31, frozen, begin=26)
         frozen.await_line("wants 31")
-        self.assertEqual(self.names(folders[0]), ["replica_10.pt", "replica_30.pt"])
+        self.await_names(folders[0], ["replica_10.pt", "replica_30.pt"])
         self.until(36, frozen, begin=31)
         frozen.await_line("wants 36")
-        self.assertEqual(self.names(folders[0]), ["branch_3_replica_10.pt", "replica_30.pt", "replica_35.pt"])
+        self.await_names(folders[0], ["branch_3_replica_10.pt", "replica_30.pt", "replica_35.pt"])
         self.assertEqual(self.steps_in(os.path.join(folders[0], "branch_3_replica_10.pt")), 10)
         self.said(frozen, "replica_10.pt is from another branch", "step 10 (generation 3)", "branch_3_replica_10.pt")
         self.whole(36, *folders)
@@ -215,7 +224,7 @@ class ColdStartTest(BranchCase):
         """Makes the disks: the first node's at step 5 in generation 1, the second node's at step 20 in generation 2."""
         frozen, folders = self.freeze_and_continue(shared=False)
         frozen.close()
-        self.assertEqual(self.names(folders[0]), ["replica_5.pt"])
+        self.await_names(folders[0], ["replica_5.pt"])
         return folders
 
     def test_both_meet_before_a_step(self):
@@ -244,7 +253,7 @@ class ColdStartTest(BranchCase):
             worker.await_line("wants 20")
         self.said(older, "discarding the state of rank 1, step 7 ", "the run continues from step 20 (generation 2)")
         self.until(26, newer, older, begin=20)
-        self.assertEqual(self.names(folders[1]), ["replica_20.pt", "replica_25.pt"])
+        self.await_names(folders[1], ["replica_20.pt", "replica_25.pt"])
         self.whole(26, *folders)
 
     def test_the_newer_disk_begins_alone(self):
@@ -257,7 +266,7 @@ class ColdStartTest(BranchCase):
         self.join_to(newer, 2, older, newer)
         older.await_line("wants 22")
         self.until(26, older, newer, begin=22)
-        self.assertEqual(self.names(folders[0]), ["replica_25.pt", "replica_5.pt"])
+        self.await_names(folders[0], ["replica_25.pt", "replica_5.pt"])
         self.whole(26, *folders)
 
 

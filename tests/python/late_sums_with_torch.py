@@ -15,9 +15,8 @@ PROGRAM = """import sys
 sys.modules["numpy"] = None
 sys.path.insert(0, sys.argv[1])
 import torch
-import torch.distributed as dist
 import mtrun
-from mtrun.torch import finish, interruptible, leave_group, regroup
+from mtrun.torch import finish_all, interruptible, leave_group, regroup, start
 
 with mtrun.join() as job:
     while True:
@@ -28,8 +27,8 @@ with mtrun.join() as job:
         try:
             with interruptible(job):
                 for count in range(10**9):
-                    tensor = torch.ones(1000)
-                    finish(job, dist.all_reduce(tensor, async_op=True), tensor)
+                    tensors = [torch.ones(1000) for _ in range(3)]  # as the buckets of a step
+                    finish_all(job, [(start(tensor), tensor) for tensor in tensors])
                     if count == 2:
                         print("sums", number, flush=True)
         except mtrun.Interrupted:

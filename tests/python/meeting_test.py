@@ -1,9 +1,10 @@
 """Selects whose state counts when members meet, by their live states and their disks."""
 import itertools
 import unittest
+from dataclasses import replace
 
 import support  # the package's path
-from mtrun.meeting import NONE, Claim, claim_of, decide, discarded, find_source, readers
+from mtrun.meeting import NONE, Claim, claim_of, decide, discarded, find_source, readers, to_digest
 from mtrun.position import Position
 
 RUN, OTHER = 0xF123456789ABCDEF, 7
@@ -29,6 +30,30 @@ class MeetingTest(unittest.TestCase):
             numbers = claim.numbers()
             self.assertTrue(all(-2**63 <= number < 2**63 for number in numbers))
             self.assertEqual(claim_of(numbers), claim)
+
+    def test_digests_are_made_only_of_states_that_are_compared(self):
+        self.assertEqual(to_digest([live(2, 66)]), set())
+        self.assertEqual(to_digest([live(2, 66), Claim()]), set(), "who has no state receives one")
+        self.assertEqual(to_digest([live(2, 66), live(2, 65)]), set())
+        self.assertEqual(to_digest([live(2, 66), Claim(), live(2, 66), live(2, 65)]), {0, 2})
+        self.assertEqual(to_digest([Claim(), Claim(torn=True)]), {0, 1})
+        self.assertEqual(to_digest([Claim()]), set())
+
+    def test_members_that_begin_with_equal_values_receive_nothing(self):
+        begins = Claim(parameters=5, buffers=6, rest=7)
+        for other, needy in ((begins, []), (replace(begins, parameters=4), [1]), (replace(begins, buffers=4), [1]),
+                             (replace(begins, rest=4), [1]), (replace(begins, torn=True), [1])):
+            plan = decide([begins, other], 1)
+            self.assertEqual((plan.source, plan.needy, plan.nobody, plan.rivals), (0, needy, True, []))
+
+    def test_torn_values_are_not_a_state(self):
+        torn = Claim(torn=True, begins_again=True)
+        self.assertEqual((decide([torn, Claim()], 1).source, decide([torn, Claim()], 1).needy), (1, [0]))
+        self.assertEqual(decide([Claim(), Claim(begins_again=True)], 1).source, 1)
+        self.assertEqual(decide([live(2, 66), torn], 3).needy, [1])
+
+    def test_equal_beginners_keep_the_gap_of_the_source(self):
+        self.assertEqual(decide([Claim(begins_again=True, known=3, gap=9), Claim()], 1).generation, 13)
 
     def test_frozen_state_yields_to_the_checkpoint_of_members_that_continued(self):
         frozen = live(2, 66, **disk(3, 350))

@@ -15,6 +15,7 @@ from mtrun import ElasticSampler, Interrupted, join
 from mtrun.buffers import Buffers
 from mtrun.job import CAUGHT
 from mtrun.replica import Replica
+from mtrun.waits import await_work
 
 ALL_REDUCE = dist.all_reduce
 
@@ -78,6 +79,23 @@ class Sum:
 
     def is_completed(self):
         return True
+
+
+class EndsLateTest(unittest.TestCase):
+    """A sum that ends between a slice of its wait and the look whether it has ended."""
+    def await_one(self, outcome):
+        def wait(*timeout):
+            if timeout:
+                raise RuntimeError("Operation timed out!")
+            outcome()
+        await_work(None, Sum(wait))
+
+    def test_it_has_succeeded(self):
+        self.await_one(lambda: None)
+
+    def test_it_has_failed(self):
+        with self.assertRaisesRegex(RuntimeError, "Connection closed"):
+            self.await_one(unittest.mock.Mock(side_effect=RuntimeError("Connection closed by peer")))
 
 
 class AbortedSumTest(unittest.TestCase):

@@ -21,6 +21,7 @@ import support  # the package's path
 import torch
 from mtrun import ElasticSampler, Interrupted, join
 from mtrun.checkpoints import Checkpoints
+from mtrun.handover import give
 from mtrun.job import CAUGHT
 from mtrun.ledger import Ledger
 from mtrun.position import Position
@@ -498,11 +499,11 @@ class CheckpointTest(ReplicaCase):
     def test_state_from_another_member_must_fit(self):
         self.train()
         with join({}) as job:
-            state = io.BytesIO()
-            torch.save(self.replica(job)._state(), state)
-            sends = [torch.tensor([state.tell()]), torch.frombuffer(state.getbuffer(), dtype=torch.uint8)]
+            sent = []
+            with unittest.mock.patch("mtrun.handover._broadcast", lambda job, tensor, source: sent.append(tensor.clone())):
+                give(job, self.replica(job)._state())
             newcomer = self.replica(job, width=3, folder=os.path.join(self.folder, "another"))
-            with unittest.mock.patch("torch.distributed.recv", lambda tensor, source: tensor.copy_(sends.pop(0))):
+            with unittest.mock.patch("mtrun.handover._broadcast", lambda job, tensor, source: tensor.copy_(sent.pop(0))):
                 with self.assertRaisesRegex(ValueError, "^the state of rank 4 is from another model or program .*size mismatch"):
                     newcomer._take(4)
         self.assertEqual((self.sampler.step, newcomer._knows), (0, False))

@@ -1,4 +1,5 @@
 """A group's connections are found and ended, and no others."""
+import os
 import socket
 import unittest
 
@@ -40,6 +41,26 @@ class SocketsTest(unittest.TestCase):
         self.assertWorks(*unix)
         socket.create_connection(during[2].getsockname()).close()  # the listener continues
         new.shut_down()  # a second call is harmless
+
+    def test_a_forked_child_closes_its_copies(self):
+        new = NewConnections()
+        near, far, _ = self.pair()
+        new.complete()
+        ready, done = os.pipe(), os.pipe()
+        child = os.fork()
+        if child == 0:
+            new.close()
+            os.write(ready[1], b"x")
+            os.read(done[0], 1)
+            os._exit(0)
+        self.assertEqual(os.read(ready[0], 1), b"x")
+        self.assertWorks(near, far)
+        near.close()
+        self.assertEnded(far)  # although the child still runs
+        os.write(done[1], b"x")
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        for descriptor in (*ready, *done):
+            os.close(descriptor)
 
     def test_reads_end_and_writes_do_not_fail(self):
         """Gloo queues a send whose write fails with EPIPE and never notifies its waiter."""

@@ -1,4 +1,5 @@
 """Reports of step times: their content and their times."""
+import math
 import unittest
 
 import support  # noqa: F401  the package's path
@@ -34,6 +35,16 @@ class StepTimesTest(unittest.TestCase):
         self.times.restart()
         self.assertIsNone(self.step(2, 50.0, exchange=1.0))
         self.assertEqual(self.step(3, 51.0, exchange=0.25)["exchange_seconds"], 0.25)
+
+    def test_losses_are_means_and_what_is_not_finite_is_left_out(self):
+        times = StepTimes()
+        times.finish(1, True, 10.0, loss=9.0, learning_rate=0.1)
+        self.assertEqual(times.finish(2, True, 11.0, loss=3.0, learning_rate=0.1)["loss"], 3.0)
+        times.finish(3, True, 12.0, loss=2.0)
+        times.finish(4, True, 12.5, loss=math.nan)
+        means = times.finish(5, True, 14.0, loss=4.0, learning_rate=math.inf)
+        self.assertEqual(means["loss"], 3.0)
+        self.assertNotIn("learning_rate", means)
 
     def test_a_watch_is_bounded_and_a_malformed_one_named(self):
         for said, meant in ((6, 6), (0.5, 0.5), (-1, 0), (1e9, 60), (float("nan"), 0)):

@@ -1,0 +1,207 @@
+"""Exact evaluation on all workers: each sample once, whatever their number."""
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from mtrun.loader import Loader
+from mtrun.metrics import finite
+from mtrun.randomness import restored, seed_generators, seed_of
+from mtrun.sampler import ElasticSampler
+from mtrun.torch import interruptible
+from mtrun.waits import await_call
+
+BEST = "model_best.pt"
+MODES = ("max", "min")
+
+
+class Evaluation:
+    """Evaluates a model on `dataset` after each epoch, before its next step. The workers share the micro-batches of
+    `micro_batch` samples; each of them has the sums over all.
+
+    `measure(batch)`: returns a dict of numbers or tensors that add up over micro-batches, for example `{"loss":
+    criterion(model(images), labels) * len(labels), "accuracy": (guesses == labels).sum()}`. They are summed in int64
+    if they are whole numbers or booleans, else in float64. It runs under torch.no_grad() with `model` in evaluation mode.
+
+    `monitor`: the name whose mean per sample is compared, larger is better with `mode` "max", smaller with "min". The
+    weights of the best epoch are in `model_best.pt` of the run's folder ({"model": state_dict, "epoch", "steps",
+    "means"}). `patience`: ends the run after so many epochs without an improvement; 0: never. `on_result`: called on
+    every worker with each Result, after it is recorded. `split`: "test", or "val" for images that choose the epoch.
+    Other options: as for Loader. ValueError if `mode`, `split` or `patience` is malformed."""
+
+    def __init__(self, model: torch.nn.Module, dataset: torch.utils.data.Dataset, measure: Callable[[Any], dict[str, Any]], *,
+                 micro_batch: int = 64, monitor: str | None = None, mode: str = "max", patience: int = 0, split: str = "test",
+                 on_result: Callable[[Result], None] | None = None, **loading: Any):
+        if mode not in MODES or split not in ("test", "val"):
+            raise ValueError(f"mode is {mode!r} and split {split!r}, but must be \"max\" or \"min\", and \"test\" or \"val\"")
+        if not isinstance(patience, int) or patience < 0 or (patience and not monitor):
+            raise ValueError(f"patience is {patience!r}, but must be a whole number of epochs; it needs `monitor`")
+        size = len(dataset) if hasattr(dataset, "__len__") else 1
+        self._order = ElasticSampler(max(size, 1), max(size, 1), micro_batch, shuffle=False)
+        self._loader = Loader(dataset, self._order, keep_workers=False, **loading)
+        self._model, self._measure, self._on_result = model, measure, on_result
+        self.monitor, self.mode, self.patience, self._split = monitor, mode, patience, split
+        self._results = []   # one for each evaluated epoch
+        self._training = {}  # sums of the running epoch's steps
+
+    # ---- results
+    @property
+    def results(self) -> list[Result]:
+        """Returns the Results so far, one for each evaluated epoch."""
+        return [Result(**entry) for entry in self._results]
+
+    @property
+    def best(self) -> Result | None:
+        """Returns the Result with the best mean of `monitor`, the first of equal ones; None if there is none."""
+        values = [each for each in self.results if self.monitor and math.isfinite(each.means[self.monitor])]
+        better = max if self.mode == "max" else min
+        return better(values, key=lambda each: each.means[self.monitor], default=None)
+
+    @property
+    def is_best(self) -> bool:
+        """Returns whether the last result is the best one."""
+        return self.best is not None and self.best.steps == self._results[-1]["steps"]
+
+    @property
+    def stops(self) -> bool:
+        """Returns whether `patience` epochs have brought no improvement. It is equal on all workers: it follows from
+        their equal results."""
+        if not self.patience or not self._results:
+            return False
+        epoch = self._results[-1]["epoch"]
+        return epoch - (self.best.epoch if self.best else 0) >= self.patience
+
+    def state_dict(self):
+        return {"results": self._results, "training": self._training}
+
+    def load_state_dict(self, state):
+        self._results, self._training = list(state["results"]), dict(state["training"])
+
+    # ---- the replica
+    def is_due(self, sampler):
+        return sampler.step > 0 and sampler.step % sampler.steps_per_epoch == 0
+
+    def has(self, steps):
+        """Returns whether the result after `steps` steps is known."""
+        return bool(self._results) and self._results[-1]["steps"] == steps
+
+    def forget(self, steps):
+        """Forgets the result after `steps` steps, because another worker lacks it."""
+        self._results = [each for each in self._results if each["steps"] < steps]
+
+    def count(self, taken):
+        """Adds a committed Step to the figures of its epoch."""
+        if self._training.get("epoch") != taken.epoch:
+            self._training = {"epoch": taken.epoch, "loss": 0.0, "samples": 0, "since": time.time()}
+        if not taken.skipped:
+            self._training["loss"] += taken.loss * taken.samples
+            self._training["samples"] += taken.samples
+
+    def run(self, replica):
+        """Evaluates at the replica's position and records the Result. Interrupted if the generation ends."""
+        began, trained = time.time(), self._training
+        sums = self._sum(replica)
+        samples = trained["samples"]
+        self._results = self._results + [{
+            "epoch": trained["epoch"] + 1, "steps": replica.sampler.step, "samples": self._order.size,
+            "sums": {name: value.tolist() for name, value in sums.items()},
+            "train_loss": trained["loss"] / samples if samples else math.nan, "seconds": began - trained["since"]}]
+        if self.monitor and self.monitor not in sums:
+            raise ValueError(f"measure returned {', '.join(sums)}, but monitor is {self.monitor!r}")
+
+    def tell(self):
+        """Tells the program the last result."""
+        if self._on_result:
+            self._on_result(self.results[-1])
+
+    # ---- the writer
+    def line(self):
+        """Returns the last result's line of metrics.jsonl."""
+        last = self.results[-1]
+        means = {f"{self._split}_{name}": finite(value) for name, value in last.means.items() if isinstance(value, float)}
+        return {"eval": last.epoch, "steps": last.steps, "train_loss": finite(last.train_loss), **means,
+                "seconds": round(last.seconds, 6)}
+
+    def report(self):
+        """Returns the figures of report.json."""
+        if not self._results:
+            return {}
+        chosen = self.best or self.results[-1]
+        figures = {f"{prefix}_{name}": finite(chosen.means[name]) for name in ("loss", "accuracy") if name in chosen.means
+                   for prefix in ("test", "best")}
+        return {**figures, "tested_epoch": chosen.epoch, **({"best_epoch": self.best.epoch} if self.best else {}),
+                "chosen_by_validation": self._split == "val"}
+
+    def save_best(self, folder):
+        """Saves the model's weights atomically."""
+        path, last = os.path.join(folder, BEST), self.results[-1]
+        model = getattr(self._model, "_orig_mod", self._model)
+        with open(path + ".partial", "wb") as file:
+            torch.save({"model": model.state_dict(), "epoch": last.epoch, "steps": last.steps, "means": last.means}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(path + ".partial", path)
+
+    # ---- the sums
+    def _sum(self, replica):
+        job, sums = replica.job, {}
+        self._loader.begin(job.rank, job.world_size)
+        with restored(), _evaluating(self._model), torch.no_grad():
+            for number, _ in self._loader.plan().micro_batches:
+                job.check()
+                job.still_works(replica.sampler.epoch, replica.sampler.step, replica.sampler.samples)
+                with job.loads():
+                    batch = self._loader.next()
+                seed_generators(seed_of(replica.sampler.seed, "evaluation", number))
+                for name, value in self._measure(batch).items():
+                    sums[name] = sums.get(name, 0) + _exact(value)
+        return self._over_all(replica, sums)
+
+    def _over_all(self, replica, sums):
+        """Returns the sums over the workers. Rank 0, which always has samples, says which there are."""
+        mine = {name: (str(value.dtype), list(value.shape)) for name, value in sums.items()}
+        said = [json.dumps(mine)]
+        with interruptible(replica.job):
+            await_call(replica.job, lambda: dist.broadcast_object_list(said, 0))
+        wanted = json.loads(said[0])
+        if mine and json.loads(json.dumps(mine)) != wanted:
+            raise ValueError(f"measure returned {mine} on rank {replica.job.rank}, but {wanted} on rank 0")
+        whole = {name: sums.get(name, torch.zeros(shape, dtype=getattr(torch, dtype[6:]))).cpu()
+                 for name, (dtype, shape) in wanted.items()}
+        replica.add_up(*whole.values())
+        return whole
+
+
+class Result:
+    """An evaluation. `epoch`: from 1. `steps`: finished ones. `samples`: evaluated. `sums`: over all of them, by name.
+    `means`: the sums per sample. `train_loss`: mean over the epoch's steps. `seconds`: of training in the epoch."""
+
+    def __init__(self, epoch, steps, samples, sums, train_loss, seconds):
+        self.epoch, self.steps, self.samples, self.sums = epoch, steps, samples, sums
+        self.train_loss, self.seconds = train_loss, seconds
+        self.means = {name: (torch.tensor(value, dtype=torch.float64) / samples).tolist() for name, value in sums.items()}
+
+
+def _exact(value):
+    value = torch.as_tensor(value).detach()
+    return value.to(torch.float64 if value.is_floating_point() else torch.int64)
+
+
+@contextlib.contextmanager
+def _evaluating(model):
+    """Puts a model into evaluation mode, and then each of its modules back into its own mode."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode

@@ -1,0 +1,46 @@
+"""Applies summed gradients: unscales and clips them, and makes the optimizer's step."""
+import torch
+
+MOST_SKIPPED_IN_A_ROW = 64  # each halves the loss scale, so 65536 is then 2^-48: the scale is not the cause
+
+
+class Update:
+    """The optimizer of a run and, with mixed precision, its torch.amp.GradScaler. Every worker calls it with the same
+    summed gradients, so all skip the same steps. ValueError if the optimizer cannot be used."""
+
+    def __init__(self, optimizer, scaler=None):
+        if isinstance(optimizer, torch.optim.LBFGS):
+            raise ValueError("LBFGS computes the loss several times a step, but a step's gradients are summed once: use an "
+                             "optimizer whose step() needs no closure")
+        self.optimizer = optimizer
+        self.scaler = scaler if scaler is not None and scaler.is_enabled() else None
+        self._skipped = 0  # in a row
+
+    def scaled(self, loss):
+        """Returns the loss to be differentiated."""
+        return self.scaler.scale(loss) if self.scaler else loss
+
+    def apply(self, step, parameters, max_norm=None, norm_type=2.0):
+        """Makes the step, unless a gradient is infinite and there is a scaler. Returns (skipped, norm of the unscaled
+        gradients before clipping, a tensor; None without `max_norm`). FloatingPointError after 65 skipped steps in a
+        row."""
+        if self.scaler:
+            self.scaler.unscale_(self.optimizer)
+        norm = None
+        if max_norm is not None:
+            norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm, norm_type)
+        skipped = self._make(step)
+        self._skipped = self._skipped + 1 if skipped else 0
+        if self._skipped > MOST_SKIPPED_IN_A_ROW:
+            raise FloatingPointError(f"step {step}: gradients are not finite at any loss scale for {self._skipped} steps in a "
+                                     "row; a lower learning rate, a warm-up or no autocast usually helps")
+        return skipped, norm
+
+    def _make(self, step):
+        if not self.scaler:
+            self.optimizer.step()
+            return False
+        before = self.scaler.get_scale()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        return self.scaler.get_scale() < before  # an infinite gradient always lowers it, and nothing else does

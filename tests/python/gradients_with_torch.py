@@ -1,0 +1,210 @@
+"""Gradients of a step: sums start in a fixed order within the last backward pass. It needs PyTorch, but not NumPy;
+tests/e2e/python_package_test.cc runs it."""
+import copy
+import sys
+import unittest
+import unittest.mock
+
+sys.modules["numpy"] = None  # PyTorch works without it
+
+import support  # the package's path
+import torch
+from mtrun import Interrupted
+from mtrun.gradients import BUCKET_BYTES, FIRST_BYTES, OWN_BYTES, Gradients, plan_buckets
+
+LARGE = OWN_BYTES["cpu"] // 4  # elements of float32
+
+
+class FakeJob:
+    ended = False
+
+    def over(self):
+        return self.ended
+
+
+class GradientsCase(unittest.TestCase):
+    def setUp(self):
+        self.job, self.begun = FakeJob(), []
+        for name, call in (("start", self.start), ("finish_all", lambda job, sums: None)):
+            patch = unittest.mock.patch(f"mtrun.gradients.{name}", call)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def start(self, tensor):
+        """Sums with another worker that has the same gradients."""
+        self.begun.append(tensor.numel())
+        tensor.mul_(2)
+
+    def step(self, gradients, *losses):
+        gradients.begin()
+        for loss in losses[:-1]:
+            loss().backward()
+        if losses:
+            with gradients.last_pass(self.job):
+                losses[-1]().backward()
+        self.within = list(self.begun)
+        gradients.sum(self.job)
+
+
+class SumsTest(GradientsCase):
+    def setUp(self):
+        super().setUp()
+        torch.manual_seed(0)
+        self.first, self.large = torch.nn.Linear(4, 3), torch.nn.Linear(3, LARGE // 3 + 1)
+        self.unused = torch.nn.Linear(2, 2)
+        self.model = torch.nn.ModuleList([self.first, self.unused, self.large])
+        self.inputs = torch.randn(5, 4)
+
+    def loss(self):
+        return self.large(self.first(self.inputs)).pow(2).mean()
+
+    def wanted(self, passes):
+        for p in self.model.parameters():
+            p.grad = None
+        for _ in range(passes):
+            self.loss().backward()
+        return [2 * p.grad if p.grad is not None else torch.zeros_like(p) for p in self.model.parameters()]
+
+    def test_each_parameter_gets_the_sum(self):
+        for passes in (1, 3):
+            wanted = self.wanted(passes)
+            gradients = Gradients(self.model)
+            for _ in range(2):
+                self.step(gradients, *passes * [self.loss])
+                for p, grad in zip(self.model.parameters(), wanted):
+                    torch.testing.assert_close(p.grad, grad)
+
+    def test_a_bucket_does_not_overtake_one_with_an_unused_parameter(self):
+        self.step(Gradients(self.model), self.loss, self.loss)
+        small = sum(p.numel() for p in [self.large.bias, *self.first.parameters(), *self.unused.parameters()])
+        self.assertEqual((self.within, self.begun), ([], [small, self.large.weight.numel()]))
+
+    def test_sums_of_a_model_without_unused_parameters_all_start_within_it(self):
+        model = torch.nn.Sequential(self.first, self.large)
+        self.step(Gradients(model), lambda: model(self.inputs).sum(), lambda: model(self.inputs).sum())
+        self.assertEqual((len(self.within), self.within), (2, self.begun))
+
+    def test_a_worker_without_a_pass_sums_zeros_in_the_same_order(self):
+        gradients = Gradients(self.model)
+        self.step(gradients, self.loss)
+        busy, self.begun = self.begun, []
+        self.step(gradients)
+        self.assertEqual(self.begun, busy)
+        self.assertTrue(all(not p.grad.any() for p in self.model.parameters()))
+
+    def test_small_gradients_keep_their_storage(self):
+        gradients, seen = Gradients(self.model), set()
+        for _ in range(3):
+            self.step(gradients, self.loss)
+            seen.add(self.first.weight.grad.data_ptr())
+            self.model.zero_grad()
+        self.assertEqual(len(seen), 1)
+
+    def test_a_gradient_that_the_program_replaces_is_taken(self):
+        wanted = self.wanted(1)
+        gradients = Gradients(self.model)
+
+        def loss():
+            for p in self.model.parameters():
+                p.grad = None  # forgets the pass before, as it does without mtrun
+            return self.loss()
+
+        self.step(gradients, self.loss, loss)
+        for p, grad in zip(self.model.parameters(), wanted):
+            torch.testing.assert_close(p.grad, grad)
+        gradients.begin()
+        self.loss().backward()
+        for p in self.model.parameters():
+            p.grad = torch.ones_like(p)
+        gradients.sum(self.job)
+        self.assertTrue(all((p.grad == 2).all() for p in self.model.parameters()))
+
+    def test_a_copy_of_the_model_has_its_own_gradients(self):
+        gradients = Gradients(self.model)
+        gradients.begin()
+        averaged = copy.deepcopy(self.model)
+        with gradients.last_pass(self.job):
+            averaged[2](averaged[0](self.inputs)).sum().backward()
+        self.assertEqual((self.begun, self.first.weight.grad), ([], None))
+
+    def test_gradients_of_channels_last_weights(self):
+        model = torch.nn.Conv2d(3, 8, 3).to(memory_format=torch.channels_last)
+        inputs = torch.randn(2, 3, 5, 5).to(memory_format=torch.channels_last)
+        model(inputs).pow(2).sum().backward()
+        wanted = [2 * p.grad for p in model.parameters()]
+        self.step(Gradients(model), lambda: model(inputs).pow(2).sum())
+        for p, grad in zip(model.parameters(), wanted):
+            torch.testing.assert_close(p.grad, grad)
+            self.assertEqual(p.grad.stride(), p.stride())
+
+    def test_parameters_that_are_frozen_between_steps(self):
+        gradients = Gradients(self.model)
+        self.step(gradients, self.loss)
+        self.large.requires_grad_(False)
+        self.begun = []
+        self.step(gradients, self.loss)
+        self.assertEqual(len(self.begun), 1)
+
+    def test_no_sum_starts_after_the_end_of_the_generation(self):
+        self.job.ended = True
+        model = torch.nn.Sequential(self.first, self.large)
+        gradients = Gradients(model)
+        gradients.begin()
+        with gradients.last_pass(self.job):
+            model(self.inputs).sum().backward()
+        with self.assertRaises(Interrupted):
+            gradients.sum(self.job)
+        self.assertEqual(self.begun, [])
+
+    def test_an_interrupted_sum_does_not_write_into_a_later_step(self):
+        gradients, begun = Gradients(self.model), []
+        with unittest.mock.patch("mtrun.gradients.start", lambda tensor: begun.append(tensor)), \
+                unittest.mock.patch("mtrun.gradients.finish_all", side_effect=Interrupted("cut off")):
+            with self.assertRaises(Interrupted):
+                self.step(gradients, self.loss)
+        gradients.begin()
+        self.loss().backward()
+        for late in begun:
+            late.fill_(1e9)
+        gradients.sum(self.job)
+        for p, grad in zip(self.model.parameters(), [2 * p.grad for p in self.model.parameters()]):
+            self.assertLess(p.grad.abs().max(), 1e6)
+
+    def test_a_gradient_that_changes_after_its_sum_has_started_ends_the_step(self):
+        model = torch.nn.Linear(4, 1)
+
+        def twice(inputs):
+            return torch.utils.checkpoint.checkpoint(model, inputs, use_reentrant=True)
+
+        inputs = torch.randn(2, 4, requires_grad=True)
+        with self.assertRaisesRegex(RuntimeError, "use_reentrant=False"):
+            self.step(Gradients(model), lambda: (twice(inputs) + twice(inputs)).sum())
+
+
+class PlanTest(unittest.TestCase):
+    def tensor(self, count, dtype=torch.float32):
+        return torch.empty(count, dtype=dtype, device="meta")
+
+    def sizes(self, *parameters):
+        return [[p.numel() for p in bucket] for bucket in plan_buckets(list(parameters))]
+
+    def test_the_last_parameters_come_first_and_their_bucket_is_small(self):
+        quarter, count = FIRST_BYTES // 16, BUCKET_BYTES // (FIRST_BYTES // 4)
+        buckets = self.sizes(*(2 * count) * [self.tensor(quarter)])
+        self.assertEqual(len(buckets[0]), 4)
+        self.assertEqual(sum(map(len, buckets)), 2 * count)
+        self.assertTrue(all(4 * sum(bucket) <= BUCKET_BYTES for bucket in buckets))
+
+    def test_dtypes_are_apart(self):
+        self.assertEqual(self.sizes(self.tensor(3), self.tensor(4, torch.float64), self.tensor(5)), [[5, 3], [4]])
+
+    def test_a_large_one_is_alone(self):
+        large = BUCKET_BYTES // 4
+        self.assertEqual(self.sizes(self.tensor(3), self.tensor(large), self.tensor(5)), [[5, 3], [large]])
+
+    def test_an_empty_one_has_none(self):
+        self.assertEqual(self.sizes(self.tensor(0), self.tensor(2)), [[2]])
+
+
+if __name__ == "__main__":
+    unittest.main()
