@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, GroupTreeTest,
                          ::testing::Values(Layout{"two", {0, 0}}, Layout{"three", {0, 0, 0}},
                                            Layout{"two_and_one", {0, 0, 1}}, Layout{"apart", {0, 1, 2, 3}},
                                            Layout{"five", {0, 0, 1, 1, 1}}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& layout) { return layout.param.name; });
 
 TEST(GroupTreeTest, AnotherPlanIsAnotherCall) {
   for (const std::vector<int>& hosts : {std::vector<int>{0, 0}, std::vector<int>{0, 1}}) {
