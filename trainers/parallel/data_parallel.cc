@@ -22,9 +22,11 @@ std::vector<int64_t> Numels(const std::vector<at::Tensor>& tensors) {
   return numels;
 }
 
-/// True if the group can add partial sums in the order of a tree.
+/// True if the group can add partial sums in the order of a tree. A device adds in its own.
 bool AddsInTree(const collectives::ProcessGroup& group, const at::Tensor& like) {
-  return like.is_cpu() && (!group || collectives::CpuBackendOf(*group) != nullptr);
+  if (!like.is_cpu() || !group) return like.is_cpu();
+  const collectives::DeviceGroup* const device = collectives::DeviceOf(group);
+  return (device == nullptr || !device->Takes(like)) && collectives::CpuBackendOf(*group) != nullptr;
 }
 
 /// Where the partial sum goes that ends with `step`; undefined if none does, or if it stays.

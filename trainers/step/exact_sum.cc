@@ -6,41 +6,47 @@
 namespace mtrun::trainers {
 namespace {
 
-constexpr int kFractionBits = 80;
-constexpr double kMostAdded = 137438953472.0;  // 2^37: a thousand of them fit
+constexpr int kFineBits = 80, kCoarseBits = 12;  // 2^-80 and 2^12 are the units
+constexpr double kTooLarge = 0x1p127;
 
 }  // namespace
 
-ExactSum ExactSum::Of(Int128 multiples) {
-  ExactSum sum;
-  sum.low_ = static_cast<uint64_t>(multiples);
-  sum.high_ = static_cast<int64_t>(multiples >> 64);
-  return sum;
+void ExactSum::Words::Set(Int128 value) {
+  low = static_cast<uint64_t>(value);
+  high = static_cast<int64_t>(value >> 64);
 }
 
-ExactSum::Int128 ExactSum::multiples() const { return (static_cast<Int128>(high_) << 64) | low_; }
+ExactSum::Int128 ExactSum::Words::value() const { return (static_cast<Int128>(high) << 64) | low; }
+
+void ExactSum::AddParts(Int128 coarse, Int128 fine) {
+  constexpr Int128 kOne = Int128{1} << (kFineBits + kCoarseBits);  // a coarse unit
+  fine += fine_.value();
+  const Int128 carry = fine >= kOne ? 1 : fine < 0 ? -1 : 0;
+  fine_.Set(fine - carry * kOne);
+  Int128 sum = 0;
+  if (__builtin_add_overflow(coarse_.value(), coarse + carry, &sum))
+    special_ |= coarse < 0 ? kNegative : kPositive;
+  coarse_.Set(sum);
+}
 
 void ExactSum::Add(double value) {
+  const double size = std::abs(value);
   if (std::isnan(value)) {
     special_ |= kNan;
-  } else if (std::abs(value) >= kMostAdded) {
+  } else if (size >= kTooLarge) {
     special_ |= value > 0 ? kPositive : kNegative;
   } else {
-    const double whole = std::trunc(value);
-    const double rest = std::nearbyint(std::ldexp(value - whole, kFractionBits));
-    *this += Of((static_cast<Int128>(whole) * (Int128{1} << kFractionBits)) + static_cast<Int128>(rest));
+    const double coarse = std::floor(std::ldexp(size, -kCoarseBits));
+    const double rest = size - std::ldexp(coarse, kCoarseBits);  // exact
+    const auto fine = static_cast<Int128>(std::nearbyint(std::ldexp(rest, kFineBits)));
+    const Int128 sign = value < 0 ? -1 : 1;
+    AddParts(sign * static_cast<Int128>(coarse), sign * fine);
   }
 }
 
 ExactSum& ExactSum::operator+=(const ExactSum& other) {
-  const uint64_t special = special_ | other.special_;
-  Int128 added = 0;
-  if (__builtin_add_overflow(multiples(), other.multiples(), &added)) {
-    special_ = special | (other.high_ < 0 ? kNegative : kPositive);
-    return *this;
-  }
-  *this = Of(added);
-  special_ = special;
+  AddParts(other.coarse_.value(), other.fine_.value());
+  special_ |= other.special_;
   return *this;
 }
 
@@ -50,7 +56,13 @@ double ExactSum::value() const {
   if (special_ != 0)
     return (special_ & kPositive) != 0 ? std::numeric_limits<double>::infinity()
                                        : -std::numeric_limits<double>::infinity();
-  return std::ldexp(static_cast<double>(multiples()), -kFractionBits);
+  if (coarse_.high < 0) {
+    ExactSum opposite;
+    opposite.AddParts(-coarse_.value(), -fine_.value());
+    return -opposite.value();
+  }
+  return std::ldexp(static_cast<double>(coarse_.value()), kCoarseBits) +
+         std::ldexp(static_cast<double>(fine_.value()), -kFineBits);
 }
 
 }  // namespace mtrun::trainers

@@ -1,13 +1,12 @@
-// A sum of doubles whose bits do not depend on the order: 128-bit fixed point. A value; independent of
-// LibTorch.
+// A sum of doubles whose bits do not depend on the order, in fixed point. A value; independent of LibTorch.
 #pragma once
 
 #include <cstdint>
 
 namespace mtrun::trainers {
 
-/// Holds multiples of 2^-80 up to 1.4e14. A number is rounded to the nearest multiple, which changes none of
-/// 4e-9 or more, and then added exactly. Numbers above 1.3e11, infinities and NaN are remembered as such.
+/// Holds multiples of 2^-80 below about 2^139. A number is rounded to the nearest multiple, which changes none
+/// of 4e-9 or more, and then added exactly. Numbers from 2^127 on, infinities and NaN are remembered as such.
 class ExactSum {
  public:
   ExactSum() = default;
@@ -15,8 +14,8 @@ class ExactSum {
 
   void Add(double value);
   ExactSum& operator+=(const ExactSum& other);
-  /// Returns the nearest double: NaN if a NaN was added, or infinities of both signs; an infinity if one was
-  /// added, or if the sum or a number is too large.
+  /// Returns the sum as a double: NaN if a NaN was added, or infinities of both signs; an infinity if one was
+  /// added, or if a number or the sum is too large.
   double value() const;
 
   bool operator==(const ExactSum&) const = default;
@@ -24,12 +23,18 @@ class ExactSum {
  private:
   __extension__ using Int128 = __int128;
   enum : uint64_t { kNan = 1, kPositive = 2, kNegative = 4 };
-  static ExactSum Of(Int128 multiples);
-  Int128 multiples() const;
+  /// An integer as two words, so that records have no padding.
+  struct Words {
+    uint64_t low = 0;
+    int64_t high = 0;
+    bool operator==(const Words&) const = default;
+    void Set(Int128 value);
+    Int128 value() const;
+  };
+  void AddParts(Int128 coarse, Int128 fine);
 
-  // Two words, so that records have no padding.
-  uint64_t low_ = 0;
-  int64_t high_ = 0;
+  // The sum is coarse_ * 2^12 + fine_ * 2^-80, where 0 <= fine_ < 2^92, so equal sums have equal bits.
+  Words coarse_, fine_;
   uint64_t special_ = 0;  // which of the above were added
 };
 

@@ -7,7 +7,7 @@
 
 namespace mtrun::trainers {
 
-static_assert(std::is_trivially_copyable_v<StepSums> && sizeof(StepSums) == 12 * 8, "no padding travels");
+static_assert(std::is_trivially_copyable_v<StepSums> && sizeof(StepSums) == 14 * 8, "no padding travels");
 
 StepTimes& StepTimes::operator+=(const StepTimes& other) {
   compute += other.compute;

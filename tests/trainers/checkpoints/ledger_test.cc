@@ -339,7 +339,7 @@ TEST_F(LedgerTest, WriterWithinAGenerationRecordsWhereThatBegan) {
   EXPECT_EQ(line["rewind"], 4);
   EXPECT_EQ(line["generation"], 9);
   EXPECT_EQ(line["of"], 7) << "a generation does not continue itself";
-  ASSERT_TRUE(ledger->Begin({.steps = 6, .of = 9, .remembered = 3, .lineage = {}}, 9).ok());
+  ASSERT_TRUE(ledger->Begin({.steps = 6, .of = 9, .remembered = 3, .lineage = {{9, 4}}}, 9).ok());
   EXPECT_FALSE(nlohmann::json::parse(Lines().back()).contains("of")) << "what is not known is not said";
 }
 
