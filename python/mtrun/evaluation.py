@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from mtrun.files import replacing
 from mtrun.loader import Loader
 from mtrun.metrics import finite
 from mtrun.randomness import restored, seed_generators, seed_of
@@ -142,13 +143,9 @@ class Evaluation:
 
     def save_best(self, folder):
         """Saves the model's weights atomically."""
-        path, last = os.path.join(folder, BEST), self.results[-1]
-        model = getattr(self._model, "_orig_mod", self._model)
-        with open(path + ".partial", "wb") as file:
+        last, model = self.results[-1], getattr(self._model, "_orig_mod", self._model)
+        with replacing(os.path.join(folder, BEST)) as file:
             torch.save({"model": model.state_dict(), "epoch": last.epoch, "steps": last.steps, "means": last.means}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(path + ".partial", path)
 
     # ---- the sums
     def _sum(self, replica):

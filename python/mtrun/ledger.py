@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 
+from mtrun.files import replacing
 from mtrun.position import Lineage, Position
 from mtrun.sampler import digest, hash_of
 
@@ -104,12 +105,8 @@ class Ledger:
         self._replace("config.yaml", text)
 
     def _replace(self, name, text):
-        path = os.path.join(self.folder, name)
-        with open(path + ".partial", "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(path + ".partial", path)
+        with replacing(os.path.join(self.folder, name)) as file:
+            file.write(text.encode())
 
     def _write(self, entry):
         line = json.dumps({**entry, "prev": self._previous}, separators=(",", ":")).encode()

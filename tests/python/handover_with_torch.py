@@ -1,7 +1,6 @@
 """A state handed to other workers in place, and what is left of it when one is lost in the middle. It needs PyTorch, but not
 NumPy; tests/e2e/python_package_test.cc runs it."""
 import queue
-import signal
 import sys
 import threading
 import unittest
@@ -14,7 +13,6 @@ import torch
 from mtrun import ElasticSampler, Interrupted, join
 from mtrun.digests import digest_of, digest_of_state
 from mtrun.handover import PIECE_BYTES, SMALL_BYTES, give, pass_on, plan_pieces, take
-from mtrun.job import CAUGHT
 from mtrun.position import Lineage
 from mtrun.replica import Replica
 from mtrun.snapshot import Snapshot
@@ -112,8 +110,7 @@ class StatesTest(unittest.TestCase):
 
 class LostGiverTest(unittest.TestCase):
     def setUp(self):
-        for number in CAUGHT:
-            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        support.restore_signals(self)
         torch.manual_seed(0)
 
     def replica(self, job, steps):

@@ -9,7 +9,6 @@ import unittest.mock
 
 import support
 from mtrun import AgentLost, Interrupted, Stopped, join
-from mtrun.job import CAUGHT
 from support import Agent, assignment, in_thread, lease_page, renew_lease
 
 
@@ -31,8 +30,7 @@ class AgentCase(unittest.TestCase):
     def setUp(self):
         self.agent = Agent()
         self.addCleanup(self.agent.close)
-        for number in CAUGHT:
-            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        support.restore_signals(self)
 
     def joined(self, first=None, **environment):
         """Returns a job whose worker is in generation 1."""
@@ -472,8 +470,7 @@ class LeaseTest(AgentCase):
 
 class AloneTest(unittest.TestCase):
     def setUp(self):
-        for number in CAUGHT:
-            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        support.restore_signals(self)
 
     def test_without_a_launcher_there_is_one_worker(self):
         with join({}) as job:

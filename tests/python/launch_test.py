@@ -1,6 +1,5 @@
 """Variables of an mtrun that are inherited by processes which are not its workers."""
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -8,7 +7,6 @@ import unittest
 
 import support
 from mtrun import join
-from mtrun.job import CAUGHT
 from mtrun.launch import own_launch
 from support import Agent, assignment
 
@@ -51,8 +49,7 @@ class OwnLaunchTest(unittest.TestCase):
 
 class JoinTest(unittest.TestCase):
     def setUp(self):
-        for number in CAUGHT:
-            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        support.restore_signals(self)
 
     def test_socket_of_a_process_beside_this_one_is_not_joined(self):
         name = f"mtrun-stranger-{os.getpid()}"

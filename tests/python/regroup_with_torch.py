@@ -15,7 +15,6 @@ import support
 import torch
 import torch.distributed as dist
 from mtrun import Interrupted, join
-from mtrun.job import CAUGHT
 from mtrun.torch import interruptible, leave_group, regroup
 from mtrun.torch_store import GenerationStore
 from support import Agent, assignment, in_thread
@@ -175,8 +174,7 @@ class RegroupTest(unittest.TestCase):
         self.assertLessEqual(len(set(os.listdir("/proc/self/fd")) - before), 4, "sockets of the next group")
 
     def test_the_agents_store_of_torchrun_is_used(self):
-        for number in CAUGHT:
-            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        support.restore_signals(self)
         for serves in ("True", "False"):
             with self.subTest(agent_serves=serves):
                 agents = dist.TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)

@@ -1,6 +1,5 @@
 """A Replica's sums within this process: of buffers of any kind, and of gradients if a sum is aborted. It needs PyTorch, but
 not NumPy; tests/e2e/python_package_test.cc runs it."""
-import signal
 import sys
 import time
 import unittest
@@ -13,7 +12,6 @@ import torch
 import torch.distributed as dist
 from mtrun import ElasticSampler, Interrupted, join
 from mtrun.buffers import Buffers
-from mtrun.job import CAUGHT
 from mtrun.replica import Replica
 from mtrun.waits import await_work
 
@@ -114,8 +112,7 @@ class AbortedSumTest(unittest.TestCase):
             self.expect_no_step(lambda job: Sum(lambda: None))
 
     def expect_no_step(self, sum_of):
-        for number in CAUGHT:
-            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        support.restore_signals(self)
         model, sampler, began = torch.nn.Linear(2, 1), ElasticSampler(8, 4, 2), []
         before = model.weight.detach().clone()
 

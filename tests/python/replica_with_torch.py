@@ -22,7 +22,6 @@ import torch
 from mtrun import ElasticSampler, Interrupted, join
 from mtrun.checkpoints import Checkpoints
 from mtrun.handover import give
-from mtrun.job import CAUGHT
 from mtrun.ledger import Ledger
 from mtrun.position import Position
 from mtrun.replica import EXIT_DIFFERS, Replica
@@ -218,8 +217,7 @@ class RestartTest(ReplicaCase):
             self.assertEqual(self.run_of(self.folder), self.run_of(second))
 
     def test_further_checkpoint_of_an_earlier_generation_does_not_displace_the_new(self):
-        for number in CAUGHT:
-            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        support.restore_signals(self)
         with tempfile.TemporaryDirectory() as folder:
             for step in (8, 9):
                 with open(os.path.join(folder, f"replica_{step}.pt"), "wb"):
@@ -234,8 +232,7 @@ class RestartTest(ReplicaCase):
             self.assertEqual(sorted(name for name in os.listdir(folder) if name.endswith(".pt")), ["replica_3.pt", "replica_4.pt"])
 
     def test_a_schedule_is_saved_with_the_step_that_it_follows(self):
-        for number in CAUGHT:
-            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        support.restore_signals(self)
         with tempfile.TemporaryDirectory() as self.folder:
             for epochs in (1, 2):
                 model = torch.nn.Linear(1, 1)
@@ -253,8 +250,7 @@ class RestartTest(ReplicaCase):
 
 class ProgressTest(ReplicaCase):
     def test_it_counts_the_samples_that_there_are(self):
-        for number in CAUGHT:
-            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        support.restore_signals(self)
         model = torch.nn.Linear(1, 1)
         with join({}) as job, unittest.mock.patch.object(job, "progress") as told:
             replica = Replica(job, model, torch.optim.SGD(model.parameters(), lr=0.1), ElasticSampler(10, 4, 4, 2))
@@ -290,8 +286,7 @@ class Colour(enum.Enum):
 class CheckpointTest(ReplicaCase):
     """Files from which a run cannot continue, within this process."""
     def setUp(self):
-        for number in CAUGHT:
-            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        support.restore_signals(self)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder, self.checkpoint_steps = folder.name, 1

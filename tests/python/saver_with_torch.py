@@ -17,7 +17,6 @@ import support  # the package's path
 import torch
 from mtrun import ElasticSampler, Interrupted, join
 from mtrun.checkpoints import Checkpoints
-from mtrun.job import CAUGHT
 from mtrun.replica import Replica
 from mtrun.torch import leave_group
 from replica_workers import wait
@@ -28,8 +27,7 @@ KILLS = 12
 
 class SaverCase(unittest.TestCase):
     def setUp(self):
-        for number in CAUGHT:
-            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        support.restore_signals(self)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name

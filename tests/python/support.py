@@ -1,6 +1,8 @@
 """Shared by the tests of the Python package: the package's path, and an agent that sends what a test tells it to."""
+import importlib
 import json
 import os
+import signal
 import socket
 import struct
 import sys
@@ -27,6 +29,12 @@ def lease_page(case, *leases, outside=(0, 0)):
     leases = [*leases, *[(0, 0)] * (8 - len(leases)), outside]
     os.pwrite(fd, struct.pack("<QQQ", 0x657361656C746D00, 2, 0) + b"".join(struct.pack("<Qq", *l) for l in leases), 0)
     return fd
+
+
+def restore_signals(case):
+    """Restores, after the case, the handlers of the signals that a Job catches."""
+    for number in importlib.import_module("mtrun.job").CAUGHT:
+        case.addCleanup(signal.signal, number, signal.getsignal(number))
 
 
 def renew_lease(fd, ends):

@@ -18,7 +18,6 @@ import support
 import torch
 from mtrun import ElasticSampler, Evaluation, Interrupted, Loader, Replica, join
 from mtrun.agreement import compare, program_of
-from mtrun.job import CAUGHT
 from mtrun.randomness import seed_generators, seed_of, seeded
 from mtrun.torch import leave_group
 
@@ -131,8 +130,7 @@ class LoaderTest(unittest.TestCase):
 
 class Case(unittest.TestCase):
     def setUp(self):
-        for number in CAUGHT:
-            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        support.restore_signals(self)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name

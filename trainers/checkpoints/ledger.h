@@ -48,7 +48,7 @@ std::string ToLine(const LedgerHead& head, std::string_view previous);
 std::string ToLine(const LedgerStep& step, std::string_view previous);
 /// Returns a line: `generation` continues from step `step` of generation `of`. Steps from `step` on, and
 /// steps of generations between them, are taken back.
-/// `of` is 0, and stands in the line only if `step` is 0, if it is unknown.
+/// `of`: 0 if it is unknown; it then stands in the line only if `step` is 0.
 std::string RewindLine(int64_t step, uint64_t generation, uint64_t of, std::string_view previous);
 /// Returns a line: the checkpoint of `steps` finished steps has weights with this SHA-256.
 std::string CheckpointLine(int64_t steps, uint64_t generation, std::string_view weights,

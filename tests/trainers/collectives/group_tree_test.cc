@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "tests/trainers/collectives/leaf_shares.h"
 #include "tests/trainers/collectives/run_ranks.h"
 #include "trainers/collectives/group.h"
 
@@ -38,16 +39,6 @@ std::vector<T> TreeExpected(int64_t begin, int64_t end, int64_t filled, size_t c
   return middle >= filled ? first : TreeAdded(std::move(first), TreeExpected<T>(middle, end, filled, count));
 }
 
-std::vector<LeafRange> TreeShares(int64_t leaves, int world) {
-  std::vector<LeafRange> ranges;
-  for (int64_t begin = 0, rank = 0; rank < world; ++rank) {
-    const int64_t size = leaves / world + (rank < leaves % world ? 1 : 0);
-    ranges.push_back({begin, begin + size});
-    begin += size;
-  }
-  return ranges;
-}
-
 /// This rank's partial sums, `most` or more parts.
 template <typename T>
 std::vector<T> TreePartials(const std::vector<LeafRange>& ranges, int rank, const TreePlan& plan,
@@ -72,7 +63,7 @@ std::vector<T> TreePartials(const std::vector<LeafRange>& ranges, int rank, cons
 
 template <typename T>
 void CheckTreeSum(Group& group, DataType dtype, int64_t leaves, int64_t filled, size_t count) {
-  const std::vector<LeafRange> ranges = TreeShares(leaves, group.size());
+  const std::vector<LeafRange> ranges = LeafShares(leaves, group.size());
   const auto plan = std::make_shared<TreePlan>(PlanTree(ranges, leaves, filled));
   const std::vector<T> expected = TreeExpected<T>(0, leaves, filled, count);
   const std::string where = absl::StrCat(plan->Describe(), ", ", count, " elements");
@@ -127,7 +118,7 @@ TEST(GroupTreeTest, AnotherPlanIsAnotherCall) {
       auto group = context.Connect("1.a", hosts);
       ASSERT_TRUE(group.ok()) << group.status();
       const int64_t leaves = context.rank == 0 ? 4 : 6;
-      const auto plan = std::make_shared<TreePlan>(PlanTree(TreeShares(leaves, 2), leaves, leaves));
+      const auto plan = std::make_shared<TreePlan>(PlanTree(LeafShares(leaves, 2), leaves, leaves));
       float one = 1;
       const absl::Status status = (*group)->SumPartials(&one, 1, DataType::kFloat32, plan)->Wait();
       EXPECT_THAT(status.message(), testing::HasSubstr("ranks make different calls"));
@@ -140,8 +131,8 @@ TEST(GroupTreeTest, SumOfIntegersOrOfAnotherWorldIsRefused) {
     auto group = context.Connect("1.a");
     ASSERT_TRUE(group.ok()) << group.status();
     double one = 1;
-    const auto two = std::make_shared<TreePlan>(PlanTree(TreeShares(4, 2), 4, 4));
-    const auto three = std::make_shared<TreePlan>(PlanTree(TreeShares(4, 3), 4, 4));
+    const auto two = std::make_shared<TreePlan>(PlanTree(LeafShares(4, 2), 4, 4));
+    const auto three = std::make_shared<TreePlan>(PlanTree(LeafShares(4, 3), 4, 4));
     EXPECT_EQ((*group)->SumPartials(&one, 1, DataType::kInt64, two)->Wait().code(),
               absl::StatusCode::kInvalidArgument);
     EXPECT_EQ((*group)->SumPartials(&one, 1, DataType::kFloat64, three)->Wait().code(),

@@ -8,22 +8,12 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "tests/trainers/collectives/leaf_shares.h"
 
 namespace mtrun::collectives {
 namespace {
 
 using testing::ElementsAre;
-
-/// The shares of a step's micro-batches, as trainers/parallel/partition.h has them.
-std::vector<LeafRange> LeafShares(int64_t leaves, int world) {
-  std::vector<LeafRange> ranges;
-  for (int64_t begin = 0, rank = 0; rank < world; ++rank) {
-    const int64_t size = leaves / world + (rank < leaves % world ? 1 : 0);
-    ranges.push_back({begin, begin + size});
-    begin += size;
-  }
-  return ranges;
-}
 
 /// The definition, in another way than the code's: texts instead of numbers, so that the order is visible.
 std::string OrderText(int64_t begin, int64_t end, int64_t filled) {
