@@ -153,7 +153,7 @@ absl::StatusOr<Python> FindPython(const EnvironmentMap& environment, const std::
   const ShellsPython shells = PythonOfShell(environment);
   Python python{own.empty() ? shells.file : own};
   if (python.file.empty())
-    return absl::NotFoundError("no python3 on PATH to run the program with; set PYTHON_EXEC");
+    return absl::NotFoundError("no python3 on PATH to run the program with, and PYTHON_EXEC is not set");
   if (!own.empty() && !shells.file.empty() && !AreInOneFolder(own, shells.file))
     python.note = absl::StrCat("the program runs with ", own, ", beside mtrun, not ", shells.file, " (",
                                shells.from, "); PYTHON_EXEC=", shells.file, " would choose that one");

@@ -79,6 +79,14 @@ TEST_F(ProgramTest, ChoosesThePython) {
   EXPECT_THAT(std::string(Resolve({.words = {script}}).status().message()), HasSubstr("PYTHON_EXEC"));
 }
 
+/// What to do about it is said by the doctor, which has this text in its finding.
+TEST_F(ProgramTest, WithoutAPythonTheErrorNamesBothPlaces) {
+  const std::string script = Make("train.py", false);
+  environment_["PATH"] = folder_ + "/empty";
+  EXPECT_EQ(Resolve({.words = {script}}).status().message(),
+            "no python3 on PATH to run the program with, and PYTHON_EXEC is not set");
+}
+
 /// cron, systemd, srun and an image's entry point start /venv/bin/mtrun without activating the environment.
 TEST_F(ProgramTest, PythonBesideMtrunPrecedesAnActiveEnvironmentAndPath) {
   const std::string script = Make("train.py", false), on_path = Make("path/python3", true);

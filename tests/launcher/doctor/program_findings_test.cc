@@ -23,7 +23,8 @@ TEST(ProgramFindingsTest, AnotherPythonThanTheShellsIsAWarning) {
                                      .note = "the program runs with /a/python, not /b/python3"});
   EXPECT_EQ(other.health, Health::kWarn);
   EXPECT_THAT(other.found, HasSubstr("not /b/python3"));
-  const Finding none = JudgePython({.error = "no python3 on PATH to run the program with"});
+  const Finding none =
+      JudgePython({.error = "no python3 on PATH to run the program with, and PYTHON_EXEC is not set"});
   EXPECT_EQ(none.health, Health::kWarn);
   EXPECT_THAT(none.mend, HasSubstr("PYTHON_EXEC"));
 }
