@@ -45,6 +45,7 @@ JobMachine::JobMachine(JobSettings settings, Options options)
       budget_(settings_.max_restarts, settings_.refund_steps),
       departures_(settings_),
       suspects_(settings_),
+      end_check_(settings_),
       quorum_(settings_, options_.role) {
   if (!options_.remembered) generation_.Saw(options_.last_number);
 }

@@ -28,6 +28,7 @@
 #include "rendezvous/job/break_backoff.h"
 #include "rendezvous/job/control_news.h"
 #include "rendezvous/job/effect_list.h"
+#include "rendezvous/job/end_check.h"
 #include "rendezvous/job/failure_streak.h"
 #include "rendezvous/job/formation_timers.h"
 #include "rendezvous/job/key_value_store.h"
@@ -165,6 +166,7 @@ class JobMachine {
   void LoseSuspects(TimePoint now);
   size_t MembersNeeded() const;
   bool MostAreSilent() const;
+  bool AllAreHere() const;
   void Lose(const std::string& node_id, const NodeLost& why);
   void MemberGone(const Cause& cause);
 
@@ -196,6 +198,7 @@ class JobMachine {
   Departures departures_;
   Separations separations_;
   Suspects suspects_;
+  EndCheck end_check_;
   TakeoverQuorum quorum_;
   Spares spares_;
   WaitingNews news_;

@@ -86,6 +86,7 @@ void JobMachine::Settle(TimePoint now) {
     return;
   }
   if (generation_.AllFinished()) {
+    if (!end_check_.MayEnd(AllAreHere(), now)) return;
     const size_t members = generation_.last()->members.size();
     return End(JobOutcome{true, 0,
                           members == 1 ? std::string("its node finished")
@@ -261,6 +262,7 @@ void JobMachine::Adopt(const std::string& reporter, const Assignment& held, Time
 void JobMachine::Begin(Assignment assignment, TimePoint now) {
   generation_.Begin(std::move(assignment));
   backoff_.OnGeneration(now);
+  end_check_.Clear();
   departures_.OnGeneration(*generation_.last(), now);
   timers_.Stop();
   separations_.Forget();
@@ -304,6 +306,7 @@ void JobMachine::End(JobOutcome outcome, TimePoint now) {
   generation_.Stop();
   timers_.Stop();
   suspects_.Clear();
+  end_check_.Clear();
   for (const auto& [node_id, known] : roster_.nodes()) {
     for (const AgentEvent& event : known.early) effects_.ReplyOver(node_id, event);
     roster_.Change(node_id, [](RosterNode& node) {

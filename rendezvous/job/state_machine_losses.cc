@@ -34,7 +34,8 @@ void JobMachine::OnProbed(const ProbeResult& result, TimePoint now) {
     const PeerService& peer = result.peers.front();
     // A service with lower numbers is behind: it was cut off while others continued.
     const bool behind = peer.generation.number < generation_.number();
-    const bool holds_the_same = peer.generation == generation_.id() && (!HasAuthority() || MostAreSilent());
+    const bool holds_the_same =
+        peer.generation == generation_.id() && (!HasAuthority() || MostAreSilent() || end_check_.waits());
     if (peer.authority && !behind && (peer.generation > generation_.id() || holds_the_same)) MoveTo(peer);
     return;
   }
@@ -59,6 +60,8 @@ void JobMachine::OnProbed(const ProbeResult& result, TimePoint now) {
     if (Has(member->node_id)) Lose(member->node_id, gone);  // the adopted generation expected it
   }
   if (result.peers.empty()) return;
+  if (const PeerService* there = end_check_.OnProbed(result.peers, generation_.id(), now - result.took))
+    return MoveTo(*there);
   for (const PeerService& peer : result.peers) {  // the silent members have gone there
     if (MostAreSilent() && peer.authority && peer.generation == generation_.id()) return MoveTo(peer);
   }
@@ -70,6 +73,12 @@ void JobMachine::OnProbed(const ProbeResult& result, TimePoint now) {
 /// Returns whether most members of the running generation are suspects of this service.
 bool JobMachine::MostAreSilent() const {
   return generation_.running() && 2 * suspects_.size() > generation_.last()->members.size();
+}
+
+/// Returns whether no member can have gone to another service.
+bool JobMachine::AllAreHere() const {
+  return !quorum_.Applies(generation_) ||
+         (roster_.attendance().fallen().empty() && quorum_.Unaccounted(membership()).empty());
 }
 
 /// A refusal proves no death if the port has never answered, but then the end of a stream counts as a loss.

@@ -43,7 +43,7 @@ Duration JobMachine::ProbeInterval() const {
   if (!quorum_.Applies(generation_) && !departures_.Fallen(generation_, roster_).empty()) return kQuickProbe;
   const bool by_members = quorum_.listed() && !quorum_.DecidedByServices(membership());
   const bool settled = by_members && HasAuthority() && quorum_.Missing(membership()).empty();
-  return settled && suspects_.empty() ? kRareProbe : kOftenProbe;
+  return settled && suspects_.empty() && !end_check_.waits() ? kRareProbe : kOftenProbe;
 }
 
 bool JobMachine::Gone() const {
@@ -110,7 +110,7 @@ std::optional<TimePoint> JobMachine::NextDeadline() const {
   } else if (!roster_.OfOtherRuns(run_, generation_).empty()) {
     next = Earlier(next, run_.excludes_from());
   }
-  return Earlier(next, news_.due());
+  return Earlier(Earlier(next, end_check_.due()), news_.due());
 }
 
 void JobMachine::CheckInvariants(bool all) const {
@@ -169,6 +169,7 @@ std::string JobMachine::Describe(TimePoint now) const {
   add(streak_.Describe(now));
   add(separations_.Describe(now));
   add(suspects_.Describe());
+  add(end_check_.Describe(now));
   if (outcome_) add(absl::StrCat("outcome ", rendezvous::Describe(*outcome_)));
   if (generation_.known()) add(departures_.Describe());
   if (!quorum_.Endpoints(generation_).empty()) add(quorum_.Describe());

@@ -54,7 +54,9 @@ TEST_F(LimitsTest, LackOfThreadsIsOneSentence) {
   for (const char* limit : {"4", "6", "8", "9"}) {
     // mtrun exits while other threads of it exist, which ThreadSanitizer would call a leak.
     const auto mtrun =
-        Below({"setpriv", "--reuid", user, "--clear-groups", "prlimit", absl::StrCat("--nproc=", limit)},
+        Below({"setpriv", "--reuid", user, "--clear-groups", "--inh-caps", "+dac_read_search",
+               "--ambient-caps", "+dac_read_search",  // a build below /root is in reach
+               "prlimit", absl::StrCat("--nproc=", limit)},
               {"--nproc_per_node", "2", "sh", "-c", "echo ran"}, {{"TSAN_OPTIONS", "report_thread_leaks=0"}});
     EXPECT_EQ(mtrun->Wait(), 1) << mtrun->Text();
     EXPECT_THAT(mtrun->Text(),

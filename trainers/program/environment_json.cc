@@ -6,6 +6,7 @@
 #include <fstream>
 #include <thread>
 
+#include <ATen/Version.h>
 #include <torch/version.h>
 #ifdef MT_CUDA
 #include <ATen/cuda/CUDAContext.h>
@@ -15,6 +16,7 @@
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/posix.h"
+#include "base/processor_kind.h"
 #include "base/version.h"
 #include "nlohmann/json.hpp"
 
@@ -59,6 +61,12 @@ std::string LibTorchName() {
 #else
   return "LibTorch " TORCH_VERSION;
 #endif
+}
+
+std::string MachineKind(const at::Device& device) {
+  const std::string computes =
+      device.is_cpu() ? absl::StrCat(ProcessorKind(), ", ", at::get_cpu_capability()) : DeviceName(device);
+  return absl::StrCat(computes, ", ", LibTorchName());
 }
 
 std::string EnvironmentJson(const std::string& program, const at::Device& device) {

@@ -198,6 +198,13 @@ std::map<std::string, std::string> MetadataOf(const Run& run, const RunData& dat
   return ToMetadata(Describe(run, data.shape(), data.train.class_names(), TestBatch(run, batch)));
 }
 
+RunIdentity IdentityOnDevice(const Run& run, const RunData& data, const Task& task,
+                             const at::Device& device) {
+  RunIdentity identity = IdentityOf(run, data.train, task.draws());
+  identity.machine = MachineKind(device);
+  return identity;
+}
+
 TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& batch, Task& task,
                      const RunEnvironment& asked, FaultPlan& faults) {
   // Images that can still be arriving are not drawn.
@@ -215,7 +222,7 @@ TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& ba
           .graphs = run.graphs,
           .final_test = data.final_test ? &*data.final_test : nullptr,
           .metadata = MetadataOf(run, data, batch),
-          .identity = IdentityOf(run, data.train, task.draws()),
+          .identity = IdentityOnDevice(run, data, task, batch.device),
           .settings = run.settings.Yaml(run.program.name),
           .environment = EnvironmentJson(run.program.name, batch.device),
           .agent = AgentOf(run.environment),

@@ -22,12 +22,14 @@ namespace {
 
 using support::Program;
 using support::ReadText;
+using ::testing::AllOf;
 using testing::Args;
 using ::testing::HasSubstr;
 using testing::LearnablePixel;
 using testing::Report;
 using testing::SetShape;
 using testing::Start;
+using ::testing::StartsWith;
 using testing::StartWorld;
 using testing::StepLine;
 using testing::Steps;
@@ -75,7 +77,15 @@ class ProgramsTest : public ::testing::Test {
         };
         EXPECT_EQ(bits(run), bits("run1")) << file;
       }
+      if (tolerance == 0) ExpectSameBits(run);
     }
+  }
+  /// Compares losses, checkpoints with optimizer, and weights with those of "run1".
+  void ExpectSameBits(const std::string& run) {
+    Program verify(
+        {"python3", support::TestFile("../tools/verify_bits"), folder_.File("run1"), folder_.File(run)});
+    EXPECT_EQ(verify.Wait(), 0) << verify.Text();
+    EXPECT_THAT(verify.Text(), AllOf(HasSubstr("/optimizer.safetensors: "), HasSubstr("evaluations: ")));
   }
   /// Expects the run to fail with this exit status, and returns its output.
   std::string Failure(const std::string& program, const Args& args, int status) {
@@ -110,6 +120,33 @@ TEST_F(ProgramsTest, DiffusionIsTheSameAtAnyWorldSize) {
 TEST_F(ProgramsTest, ResNet18IsTheSameAtAnyWorldSize) {
   ExpectSameAtAnyWorldSize(
       "resnet18", {"--precision", "float64", "--eval_images", "3", "--train", "last", "--image_size", "64"});
+}
+
+/// Runs of two workers are repeated by one, from the start and from a checkpoint.
+TEST_F(ProgramsTest, ReplayRepeatsARunAndNamesTheFirstStepThatDiffers) {
+  const std::string run = folder_.File("run");
+  testing::Run("cnnA", 2,
+               With(Data(), "run",
+                    {"--global_batch", "9", "--batch_size", "2", "--max_steps", "6", "--schedule", "cosine",
+                     "--checkpoint_steps", "2", "--optimizer", "adamw", "--ema_decay", "0.5"}));
+  const auto replay = [&](Args args) {
+    args.insert(args.begin(), {"python3", support::TestFile("../tools/replay"), run, "--program",
+                               support::BinaryFolder() + "/cnnA"});
+    Program program(args);
+    const int status = program.Wait().value_or(-1);
+    return absl::StrCat(status, "\n", program.Text());
+  };
+  EXPECT_THAT(replay({}),
+              AllOf(StartsWith("0\n"), HasSubstr("steps: 6 of 6"), HasSubstr("step_6/model.safetensors: all"),
+                    HasSubstr("step_6/optimizer.safetensors: all")));
+  EXPECT_THAT(replay({"--from", "4"}),
+              AllOf(StartsWith("0\n"), HasSubstr("step_4"), HasSubstr("steps: 2 of 2")));
+  EXPECT_THAT(replay({"--to", "2"}), AllOf(StartsWith("0\n"), HasSubstr("steps: 2 of 2")));
+  const std::string ledger = run + "/ledger.jsonl", text = ReadText(ledger);
+  const size_t loss = text.find("\"loss\":\"", text.find("\"step\":3,")) + 8;
+  support::WriteText(ledger, text.substr(0, loss) + "1" + text.substr(loss));
+  EXPECT_THAT(replay({}), AllOf(StartsWith("1\n"), HasSubstr("steps: 5 of 6"),
+                                HasSubstr("the first that differs is 3:")));
 }
 
 TEST_F(ProgramsTest, DiffusionDrawsGridsAndSamplesWithoutTraining) {

@@ -31,7 +31,8 @@ TEST(Agreement, EqualIdentitiesPass) {
 
 TEST(Agreement, AllMembersLearnTheDifferenceAndItsRanks) {
   RunRanks(3, [](int rank, const collectives::ProcessGroup& group) {
-    const absl::Status status = CheckAgreement(group, IdentityWith(rank == 1 ? "a b" : "xyz", "bf16"));
+    const absl::Status status =
+        CheckAgreement(group, IdentityWith(rank == 1 ? "a b" : "xyz", "bf16")).status();
     ASSERT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_EQ(std::string(status.message()),
               "the workers of this job differ in data: a b (rank 1), xyz (ranks 0, 2)");
@@ -41,7 +42,7 @@ TEST(Agreement, AllMembersLearnTheDifferenceAndItsRanks) {
 
 TEST(Agreement, SettingsOfAGenerationAreComparedToo) {
   RunRanks(2, [](int rank, const collectives::ProcessGroup& group) {
-    const absl::Status status = CheckAgreement(group, IdentityWith("a", rank == 0 ? "off" : "bf16"));
+    const absl::Status status = CheckAgreement(group, IdentityWith("a", rank == 0 ? "off" : "bf16")).status();
     EXPECT_THAT(std::string(status.message()), HasSubstr("amp: bf16 (rank 1), off (rank 0)"));
   });
 }
@@ -51,7 +52,7 @@ TEST(Agreement, MixedVersionsAreRefusedNamingBothVersions) {
   RunRanks(3, [](int rank, const collectives::ProcessGroup& group) {
     RunIdentity identity = IdentityWith("a");
     if (rank == 2) identity.run["new_option"] = std::string(3000, 'x');
-    const absl::Status status = CheckAgreement(group, identity, rank == 2 ? "0.2.0" : "0.1.0");
+    const absl::Status status = CheckAgreement(group, identity, rank == 2 ? "0.2.0" : "0.1.0").status();
     ASSERT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("the version of mtrun: 0.1.0 (ranks 0, 1), 0.2.0 (rank 2)"));
@@ -70,7 +71,7 @@ TEST(Agreement, MembersWithAndWithoutADeviceAreDistinguished) {
     ASSERT_TRUE(group.ok()) << group.status();
     RunIdentity identity = IdentityWith("a");
     identity.generation["device"] = rank == 1 ? "cpu" : "cuda";
-    EXPECT_EQ(std::string(CheckAgreement(*group, identity).message()),
+    EXPECT_EQ(std::string(CheckAgreement(*group, identity).status().message()),
               "the workers of this job differ in device: cpu (rank 1), cuda (ranks 0, 2)");
   });
 }
@@ -84,6 +85,21 @@ TEST(Agreement, DevicesConnectIfAllMembersHaveOne) {
     ASSERT_TRUE(group.ok()) << group.status();
     EXPECT_NE(collectives::DeviceOf(*group), nullptr);
   });
+}
+
+/// Machines of other kinds compute the same steps; other settings are refused even so.
+TEST(Agreement, KindsOfMachinesAreReturned) {
+  RunRanks(3, [](int rank, const collectives::ProcessGroup& group) {
+    RunIdentity identity = IdentityWith("a");
+    identity.machine = "A";
+    EXPECT_EQ(*CheckAgreement(group, identity), MachinesOf({"A"}));
+    if (rank == 1) identity.machine = "B";
+    EXPECT_EQ(*CheckAgreement(group, identity), MachinesOf({"A", "B", "A"}));
+    if (rank == 2) identity.run["data"] = "b";
+    EXPECT_EQ(std::string(CheckAgreement(group, identity).status().message()),
+              "the workers of this job differ in data: a (ranks 0, 1), b (rank 2)");
+  });
+  EXPECT_EQ(*CheckAgreement(nullptr, IdentityWith("a")), Machines());
 }
 
 TEST(Agreement, VersionIsCompared) { EXPECT_THAT(EncodeClaim({}, Version()), HasSubstr(Version())); }

@@ -58,6 +58,8 @@ TEST(Identity, EveryOptionAffectsOnlyItsScope) {
     Args others;
     if (name == "graph") others.push_back("--sync_bn=false");            // they exclude each other
     if (name == "image_size_from") others.push_back("--grown_after=3");  // it requires that
+    const bool of_mode = name == "out" || name == "top_k" || name == "weights_of";
+    if (of_mode) others.push_back("--predict=f");
     const RunIdentity usual = IdentityOf(others);
     others.push_back(absl::StrCat("--", name, "=", OtherValue(option.spec, from)));
     const RunIdentity changed = IdentityOf(others);

@@ -275,6 +275,17 @@ TEST_F(OptionsTest, ErrorsNameTheProblem) {
   EXPECT_THAT(ErrorOf({"--data", "d", "--config", "/none.yaml"}), HasSubstr("/none.yaml"));
 }
 
+TEST_F(OptionsTest, FlagsOfAModeNeedTheMode) {
+  EXPECT_THAT(ErrorOf({"--data", "d", "--out", "o"}),
+              AllOf(HasSubstr("--out counts only with --predict and --evaluate"),
+                    HasSubstr("a training writes to --model_folder")));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--weights_of", "r"}), HasSubstr("--init_from"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--top_k", "3", "--evaluate", "r"}), HasSubstr("only with --predict"));
+  EXPECT_TRUE(Parse({"--data", "d", "--out", "o", "--evaluate", "r"}).ok());
+  EXPECT_TRUE(Parse({"--data", "d", "--top_k", "3", "--weights_of", "r", "--predict", "f"}).ok());
+  EXPECT_TRUE(Parse({"--data", "d"}, 1, {{"MT_OUT", "o"}}).ok());  // meant for another program, too
+}
+
 TEST_F(OptionsTest, HelpRequiresNothingElse) {
   const auto wanted = ReadSettings("cnnA", {"--help"}, {}, settings_);
   ASSERT_TRUE(wanted.ok());

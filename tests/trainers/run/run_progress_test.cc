@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -21,6 +22,7 @@ RunProgress Example() {
   p.finished = true;
   p.schedule_steps = 1800;
   p.threads = 4;
+  p.machines = {"A", "B"};
   p.last_step = FinishedStep{.record = {.step = 179,
                                         .epoch = 3,
                                         .loss = 0.1 + 0.2,
@@ -44,10 +46,12 @@ TEST(RunProgressTest, ScheduleIsOptionalForEarlierReleases) {
   nlohmann::json earlier = ToJson(Example());
   earlier.erase("schedule_steps");
   earlier.erase("threads");
+  earlier.erase("machines");
   const auto back = RunProgressFromJson(earlier);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->schedule_steps, 0);
   EXPECT_EQ(back->threads, 0);
+  EXPECT_TRUE(back->machines.empty());
 }
 
 TEST(RunProgressTest, NonFiniteNumbersAreReadBackAsNan) {
@@ -63,13 +67,14 @@ TEST(RunProgressTest, EveryFieldIsRequiredAndTyped) {
   const nlohmann::json flat = good.flatten();
   for (const auto& item : flat.items()) {
     nlohmann::json bad = flat;
-    bad[item.key()] = "text";
+    bad[item.key()] = item.value().is_string() ? nlohmann::json(7) : nlohmann::json("text");
     EXPECT_FALSE(RunProgressFromJson(bad.unflatten()).ok()) << item.key();
   }
   for (const auto& item : good.items()) {
     nlohmann::json bad = good;
     bad.erase(item.key());
-    if (item.key() == "schedule_steps" || item.key() == "threads" || item.key() == "last_step") continue;
+    const std::set<std::string> added = {"schedule_steps", "threads", "machines", "last_step"};
+    if (added.contains(item.key())) continue;
     EXPECT_FALSE(RunProgressFromJson(bad).ok()) << item.key();
   }
   nlohmann::json bad = good;

@@ -54,7 +54,8 @@ absl::Status RunFiles::RecordGeneration(const Place& place, const Start& start) 
                                                .world = place.who.world_size,
                                                .members = place.who.members,
                                                .why = start.why,
-                                               .time = static_cast<double>(WallClockNs()) * 1e-9}));
+                                               .time = static_cast<double>(WallClockNs()) * 1e-9,
+                                               .machines = start.machines}));
 }
 
 /// Returns whether the open files end at `start`. A generation in between may have added lines.

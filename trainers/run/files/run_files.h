@@ -48,6 +48,7 @@ class RunFiles {
     std::string why = "";                      // why the previous generation ended, or the run continues
     std::vector<EvalRecord> evaluations = {};  // the run's so far
     std::vector<int64_t> confusion = {};       // the last evaluation's; empty without classes
+    std::vector<std::string> machines = {};    // kinds that compute the run
   };
   /// This member's place in a generation.
   struct Place {

@@ -36,19 +36,20 @@ absl::StatusOr<std::vector<std::string>> GatherClaims(const collectives::Process
 
 }  // namespace
 
-absl::Status CheckAgreement(const collectives::ProcessGroup& group, const RunIdentity& identity,
-                            const std::string& version) {
-  if (!group) return absl::OkStatus();
+absl::StatusOr<Machines> CheckAgreement(const collectives::ProcessGroup& group, const RunIdentity& identity,
+                                        const std::string& version) {
+  if (!group) return MachinesOf({identity.machine});
   const std::string claim = EncodeClaim(identity, version);
   // The largest h and the largest -h over the members sum to zero if all h are equal.
   const auto h = static_cast<int64_t>(Fnv1a(claim) >> 1);
   const at::Tensor bounds = at::tensor({h, -h, static_cast<int64_t>(claim.size())}, at::kLong);
   MT_RETURN_IF_ERROR(Largest(group, bounds));
   const int64_t* largest = bounds.const_data_ptr<int64_t>();
-  if (largest[0] + largest[1] == 0) return absl::OkStatus();
+  if (largest[0] + largest[1] == 0) return MachinesOf({identity.machine});
   MT_ASSIGN_OR_RETURN(const std::vector<std::string> claims, GatherClaims(group, claim, largest[2]));
-  return absl::FailedPreconditionError(
-      absl::StrCat("the workers of this job differ in ", DescribeDifferences(claims)));
+  const std::string differences = DescribeDifferences(claims);
+  if (differences.empty()) return MachinesIn(claims);
+  return absl::FailedPreconditionError(absl::StrCat("the workers of this job differ in ", differences));
 }
 
 }  // namespace mtrun::trainers

@@ -24,6 +24,10 @@ absl::Status RememberStart(const TrainInputs& in, uint64_t run, RunFiles& files)
   return absl::OkStatus();
 }
 
+absl::Status OtherMachines(const std::string& what) {
+  return absl::FailedPreconditionError(absl::StrCat("--same_kind require: ", what));
+}
+
 }  // namespace
 
 void GenerationEntry::NoteEnd(std::string why, TimePoint now) {
@@ -33,11 +37,12 @@ void GenerationEntry::NoteEnd(std::string why, TimePoint now) {
 
 absl::StatusOr<RunReplica::Begun> GenerationEntry::Enter() {
   MT_RETURN_IF_ERROR(run_.files.Flush());
-  MT_RETURN_IF_ERROR(CheckMembersAgree());
+  MT_ASSIGN_OR_RETURN(const Machines machines, CheckMembersAgree());
   const TrainInputs& in = run_.in;
   MT_ASSIGN_OR_RETURN(const RunReplica::Begun begun,
                       run_.replica.Enter(run_.membership, in.options.resume, in.agent));
   run_.replica.SettleThreads(in.options.threads != 0);
+  MT_RETURN_IF_ERROR(SettleMachines(machines));
   const RunProgress& progress = run_.replica.progress();
   if (begun.received || !begun.resumed.empty()) run_.files.Forget(progress.last_step);
   MT_RETURN_IF_ERROR(EnterFiles(begun));
@@ -47,12 +52,27 @@ absl::StatusOr<RunReplica::Begun> GenerationEntry::Enter() {
   return begun;
 }
 
-absl::Status GenerationEntry::CheckMembersAgree() const {
-  const absl::Status same = CheckAgreement(run_.membership.group(), run_.in.identity);
-  if (absl::IsFailedPrecondition(same) && run_.replica.exists())
-    return absl::UnavailableError(same.message());
-  return same;
+absl::StatusOr<Machines> GenerationEntry::CheckMembersAgree() const {
+  absl::StatusOr<Machines> machines = CheckAgreement(run_.membership.group(), run_.in.identity);
+  if (machines.ok() && RequiresOneKind() && !machines->by_rank.empty())
+    machines = OtherMachines(DescribeOtherMachines({}, *machines, 0));
+  if (absl::IsFailedPrecondition(machines.status()) && run_.replica.exists())
+    return absl::UnavailableError(machines.status().message());
+  return machines;
 }
+
+/// Adds the members' kinds of machines to those of the run, which all members know.
+absl::Status GenerationEntry::SettleMachines(const Machines& machines) {
+  std::vector<std::string>& kinds = run_.replica.progress().machines;
+  const std::string other = DescribeOtherMachines(kinds, machines, run_.steps());
+  if (!other.empty() && RequiresOneKind()) return OtherMachines(other);
+  if (!other.empty() && run_.membership.assignment().rank == 0)
+    log::Warning(other, "; --same_kind require refuses that");
+  kinds = AllKinds(kinds, machines);
+  return absl::OkStatus();
+}
+
+bool GenerationEntry::RequiresOneKind() const { return run_.in.options.same_kind == "require"; }
 
 absl::Status GenerationEntry::EnterFiles(const RunReplica::Begun& begun) {
   const Assignment& who = run_.membership.assignment();

@@ -37,7 +37,9 @@ class GenerationEntry {
   absl::Status RecordRegroup(TimePoint began);
 
  private:
-  absl::Status CheckMembersAgree() const;
+  absl::StatusOr<Machines> CheckMembersAgree() const;
+  absl::Status SettleMachines(const Machines& machines);
+  bool RequiresOneKind() const;
   absl::Status EnterFiles(const RunReplica::Begun& begun);
   void Announce(const RunReplica::Begun& begun) const;
 

@@ -86,7 +86,8 @@ RunFiles::Start RunMember::FilesStart() const {
           .lineage = replica.lineage(),
           .last_save_seconds = replica.progress().saving,
           .evaluations = replica.progress().history,
-          .confusion = replica.progress().confusion};
+          .confusion = replica.progress().confusion,
+          .machines = replica.progress().machines};
 }
 
 absl::Status RunMember::Save() {

@@ -83,6 +83,7 @@ std::string ToLine(const GenerationRecord& r) {
     line["members"].push_back({r.members[i].host, r.members[i].workers});
   line["why"] = r.why;
   line["time"] = r.time;
+  if (!r.machines.empty()) line["machines"] = r.machines;
   // Texts of other programs may not be UTF-8.
   return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

@@ -67,9 +67,10 @@ struct GenerationRecord {
   uint64_t assigned = 0;  // its number at the rendezvous; 0: there is none
   int64_t steps = 0;
   int world = 1;
-  std::vector<MemberNode> members;  // by node; empty if no launcher names them
-  std::string why;                  // why the previous generation ended; "" for a run's first one
-  double time = 0;                  // Unix time in seconds
+  std::vector<MemberNode> members;         // by node; empty if no launcher names them
+  std::string why;                         // why the previous generation ended; "" for a run's first one
+  double time = 0;                         // Unix time in seconds
+  std::vector<std::string> machines = {};  // kinds of those that compute it, and have before (machines.h)
 };
 
 /// Means over the last steps, by each worker's own clock.

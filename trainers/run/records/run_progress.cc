@@ -112,7 +112,8 @@ json ToJson(const RunProgress& p) {
                  {"confusion", p.confusion},
                  {"finished", p.finished},
                  {"schedule_steps", p.schedule_steps},
-                 {"threads", p.threads}};
+                 {"threads", p.threads},
+                 {"machines", p.machines}};
   if (p.last_step) object["last_step"] = ToJson(*p.last_step);
   return object;
 }
@@ -126,6 +127,7 @@ absl::StatusOr<RunProgress> RunProgressFromJson(const json& object) {
   fields.Read("finished", p.finished);
   if (fields.Has("schedule_steps")) fields.Read("schedule_steps", p.schedule_steps);
   if (fields.Has("threads")) fields.Read("threads", p.threads);
+  if (fields.Has("machines")) fields.Read("machines", p.machines);
   if (fields.Has("last_step")) {
     MT_ASSIGN_OR_RETURN(p.last_step, FinishedStepFromJson(object["last_step"]));
   }

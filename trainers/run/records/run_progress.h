@@ -27,10 +27,11 @@ struct RunProgress {
   double seconds = 0;  // the whole run's, over all its processes
   double saving = 0;   // seconds that the last known checkpoint took to write
   std::vector<EvalRecord> history;
-  std::vector<int64_t> confusion;  // the last evaluation's; empty without classes
-  bool finished = false;           // its results are written
-  int64_t schedule_steps = 0;      // length of its schedule; 0 in checkpoints of earlier releases
-  int64_t threads = 0;             // of each worker, on CPUs; 0 likewise
+  std::vector<int64_t> confusion;          // the last evaluation's; empty without classes
+  bool finished = false;                   // its results are written
+  int64_t schedule_steps = 0;              // length of its schedule; 0 in checkpoints of earlier releases
+  int64_t threads = 0;                     // of each worker, on CPUs; 0 likewise
+  std::vector<std::string> machines = {};  // kinds that have computed it, sorted (machines.h); empty likewise
   // The record of the last step, so that a new writer can write its lines if the previous writer died first.
   // Unset before the first step, and in checkpoints of earlier releases.
   std::optional<FinishedStep> last_step;

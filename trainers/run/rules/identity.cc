@@ -8,16 +8,15 @@
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "trainers/random/random_stream.h"
+#include "trainers/run/rules/ranks_by_text.h"
 
 namespace mtrun::trainers {
 namespace {
 
 using nlohmann::json;
 
-/// Ranks by the text that they have.
-using RanksByText = std::map<std::string, std::vector<size_t>>;
-
 constexpr char kVersionKey[] = "mtrun";
+constexpr char kMachineKey[] = "machine";
 constexpr size_t kMaxClaimBytes = 1 << 20;
 
 /// Returns a setting's text within a generation; a choice's outcome is in the table of settings.
@@ -54,14 +53,13 @@ std::map<std::string, std::string> ReadClaim(const std::string& claim) {
   return items;
 }
 
-std::string RanksText(const std::vector<size_t>& ranks) {
-  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", absl::StrJoin(ranks, ", "));
-}
-
-std::string DifferenceText(const RanksByText& ranks) {
-  return absl::StrJoin(ranks, ", ", [](std::string* out, const RanksByText::value_type& item) {
-    absl::StrAppend(out, item.first.empty() ? "nothing" : item.first, " (", RanksText(item.second), ")");
-  });
+/// Returns each claim's text of this name.
+std::vector<std::string> TextsOf(std::vector<std::map<std::string, std::string>>& items,
+                                 const std::string& name) {
+  std::vector<std::string> texts;
+  texts.reserve(items.size());
+  for (auto& item : items) texts.push_back(item[name]);
+  return texts;
 }
 
 }  // namespace
@@ -100,6 +98,7 @@ std::string EncodeClaim(const RunIdentity& identity, const std::string& version)
   json claim = identity.run;
   for (const auto& [name, text] : identity.generation) claim[name] = text;
   claim[kVersionKey] = version;
+  if (!identity.machine.empty()) claim[kMachineKey] = identity.machine;
   return claim.dump(-1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace);
 }
 
@@ -112,17 +111,24 @@ std::string DescribeDifferences(const std::vector<std::string>& claims) {
   }
   std::vector<std::string> differences;
   bool batch = false;
+  names.erase(kMachineKey);
   for (const std::string& name : names) {
-    RanksByText ranks;
-    for (size_t rank = 0; rank < items.size(); ++rank) ranks[items[rank][name]].push_back(rank);
+    const RanksByText ranks = GroupByText(TextsOf(items, name));
     if (ranks.size() == 1) continue;
-    if (name == kVersionKey) return absl::StrCat("the version of mtrun: ", DifferenceText(ranks));
-    differences.push_back(absl::StrCat(name, ": ", DifferenceText(ranks)));
+    if (name == kVersionKey) return absl::StrCat("the version of mtrun: ", DescribeRanks(ranks));
+    differences.push_back(absl::StrCat(name, ": ", DescribeRanks(ranks)));
     batch = batch || name == "global_batch" || name == "batch_size";
   }
   // A node with a checkpoint takes its batch, a node without one derives it.
   return absl::StrCat(absl::StrJoin(differences, "; "),
                       batch ? ": give the same --global_batch and --batch_size everywhere" : "");
+}
+
+Machines MachinesIn(const std::vector<std::string>& claims) {
+  std::vector<std::string> kinds;
+  kinds.reserve(claims.size());
+  for (const std::string& claim : claims) kinds.push_back(ReadClaim(claim)[kMachineKey]);
+  return MachinesOf(kinds);
 }
 
 }  // namespace mtrun::trainers

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "base/settings.h"
 #include "trainers/checkpoints/run_state.h"
+#include "trainers/run/rules/machines.h"
 #include "trainers/run/rules/options.h"
 
 namespace mtrun::trainers {
@@ -21,6 +22,8 @@ struct RunIdentity {
   std::set<std::string> not_of_run;
   // Names of `run` with the text of their default. A checkpoint of a release without such an option continues.
   std::set<std::string> at_default = {};
+  // Kind of this member's machine. It can differ, with other last bits (machines.h).
+  std::string machine = "";
   bool operator==(const RunIdentity&) const = default;
 };
 
@@ -41,5 +44,7 @@ std::string EncodeClaim(const RunIdentity& identity, const std::string& version)
 /// Lists the differences by name, each with its texts and the ranks that have them. If the versions differ,
 /// lists only these. Returns "" if nothing differs. claims[rank] is that member's claim.
 std::string DescribeDifferences(const std::vector<std::string>& claims);
+/// Returns the kinds of machines in the claims. They are no difference that is refused.
+Machines MachinesIn(const std::vector<std::string>& claims);
 
 }  // namespace mtrun::trainers

@@ -337,6 +337,12 @@ void ListMachineOptions(Table& t) {
   t.Add("channels_last", "auto", kGeneration,
         "Keep images and convolutions channels last; auto: if that is faster.", &O::channels_last)
       .Choices({"auto", "on", "off"});
+  t.Add("same_kind", "warn", kGeneration,
+        "If the workers' processors, GPUs or LibTorch are of several kinds, or of another kind than the "
+        "run's so "
+        "far, its last bits can differ: warn about it, or refuse to train.",
+        &O::same_kind)
+      .Choices({"warn", "require"});
   t.Add("encrypt_gradients", "false", kGeneration,
         "On CPUs: encrypt the data between workers on different hosts; it is authenticated in any case.",
         &O::encrypt_gradients);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "trainers/run/rules/option_list.h"
 
@@ -139,6 +141,27 @@ absl::Status TakeFiles(std::vector<std::string> rest, Settings& settings, std::v
   return absl::OkStatus();
 }
 
+/// Refuses a flag that counts only with a mode that is not asked for: the program would train and ignore it.
+absl::Status CheckModeFlags(const Settings& settings) {
+  struct ModeFlag {
+    const char* name;
+    std::vector<std::string> modes;
+    const char* training;  // what a person who wants to train may have meant
+  };
+  const ModeFlag flags[] = {
+      {"out", {"predict", "evaluate"}, "; a training writes to --model_folder"},
+      {"weights_of", {"predict", "export"}, "; a training begins with the weights of --init_from"},
+      {"top_k", {"predict"}, ""},
+  };
+  const auto asked = [&](const std::string& mode) { return settings.IsSet(mode); };
+  for (const ModeFlag& flag : flags) {
+    if (settings.SourceOf(flag.name) != SettingSource::kFlag || absl::c_any_of(flag.modes, asked)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--", flag.name, " counts only with --",
+                                                   absl::StrJoin(flag.modes, " and --"), flag.training));
+  }
+  return absl::OkStatus();
+}
+
 /// Replaces {NAME} in --model_folder by the setting's value, without its folders, and {trainer} by `program`.
 absl::Status FillFolder(const std::string& program, Settings& settings) {
   const std::string given = settings.Text("model_folder");
@@ -202,6 +225,7 @@ absl::StatusOr<bool> ReadSettings(const std::string& program, const std::vector<
     MT_RETURN_IF_ERROR(
         ApplySettingsFile(file, program, settings, known ? MissingSection::kFine : MissingSection::kWarn));
   }
+  MT_RETURN_IF_ERROR(CheckModeFlags(settings));
   MT_RETURN_IF_ERROR(FillFolder(program, settings));
   return true;
 }

@@ -65,6 +65,7 @@ struct TrainOptions {
   bool tf32 = true;                     // on a GPU, for float32
   bool graph = false;                   // on a GPU: a step is captured and replayed
   bool encrypt_gradients = false;       // between hosts, on CPUs
+  std::string same_kind = "warn";       // or "require": refuses several kinds of machines
   std::string resident = "auto";        // images on the device: on, off, or auto: on a GPU if they fit
   double resident_share = 0.5;          // part of the GPU's free memory for them with auto
   int64_t eval_images = 0;              // test images per evaluation, 0 = all
@@ -116,7 +117,8 @@ inline constexpr char kCheckedVariable[] = "MTRUN_CHECKED";
 
 /// Fills `settings` from `args` (without the program's name), the environment and the file named by --config.
 /// Returns false if the help text or the version is requested, and then reads nothing else. `more` receives
-/// the files that follow with --predict. Returns kInvalidArgument for unknown or malformed settings.
+/// the files that follow with --predict. Returns kInvalidArgument for unknown or malformed settings, and for a
+/// flag of a mode (--out with --predict) without the mode.
 absl::StatusOr<bool> ReadSettings(const std::string& program, const std::vector<std::string>& args,
                                   const EnvironmentMap& environment, Settings& settings,
                                   std::vector<std::string>* more = nullptr);
