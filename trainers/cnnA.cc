@@ -16,7 +16,7 @@ const trainers::Recipe kRecipe = {
 
 std::unique_ptr<trainers::Task> MakeTask(const trainers::TaskInputs& in) {
   const auto net = std::make_shared<models::CnnA>(in.options.seed, in.classes);
-  return trainers::Classify(trainers::AsModel(net), in.classes);
+  return trainers::Classify(trainers::AsModel(net), in.classes, in.options.mixing);
 }
 
 }  // namespace

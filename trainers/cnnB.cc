@@ -14,7 +14,7 @@ const trainers::Recipe kRecipe = {
 
 std::unique_ptr<trainers::Task> MakeTask(const trainers::TaskInputs& in) {
   const auto net = std::make_shared<models::ResNet18>(in.options.seed, models::kStem32, in.classes);
-  return trainers::Classify(trainers::AsModel(net), in.classes);
+  return trainers::Classify(trainers::AsModel(net), in.classes, in.options.mixing);
 }
 
 }  // namespace

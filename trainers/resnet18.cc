@@ -122,7 +122,7 @@ absl::StatusOr<std::unique_ptr<trainers::Task>> MakeTask(const trainers::TaskInp
          return net->forward(imagenet ? ByImageNet(x) : x);
        },
        {}},
-      in.classes, in.settings.Double("label_smoothing"));
+      in.classes, in.options.mixing, in.settings.Double("label_smoothing"));
 }
 
 /// Converts tcp://HOST:PORT and rank to the variables that a launcher would have set.

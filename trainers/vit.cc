@@ -50,7 +50,7 @@ std::unique_ptr<trainers::Task> MakeTask(const trainers::TaskInputs& in) {
   trainers::Model model = trainers::AsModel(net);
   if (options.dropout > 0 || options.drop_path > 0)
     model.set_stream = [net](at::Tensor stream) { net->SetStream(std::move(stream)); };
-  return trainers::Classify(std::move(model), in.classes);
+  return trainers::Classify(std::move(model), in.classes, in.options.mixing);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ class NginxFetch : public ServeFetch {
       absl::StrAppend(&temporary, kind, "_temp_path ", work, "/", kind, "; ");
     support::WriteText(
         folder_.File("nginx.conf"),
-        absl::StrCat("daemon off; worker_processes 1; pid ", work, "/nginx.pid;\n",
+        absl::StrCat("daemon off; master_process off; pid ", work, "/nginx.pid;\n",
                      getuid() == 0 ? "user root;\n" : "", "events { worker_connections 256; }\nhttp { ",
                      temporary, "\naccess_log ", work, "/access.log;\nserver { listen 127.0.0.1:", port_,
                      " ssl; ssl_certificate ", work, "/cert.pem; ssl_certificate_key ", work,

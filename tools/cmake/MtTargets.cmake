@@ -252,8 +252,12 @@ function(mt_test name)
   set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR
     "env;${devices}TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp:halt_on_error=1:die_after_fork=0:ignore_noninstrumented_modules=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp;XDG_STATE_HOME=${CMAKE_BINARY_DIR}/state;MT_BIN=${CMAKE_BINARY_DIR}/bin;MT_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
   if(unit)
+    set(whole 600)
+    if(MT_SANITIZE MATCHES thread)
+      set(whole 1800)  # ten times slower
+    endif()
     add_test(NAME ${name} COMMAND ${name} --gtest_output=xml:${CMAKE_BINARY_DIR}/test-results/${name}.xml)
-    set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS unit)
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${whole} LABELS unit)
   endif()
   if(arg_LONG)
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_FILTER "${arg_LONG}"

@@ -1,36 +1,24 @@
 #include "trainers/program/make_report.h"
 
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <csignal>
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/child_exit.h"
 #include "base/log.h"
 #include "base/posix.h"
-
-extern char** environ;
+#include "trainers/program/run_command.h"
 
 namespace mtrun::trainers {
+
 absl::StatusOr<int> RunReporter(const std::string& program, const std::string& model_folder, bool result_file,
                                 Duration timeout) {
-  std::string name = program, quiet = "--quiet", run = model_folder, result = "--result_file";
-  char* const argv[] = {name.data(), quiet.data(), run.data(), result_file ? result.data() : nullptr,
-                        nullptr};
-  pid_t pid = 0;
-  const int error = posix_spawn(&pid, program.c_str(), nullptr, nullptr, argv, environ);
-  if (error != 0) return ErrnoStatus(error, absl::StrCat("start ", program));
-  if (!AwaitExit(pid, timeout)) kill(pid, SIGKILL);
-  int status = 0;
-  while (waitpid(pid, &status, 0) != pid) {
-    if (errno != EINTR) return ErrnoStatus(errno, absl::StrCat("wait for ", program));
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  std::vector<std::string> command = {program, "--quiet", model_folder};
+  if (result_file) command.emplace_back("--result_file");
+  return RunCommand(std::move(command), timeout);
 }
 
 std::string FindMtreport(const std::string& executable_folder) {

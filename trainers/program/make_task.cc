@@ -33,6 +33,10 @@ absl::StatusOr<std::unique_ptr<Task>> MakeTask(const Program& program, const Tas
     return absl::InvalidArgumentError(
         absl::StrCat("--sync_bn: ", program.name, " has no batch normalisation"));
   }
+  if (inputs.options.mixing.any() && !(*task)->mixes()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--mixup and --cutmix mix images and their labels: ", program.name, " does not support that"));
+  }
   return task;
 }
 

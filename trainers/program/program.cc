@@ -68,6 +68,8 @@ void WarnOfLength(const Run& run, int64_t images) {
   const LrSchedule schedule = LrScheduleOf(run.options, length);
   for (const std::string& caution : CautionsOf(length, schedule, run.options.plan.global_batch, images))
     log::Warning(caution);
+  if (const std::string unused = DescribeUnusedAugmentation(run.settings); !unused.empty())
+    log::Warning(unused);
 }
 
 /// Returns the exit status of a run that has not failed.

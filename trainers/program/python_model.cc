@@ -30,7 +30,7 @@ absl::StatusOr<std::string> PythonModel(std::string_view program, const std::vec
   std::vector<std::string> all = {"head"};
   all.insert(all.end(), files.begin(), files.end());
   if (files.empty()) all.emplace_back(program);
-  all.push_back("tail");
+  all.insert(all.end(), {"tail", "onnx"});
   if (classifies) all.push_back("classify");
   std::string text = absl::StrCat("\"\"\"The network of mtrun's ", View(program),
                                   " in plain PyTorch: load() returns it with its weights.", "\"\"\"\n\n");

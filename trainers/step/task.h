@@ -62,6 +62,8 @@ class Task {
   virtual bool draws_during_pass() const { return false; }
   /// Returns whether training draws at all, before a pass or during it.
   virtual bool draws() const { return draws_during_pass(); }
+  /// Returns whether training mixes images and their labels as --mixup and --cutmix say.
+  virtual bool mixes() const { return false; }
   /// Computes a forward pass under the precision's autocast. On a GPU it does not wait for the device. With
   /// --sync_bn a batch can hold several micro-batches and `random` is the first one's, so a network with
   /// batch normalisation draws no random numbers. If the batch is empty, the loss and the gradients are 0.

@@ -1,6 +1,7 @@
 #include "trainers/tasks/classifier.h"
 
 #include "trainers/step/confusion_matrix.h"
+#include "trainers/tasks/mixed_images.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -47,15 +48,31 @@ MeanLoss SmoothedCrossEntropy(double smoothing) {
   };
 }
 
-ClassifierTask::ClassifierTask(Model model, MeanLoss loss, int classes)
-    : Task(model.module), model_(std::move(model)), loss_(std::move(loss)), classes_(classes) {}
+ClassifierTask::ClassifierTask(Model model, MeanLoss loss, int classes, const Mixing& mixing)
+    : Task(model.module),
+      model_(std::move(model)),
+      loss_(std::move(loss)),
+      classes_(classes),
+      mixing_(mixing) {}
+
+std::vector<at::Tensor> ClassifierTask::Draw(int64_t, const MicroBatchId& micro_batch) const {
+  if (!mixes()) return {};
+  const auto& [seed, step, number] = micro_batch;
+  const RandomStream stream(seed, step, number, "mixing");
+  return {OnDevice(DrawMixing(mixing_, stream), module().parameters().front().device())};
+}
 
 Task::Output ClassifierTask::Train(const Batch& batch, const RandomInputs& random) {
   if (model_.set_stream) model_.set_stream(random.stream);
-  const at::Tensor logits = Wide(model_.forward(batch.images));
+  const bool empty = batch.labels.size(0) == 0;
+  MixedImages mixed{batch.images, {}};
+  if (mixes() && !empty) mixed = Mix(batch.images, random.drawn[0]);
+  const at::Tensor logits = Wide(model_.forward(mixed.images));
   // The mean over zero samples would be NaN.
-  if (batch.labels.size(0) == 0) return {logits.sum() * 0, 0, {}};
-  Output output{loss_(logits, batch.labels), 0, {}};
+  if (empty) return {logits.sum() * 0, 0, {}};
+  at::Tensor loss = loss_(logits, batch.labels);
+  if (mixes()) loss = at::lerp(loss_(logits, MovedOn(batch.labels)), loss, mixed.kept.to(loss.scalar_type()));
+  Output output{loss, 0, {}};
   CountCorrect(logits.detach(), batch.labels, output);
   return output;
 }
@@ -73,10 +90,10 @@ void ClassifierTask::Evaluate(const Batch& batch, int64_t, Sums& sums) {
   sums.top5.add_(guesses.eq(batch.labels.unsqueeze(1)).sum());
 }
 
-std::unique_ptr<Task> Classify(Model model, int64_t classes, double smoothing) {
+std::unique_ptr<Task> Classify(Model model, int64_t classes, const Mixing& mixing, double smoothing) {
   return std::make_unique<ClassifierTask>(std::move(model),
                                           smoothing > 0 ? SmoothedCrossEntropy(smoothing) : MeanCrossEntropy,
-                                          static_cast<int>(classes));
+                                          static_cast<int>(classes), mixing);
 }
 
 }  // namespace mtrun::trainers

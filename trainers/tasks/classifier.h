@@ -5,10 +5,12 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
+#include "trainers/input/mixing.h"
 #include "trainers/step/task.h"
 
 namespace mtrun::trainers {
@@ -38,12 +40,16 @@ MeanLoss SmoothedCrossEntropy(double smoothing);
 /// Computes loss, right predictions and a confusion matrix of any network. Evaluation uses MeanCrossEntropy.
 class ClassifierTask : public Task {
  public:
-  /// `loss`: used in training.
-  ClassifierTask(Model model, MeanLoss loss, int classes);
+  /// `loss`: used in training. It must be linear in the distribution over the classes that a label stands for,
+  /// because the loss of a mixed image is the mixture of the losses.
+  ClassifierTask(Model model, MeanLoss loss, int classes, const Mixing& mixing = {});
 
   int classes() const override { return classes_; }
   at::Tensor Scores(const at::Tensor& images) override;
   bool draws_during_pass() const override { return model_.set_stream != nullptr; }
+  bool draws() const override { return draws_during_pass() || mixes(); }
+  bool mixes() const override { return mixing_.any(); }
+  std::vector<at::Tensor> Draw(int64_t n, const MicroBatchId& micro_batch) const override;
   Output Train(const Batch& batch, const RandomInputs& random) override;
   void Evaluate(const Batch& batch, int64_t first, Sums& sums) override;
 
@@ -51,9 +57,10 @@ class ClassifierTask : public Task {
   const Model model_;
   const MeanLoss loss_;
   const int classes_;
+  const Mixing mixing_;
 };
 
-/// Returns the task of most classifiers; `smoothing` applies to the labels in training.
-std::unique_ptr<Task> Classify(Model model, int64_t classes, double smoothing = 0);
+/// Returns the task of most classifiers; `mixing` and `smoothing` apply to images and labels in training.
+std::unique_ptr<Task> Classify(Model model, int64_t classes, const Mixing& mixing = {}, double smoothing = 0);
 
 }  // namespace mtrun::trainers

@@ -1,6 +1,4 @@
-// Runs docs/best.md's two lines from an exported folder to ONNX, and PyPI's onnxruntime on the result.
-#include <algorithm>
-
+// Exports networks with --onnx, and runs PyPI's onnxruntime on the result.
 #include <gmock/gmock.h>
 
 #include "absl/strings/str_cat.h"
@@ -12,17 +10,17 @@ namespace mtrun::trainers {
 namespace {
 
 using testing::Args;
+using ::testing::HasSubstr;
 using testing::LearnablePixel;
 
 constexpr support::Seconds kPatience{180};
 
-/// Runs the lines in the exported folder argv[1], as a reader would, and compares the results.
+/// Compares the file in the exported folder argv[1] with the network, apart from what --onnx has compared.
 constexpr char kCompare[] = R"(
 import os, sys
 os.chdir(sys.argv[1])
 sys.path.insert(0, os.getcwd())
-exec(sys.argv[2])
-import onnxruntime
+import model, onnxruntime, torch
 session = onnxruntime.InferenceSession('model.onnx', providers=['CPUExecutionProvider'])
 network, worst = model.load().float(), 0
 torch.manual_seed(1)
@@ -37,14 +35,6 @@ for count in (1, 3):
 assert worst < 1e-5, worst
 print('same', worst)
 )";
-
-/// Returns the document's code block, whatever it contains.
-std::string DocumentedLines() {
-  const std::string text = support::ReadText(support::TestFile("../docs/best.md")), fence = "```python\n";
-  const size_t begin = text.find(fence), end = text.find("```", begin + fence.size());
-  if (begin == std::string::npos || end == std::string::npos) return "";
-  return text.substr(begin + fence.size(), end - begin - fence.size());
-}
 
 class LongOnnxTest : public ::testing::Test {
  protected:
@@ -64,9 +54,13 @@ class LongOnnxTest : public ::testing::Test {
     args.insert(args.end(), {"--batch_size", "4", "--eval_images", "4"});
     args.insert(args.end(), more.begin(), more.end());
     testing::Run(program, 1, args, kPatience);
-    testing::Run(program, 1, {"--export", out, "--weights_of", run}, kPatience);
-    support::Program python({support::PeersPython(), "-c", kCompare, out, DocumentedLines()},
-                            testing::NoLauncher());
+    support::Overlay with_python = testing::NoLauncher();
+    with_python["PYTHON_EXEC"] = support::PeersPython();
+    const auto exported =
+        testing::Start(program, {"--export", out, "--weights_of", run, "--onnx"}, with_python);
+    EXPECT_EQ(exported->Wait(kPatience), 0) << exported->Text();
+    EXPECT_THAT(exported->Text(), HasSubstr("model.onnx is written; onnxruntime computes the same to"));
+    support::Program python({support::PeersPython(), "-c", kCompare, out}, testing::NoLauncher());
     EXPECT_EQ(python.Wait(kPatience), 0) << python.Text();
     EXPECT_TRUE(python.WaitForLine("same", support::Seconds(0))) << python.Text();
   }
@@ -75,12 +69,25 @@ class LongOnnxTest : public ::testing::Test {
 };
 
 TEST_F(LongOnnxTest, ClassifiersComputeTheSame) {
-  const std::string lines = DocumentedLines();
-  ASSERT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2) << "docs/best.md: two lines";
   const std::string data = testing::WritePackedSet(
       folder_.path(), "data", {.height = 28, .width = 32, .train = 16, .test = 8}, LearnablePixel);
   for (const char* program : {"cnnA", "cnnB", "vit"}) ExpectTheSame(program, data);
   ExpectTheSame("resnet18", data, {"--image_size", "64", "--normalize", "imagenet"});
+}
+
+/// The message names the Python and what it lacks.
+TEST_F(LongOnnxTest, PythonWithoutTheModulesIsNamed) {
+  const std::string data =
+      testing::WritePackedSet(folder_.path(), "data", {.train = 16, .test = 8}, LearnablePixel);
+  const std::string run = folder_.File("run");
+  testing::Run("cnnA", 1, {"--data", data, "--model_folder", run, "--max_steps", "2"}, kPatience);
+  support::Overlay with_python = testing::NoLauncher();
+  with_python["PYTHON_EXEC"] = "/bin/false";
+  const auto failed =
+      testing::Start("cnnA", {"--export", folder_.File("out"), "--weights_of", run, "--onnx"}, with_python);
+  EXPECT_NE(failed->Wait(kPatience), 0);
+  EXPECT_THAT(failed->Text(),
+              HasSubstr("model.py --onnx ended with 1; it needs PyTorch, safetensors and onnx"));
 }
 
 TEST_F(LongOnnxTest, Float64WeightsAreAccepted) {

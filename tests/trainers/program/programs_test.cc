@@ -100,8 +100,9 @@ class ProgramsTest : public ::testing::Test {
 /// Dropout, stochastic depth, rotation, translation, erasing and RandAugment belong to the micro-batch, not
 /// to the worker.
 TEST_F(ProgramsTest, VitIsTheSameAtAnyWorldSize) {
-  ExpectSameAtAnyWorldSize("vit", {"--rand_augment", "2", "--crop_padding", "2", "--warmup_steps", "2",
-                                   "--schedule", "cosine", "--clip_norm", "1", "--ema_decay", "0.5"});
+  ExpectSameAtAnyWorldSize(
+      "vit", {"--augment", "--mixup", "0.4", "--cutmix", "1", "--rand_augment", "2", "--crop_padding", "2",
+              "--warmup_steps", "2", "--schedule", "cosine", "--clip_norm", "1", "--ema_decay", "0.5"});
   EXPECT_FALSE(ReadText(folder_.File("run2/model_ema.safetensors")).empty());
 }
 

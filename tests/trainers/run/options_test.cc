@@ -275,12 +275,34 @@ TEST_F(OptionsTest, ErrorsNameTheProblem) {
   EXPECT_THAT(ErrorOf({"--data", "d", "--config", "/none.yaml"}), HasSubstr("/none.yaml"));
 }
 
+TEST_F(OptionsTest, MixingIsAnAugmentation) {
+  const auto o = Parse({"--data", "d", "--augment", "--mixup", "0.2", "--cutmix", "1"});
+  ASSERT_TRUE(o.ok()) << o.status();
+  EXPECT_EQ(o->mixing, (Mixing{0.2, 1}));
+  EXPECT_FALSE(Parse({"--data", "d", "--mixup", "0.2"})->mixing.any());
+  EXPECT_THAT(ErrorOf({"--data", "d", "--augment", "--cutmix", "0.001"}), HasSubstr("give 0, or 0.01 to 1"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--augment", "--cutmix", "2"}), HasSubstr("cutmix"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--augment", "--mixup", "1", "--sync_bn"}),
+              HasSubstr("--sync_bn excludes --mixup and --cutmix"));
+}
+
+TEST_F(OptionsTest, AugmentationsWithoutAugmentAreNamed) {
+  ASSERT_TRUE(Parse({"--data", "d", "--rotation", "10", "--mixup", "0.2"}).ok());
+  EXPECT_EQ(DescribeUnusedAugmentation(settings_),
+            "--rotation, --mixup: without --augment training images stay as they are");
+  ASSERT_TRUE(Parse({"--data", "d", "--rotation", "10", "--augment"}).ok());
+  EXPECT_EQ(DescribeUnusedAugmentation(settings_), "");
+  ASSERT_TRUE(Parse({"--data", "d"}).ok());
+  EXPECT_EQ(DescribeUnusedAugmentation(settings_), "");
+}
+
 TEST_F(OptionsTest, FlagsOfAModeNeedTheMode) {
   EXPECT_THAT(ErrorOf({"--data", "d", "--out", "o"}),
               AllOf(HasSubstr("--out counts only with --predict and --evaluate"),
                     HasSubstr("a training writes to --model_folder")));
   EXPECT_THAT(ErrorOf({"--data", "d", "--weights_of", "r"}), HasSubstr("--init_from"));
   EXPECT_THAT(ErrorOf({"--data", "d", "--top_k", "3", "--evaluate", "r"}), HasSubstr("only with --predict"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--onnx"}), HasSubstr("--onnx counts only with --export"));
   EXPECT_TRUE(Parse({"--data", "d", "--out", "o", "--evaluate", "r"}).ok());
   EXPECT_TRUE(Parse({"--data", "d", "--top_k", "3", "--weights_of", "r", "--predict", "f"}).ok());
   EXPECT_TRUE(Parse({"--data", "d"}, 1, {{"MT_OUT", "o"}}).ok());  // meant for another program, too

@@ -88,6 +88,10 @@ void ListModeOptions(Table& t) {
   t.template Add<std::string>(
        "out", "", kFree, "With --predict: the .csv or .jsonl file to write; with --evaluate: a JSON file.")
       .Takes("FILE");
+  t.template Add<bool>(
+      "onnx", "", kFree,
+      "With --export: also write model.onnx, with PyPI's onnx and PyTorch of your Python, and "
+      "compare it if onnxruntime is there.");
   t.template Add<int64_t>("top_k", "5", kFree, "With --predict: number of classes to list for an image.")
       .Min(1);
 }
@@ -250,6 +254,23 @@ void ListAugmentations(Table& t) {
   t.Add("erasing", "0", kRun, "With --augment: probability that 2 to 20 % of an image is erased.", &O::warps,
         &ImageAugmentation::erasing)
       .Max(1);
+  t.Add("mixup", "0", kRun,
+        "With --augment: mix images of a micro-batch in pairs, and their labels; the share of each is drawn "
+        "from "
+        "Beta(a, a).",
+        &O::mixing, &Mixing::mixup)
+      .Takes("A")
+      .Max(kMaxBeta)
+      .Since("0")
+      .Hints({"mixup_alpha"});
+  t.Add("cutmix", "0", kRun,
+        "With --augment: likewise, by a rectangle of the other image; with --mixup each micro-batch takes "
+        "one.",
+        &O::mixing, &Mixing::cutmix)
+      .Takes("A")
+      .Max(kMaxBeta)
+      .Since("0")
+      .Hints({"cutmix_alpha"});
 }
 
 template <typename Table>

@@ -35,6 +35,17 @@ absl::Status CheckTogether(const TrainOptions& o) {
     return absl::InvalidArgumentError(
         "--graph and --image_size_from exclude each other: a captured step takes images of one size");
   }
+  for (const auto& [name, a] : {std::pair("mixup", o.mixing.mixup), std::pair("cutmix", o.mixing.cutmix)}) {
+    if (a > 0 && a < kMinBeta)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", name, " ", a, ": give 0, or ", kMinBeta, " to ", kMaxBeta));
+  }
+  if (o.mixing.any() && o.sync_micro_batches > 0) {
+    return absl::InvalidArgumentError(
+        "--sync_bn excludes --mixup and --cutmix: it computes several micro-batches at once, and each is "
+        "mixed "
+        "in another way");
+  }
   if (o.float64 && (o.amp == "bf16" || o.amp == "fp16")) {
     return absl::InvalidArgumentError(
         absl::StrCat("--amp ", o.amp, " and --precision float64 exclude each other"));
@@ -119,6 +130,7 @@ absl::StatusOr<TrainOptions> ToOptions(const Settings& settings) {
   if (!settings.Bool("augment")) {
     o.augmentation = {};
     o.warps = {};
+    o.mixing = {};
     o.random_resized_crop = false;
     o.reading.jitter = {};
   }
@@ -152,6 +164,7 @@ absl::Status CheckModeFlags(const Settings& settings) {
       {"out", {"predict", "evaluate"}, "; a training writes to --model_folder"},
       {"weights_of", {"predict", "export"}, "; a training begins with the weights of --init_from"},
       {"top_k", {"predict"}, ""},
+      {"onnx", {"export"}, ""},
   };
   const auto asked = [&](const std::string& mode) { return settings.IsSet(mode); };
   for (const ModeFlag& flag : flags) {
@@ -187,6 +200,19 @@ absl::Status FillFolder(const std::string& program, Settings& settings) {
 }  // namespace
 
 absl::StatusOr<bool> ParseFloat64(std::string_view precision) { return precision == "float64"; }
+
+std::string DescribeUnusedAugmentation(const Settings& settings) {
+  if (settings.Bool("augment")) return "";
+  OptionTable table("");
+  ListAugmentations(table);
+  std::vector<std::string> given;
+  for (const Option& option : table.options()) {
+    const std::string& name = option.spec.name;
+    if (name != "augment" && settings.SourceOf(name) == SettingSource::kFlag) given.push_back("--" + name);
+  }
+  if (given.empty()) return "";
+  return absl::StrCat(absl::StrJoin(given, ", "), ": without --augment training images stay as they are");
+}
 
 std::vector<Option> AllOptions(const std::string& program, const std::vector<Option>& own) {
   OptionTable table(program);

@@ -13,6 +13,7 @@
 #include "base/worker_env.h"
 #include "datasets/cache/set_request.h"
 #include "datasets/order/sampler.h"
+#include "trainers/input/mixing.h"
 #include "trainers/input/source_options.h"
 #include "trainers/optim/lr_schedule.h"
 #include "trainers/optim/optimizer_options.h"
@@ -49,6 +50,7 @@ struct TrainOptions {
   ImageAugmentation warps;                           // likewise; flip and crop are in `augmentation`
   bool random_resized_crop = false;                  // likewise
   RandomCrop crop;                                   // for random_resized_crop
+  Mixing mixing;                                     // likewise
   Reading reading;  // except crop and decode, see ReadingNow; jitter is augmentation too
   DecodeChoice decode = DecodeChoice::kAuto;
   int image_size = 0;            // 0 = the program's own
@@ -103,6 +105,9 @@ struct TrainOptions {
 
 /// A program's own values for settings: {"learning_rate", "0.001"}.
 using Recipe = std::vector<std::pair<std::string, std::string>>;
+
+/// Returns a sentence about flags that count only with --augment, if that is off; "" if there are none.
+std::string DescribeUnusedAugmentation(const Settings& settings);
 
 /// Returns all options of a program: the rows of option_list.h, then its `own`.
 std::vector<Option> AllOptions(const std::string& program, const std::vector<Option>& own = {});
