@@ -15,6 +15,7 @@ from typing import NamedTuple, Optional
 
 import torch
 
+from mtrun.files import for_torch, removed_after_error
 from mtrun.position import Lineage, Position
 from mtrun.retention import sort_out
 
@@ -162,8 +163,9 @@ class Checkpoints:
         os.makedirs(self._folder, exist_ok=True)
         self._remove_aborted()
         partial = f"{self.path(step)}.{socket.gethostname()}.{os.getpid()}.partial"
-        with open(partial, "wb") as file:
-            torch.save(state, file)
+        with removed_after_error(partial), open(partial, "wb") as file:
+            with for_torch(file, partial) as written:
+                torch.save(state, written)
             file.flush()
             os.fsync(file.fileno())
         ours = self._positions(state["run"])

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from mtrun.files import replacing
+from mtrun.files import for_torch, replacing
 from mtrun.loader import Loader
 from mtrun.metrics import finite
 from mtrun.randomness import restored, seed_generators, seed_of
@@ -144,8 +144,8 @@ class Evaluation:
     def save_best(self, folder):
         """Saves the model's weights atomically."""
         last, model = self.results[-1], getattr(self._model, "_orig_mod", self._model)
-        with replacing(os.path.join(folder, BEST)) as file:
-            torch.save({"model": model.state_dict(), "epoch": last.epoch, "steps": last.steps, "means": last.means}, file)
+        with replacing(os.path.join(folder, BEST)) as file, for_torch(file, file.name) as written:
+            torch.save({"model": model.state_dict(), "epoch": last.epoch, "steps": last.steps, "means": last.means}, written)
 
     # ---- the sums
     def _sum(self, replica):

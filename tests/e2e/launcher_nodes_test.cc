@@ -1,6 +1,9 @@
 // Several agents: on the loopback address, and on two machines made of network namespaces.
 #include <signal.h>
 
+#include <cstdlib>
+
+#include "absl/strings/str_replace.h"
 #include "base/posix.h"
 #include "nlohmann/json.hpp"
 #include "tests/e2e/launcher.h"
@@ -190,6 +193,9 @@ TEST_F(NodesTest, OtherUserOfThisMachineIsRefused) {
   // Other users cannot access the folder in which it was built.
   const std::string copy = folder_.File("mtrun_copy");
   std::filesystem::copy_file(Mtrun(), copy);
+  std::filesystem::copy_file(support::TestFile("tsan.supp"), folder_.File("tsan.supp"));
+  const char* const options = std::getenv("TSAN_OPTIONS");
+  const std::string tsan = options == nullptr ? "" : options;
   const auto as = [&](const std::string& user, std::vector<std::string> args) {
     args.front() = copy;
     const std::string home = folder_.File("home" + user);
@@ -198,6 +204,9 @@ TEST_F(NodesTest, OtherUserOfThisMachineIsRefused) {
     support::Overlay overlay = Environment();
     overlay[kTokenVariable] = std::nullopt;
     overlay["HOME"] = overlay["TMPDIR"] = overlay["XDG_STATE_HOME"] = home;
+    overlay["TSAN_OPTIONS"] =
+        absl::StrReplaceAll(tsan.empty() ? "halt_on_error=1" : tsan,
+                            {{support::TestFile("tsan.supp"), folder_.File("tsan.supp")}});
     args.insert(args.begin(), {"setpriv", "--reuid", user, "--clear-groups", "--inh-caps=-all"});
     return std::make_unique<Program>(args, overlay);
   };

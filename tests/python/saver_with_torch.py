@@ -3,6 +3,7 @@ tests/e2e/python_package_test.cc runs it."""
 import errno
 import os
 import random
+import resource
 import signal
 import sys
 import tempfile
@@ -104,10 +105,27 @@ class BesideTest(SaverCase):
             self.assertEqual((run.sampler.step, self.names()), (3, []))
             leave_group(job)
 
+    def test_a_full_disk_is_named_and_not_filled_further(self):
+        # The limit of a file's size stands for the disk: writes fail there, too, and Python ignores the signal.
+        usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_FSIZE, usual)
+        with join({}) as job:
+            run = self.replica(job, every=0)
+            next(run.steps(self.loss_of))
+            before = sorted(os.listdir(self.folder))
+            self.model.register_buffer("large", torch.zeros(1 << 16))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, usual[1]))
+            with self.assertRaisesRegex(OSError, f"File too large.*{self.folder}") as raised:
+                run.save()
+            self.assertEqual(raised.exception.errno, errno.EFBIG)
+            self.assertEqual(sorted(os.listdir(self.folder)), before)
+            leave_group(job)
+
     def test_a_program_that_fails_still_has_the_one_in_flight(self):
         with self.assertRaises(KeyError), join({}) as job, unittest.mock.patch("torch.save", self.hold_back):
-            for _ in self.replica(job, every=3).steps(self.loss_of):
-                if self.saving.is_set():
+            run = self.replica(job, every=3)
+            for _ in run.steps(self.loss_of):
+                if run.sampler.step == 4 and self.saving.wait(20):  # the save of step 3
                     threading.Timer(0.2, self.release.set).start()
                     raise KeyError("a fault of the program")
         leave_group(job)
@@ -150,10 +168,12 @@ class KilledTest(SaverCase):
             pid = os.fork()
             if pid == 0:
                 self.save_for_ever()
-            wait(lambda: self.newest() > last, lambda: "no checkpoint")
-            time.sleep(0.05 * random.random())
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            try:
+                wait(lambda: self.newest() > last, lambda: "no checkpoint")
+                time.sleep(0.05 * random.random())
+            finally:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
             last = self.newest()
             self.assertEqual(Checkpoints(self.folder).furthest().position.steps, last, f"kill {number} left a damaged file")
 
