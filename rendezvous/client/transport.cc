@@ -133,7 +133,11 @@ std::string WhyUnreachable(const grpc::Status& status) {
   // one.
   const bool stranger = absl::StrContains(text, "Failed parsing HTTP/2") ||
                         absl::StrContains(text, "Trying to connect an http1.x server");
-  return stranger ? "another program is listening there; it is not a rendezvous service" : text;
+  if (stranger) return "another program is listening there; it is not a rendezvous service";
+  // It closed the connection before it had said anything: it may just be ending, or be no service at all.
+  if (absl::StrContains(text, "Handshake read failed"))
+    return absl::StrCat(text, "; is it another program that listens there?");
+  return text;
 }
 
 void PrepareGrpc() {

@@ -50,6 +50,7 @@ TEST(WhyUnreachable, NamesAnotherProgramAtThePort) {
   };
   EXPECT_THAT(why("ipv4:127.0.0.1:29477: Failed parsing HTTP/2"), HasSubstr("another program is listening"));
   EXPECT_THAT(why("Trying to connect an http1.x server"), HasSubstr("another program is listening"));
+  EXPECT_EQ(why("Handshake read failed"), "Handshake read failed; is it another program that listens there?");
   EXPECT_EQ(why("Connection refused"), "Connection refused");
 }
 
