@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/processors.h"
 #include "base/status_macros.h"
 #include "datasets/images/image_file.h"

@@ -175,8 +175,8 @@ void JobMachine::OnFreshOffer(const std::string& node_id, const Offer& offer, co
   control_.OnReady(node_id);
   roster_.Change(node_id, [&](RosterNode& node) {
     // The node was lost and is back. Its workers may still be in their step, and end it before they enter the
-    // next generation. Members come first, so that one of a gracefully ended generation is in the next one.
-    if (!generation_.running() && member != nullptr) node.place = member->node_rank;
+    // next generation. Members come first: the next generation waits for one that would be left out (R9).
+    if (member != nullptr) node.place = member->node_rank;
     if (failing_) node.confirmed = false;  // it has stopped already
   });
   if (generation_.FindRunning(node_id) != nullptr) Dissolve(roster_.About(node_id, NodeStopped()));

@@ -75,9 +75,10 @@ bool JobMachine::MostAreSilent() const {
   return generation_.running() && 2 * suspects_.size() > generation_.last()->members.size();
 }
 
-/// Returns whether no member can have gone to another service.
+/// Returns whether no member can have gone to a service at which the job would begin again. Once a result is safe,
+/// every service ends the job.
 bool JobMachine::AllAreHere() const {
-  return !quorum_.Applies(generation_) ||
+  return !quorum_.Applies(generation_) || generation_.result_safe() ||
          (roster_.attendance().fallen().empty() && quorum_.Unaccounted(membership()).empty());
 }
 

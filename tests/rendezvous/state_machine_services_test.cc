@@ -95,6 +95,30 @@ TEST(JobMachine, LeaseIsGrantedOnlyForTheRunningGeneration) {
       << "it has no authority: the others may be elsewhere";
 }
 
+/// R9. A member that had finished, was lost and is back in a running generation comes before a spare: the next
+/// generation would wait for it for ever if a spare took its place.
+TEST(JobMachine, MemberThatIsBackComesBeforeASpare) {
+  JobSettings settings = Settings(1, 2, 0);
+  settings.endpoints = Services(2);
+  ClusterSimulation world(settings);
+  for (const char* node : {"node1", "node2"}) world.Open(node), world.OfferFrom(node);
+  Look(settings, {Peer(PeerService::State::kSelf), Peer(PeerService::State::kGone)}).act(world);
+  world.Advance(seconds(4));
+  Look(settings, {Peer(PeerService::State::kSelf), Peer(PeerService::State::kGone)}).act(world);
+  const Generation first = world.generation();
+  ASSERT_EQ(first.number, 1u) << world.Text();
+  world.Open("spare"), world.OfferFrom("spare");
+  world.Say("node1", WorkersFinished{first});
+  world.Close("node1");
+  world.Advance(seconds(3));
+  world.Open("node1"), world.OfferFrom("node1");
+  world.OfferFrom("node2");
+  world.Advance(seconds(3));
+  Look(settings, {Peer(PeerService::State::kSelf), Peer(PeerService::State::kGone)}).act(world);
+  EXPECT_EQ(world.generation().number, 2u) << world.Text();
+  EXPECT_TRUE(world.assignments().contains("node1")) << world.Text();
+}
+
 /// R1. Numbers grow beyond each one that the service has heard of.
 TEST(JobMachine, NextGenerationIsNewerThanAllThatNodesHaveSeen) {
   ClusterSimulation world(Settings(2, 2, 0));

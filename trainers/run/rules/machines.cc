@@ -21,7 +21,8 @@ Machines MachinesOf(const std::vector<std::string>& by_rank) {
 
 std::string DescribeOtherMachines(const std::vector<std::string>& before, const Machines& now,
                                   int64_t steps) {
-  if (std::includes(before.begin(), before.end(), now.kinds.begin(), now.kinds.end())) return "";
+  const std::set<std::string> known(before.begin(), before.end());
+  if (std::includes(known.begin(), known.end(), now.kinds.begin(), now.kinds.end())) return "";
   if (!now.by_rank.empty())
     return absl::StrCat(
         "machines of different kinds compute this run, so its last bits depend on which of them "

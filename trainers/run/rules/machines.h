@@ -20,7 +20,7 @@ struct Machines {
 /// by_rank[rank]: that member's kind; "" if it is unknown.
 Machines MachinesOf(const std::vector<std::string>& by_rank);
 
-/// Returns how `now` adds kinds to those that have computed `steps` steps, `before`, sorted; "" if it adds none,
+/// Returns how `now` adds kinds to those that have computed `steps` steps, `before`; "" if it adds none,
 /// or if nothing is known and there is one kind.
 std::string DescribeOtherMachines(const std::vector<std::string>& before, const Machines& now, int64_t steps);
 
