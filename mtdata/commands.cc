@@ -122,10 +122,10 @@ absl::StatusOr<std::vector<std::string>> Positionals(Settings& settings, const s
 /// Says what became of images whose files have an orientation; empty if there are none.
 std::string OrientedText(int64_t oriented, bool turned) {
   if (oriented == 0) return "";
-  return absl::StrFormat(
-      turned ? "%s turned upright, as their EXIF orientation says (--exif=false keeps them as stored)\n"
-             : "%s kept as stored, though they have an EXIF orientation (--exif=false)\n",
-      WithCommas(oriented));
+  return absl::StrCat(
+      WithCommas(oriented),
+      turned ? " turned upright, as their EXIF orientation says (--exif=false keeps them as stored)\n"
+             : " kept as stored, though they have an EXIF orientation (--exif=false)\n");
 }
 
 int RunImport(const std::vector<std::string>& args) {

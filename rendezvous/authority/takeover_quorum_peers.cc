@@ -11,6 +11,7 @@
 namespace mtrun::rendezvous {
 namespace {
 
+using Ground = FormationRight::Ground;
 using State = PeerService::State;
 
 bool Answers(const PeerService& peer) {

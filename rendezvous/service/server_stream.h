@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 
+#include "rendezvous/wire/cause.h"
 #include "rendezvous/wire/rendezvous.pb.h"
 
 namespace mtrun::rendezvous {

@@ -70,7 +70,8 @@ class SessionCore final : public ClientStream::Owner, public std::enable_shared_
                     std::vector<Notice>& notices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Fail(absl::Status status, std::vector<Notice>& notices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellDisconnected(std::string why, Duration silent_for, std::vector<Notice>& notices);
-  absl::StatusOr<ServiceEvent> OnMalformed(const wire::ServiceEvent& event, const absl::Status& why);
+  absl::StatusOr<ServiceEvent> OnMalformed(const wire::ServiceEvent& event, const absl::Status& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::optional<ServiceEvent> TakeEvent(const wire::ServiceEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Follow(const Redirect& redirect) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
