@@ -2,12 +2,14 @@
 
 #include <map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "base/string_view.h"
+#include "base/utf8.h"
 #include "yaml-cpp/yaml.h"
 
 namespace mtrun {
@@ -35,6 +37,9 @@ std::string LineOf(const std::string& path, const YAML::Node& node) {
 
 absl::StatusOr<YAML::Node> LoadYaml(const std::string& path) {
   MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  // yaml-cpp 0.7 takes a file with zero bytes for UTF-16 or UTF-32, and does not end for some that are neither.
+  if (!IsUtf8(text) || absl::StrContains(text, '\0'))
+    return absl::InvalidArgumentError(absl::StrCat(path, ": not a text in UTF-8; save it as UTF-8"));
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(text);
     if (documents.size() > 1) {

@@ -24,7 +24,9 @@ absl::StatusOr<ImageSize> BeginWebp(std::string_view file, const DecodeLimits& l
 
 }  // namespace
 
-bool IsWebp(std::string_view file) { return file.substr(0, 4) == "RIFF" && file.substr(8, 4) == "WEBP"; }
+bool IsWebp(std::string_view file) {
+  return file.size() >= 12 && file.substr(0, 4) == "RIFF" && file.substr(8, 4) == "WEBP";
+}
 
 absl::StatusOr<ImageSize> WebpSize(std::string_view file) {
   return BeginWebp(file, {.max_pixels = INT64_MAX});

@@ -237,6 +237,21 @@ TEST_F(SettingsTest, AliasIsAcceptedInFilesAndEnvironment) {
   EXPECT_EQ(settings.Text("groups"), "b");
 }
 
+/// yaml-cpp would take zero bytes for UTF-16, and does not end for all such files.
+TEST_F(SettingsTest, YamlIsTextInUtf8) {
+  for (const std::string& text :
+       {std::string("c\0n\0n\0A\0:\0\n\0", 12), std::string("cnnA:\n  lr: 1\0\n", 16),
+        std::string("cnnA:\n  data: caf\xE9\n")})
+    EXPECT_THAT(std::string(settings_.ApplyYaml(File(text), "cnnA").message()),
+                HasSubstr("not a text in UTF-8"));
+  EXPECT_TRUE(settings_
+                  .ApplyYaml(File("\xEF\xBB\xBF"
+                                  "cnnA:\n  batch_size: 2\n"),
+                             "cnnA")
+                  .ok())
+      << "with its mark";
+}
+
 TEST_F(SettingsTest, YamlOfEveryShapeIsRead) {
   EXPECT_TRUE(
       settings_.ApplyYaml(File("mtrun:\n  nnodes: 2\ncnnA:\n  data: [a, b]\n  batch-size: 9\n"), "cnnA")

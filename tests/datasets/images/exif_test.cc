@@ -1,5 +1,6 @@
 #include "datasets/images/exif.h"
 
+#include "datasets/images/image_file.h"
 #include "datasets/images/jpeg.h"
 #include "datasets/images/png.h"
 #include "gtest/gtest.h"
@@ -31,6 +32,24 @@ TEST(ExifTest, ReadsTheOrientation) {
   const std::string tiff = TiffBlock(false, 6);
   const std::string chunk = std::string(3, '\0') + static_cast<char>(tiff.size()) + "eXIf" + tiff + "sums";
   EXPECT_EQ(ExifOrientation(png.substr(0, 33) + chunk + png.substr(33)), 6);
+}
+
+/// A file can end within the signature of each kind.
+TEST(ExifTest, StartsOfSignaturesAreUpright) {
+  const std::string starts[] = {"RIFF\x10\x0F\x0E\x0DWEBPVP8X",
+                                "GIF89a______",
+                                "BM__________",
+                                "II*\x01________",
+                                "MM__________",
+                                "____ftypheic",
+                                "\x89PNG\r\n\x1A\n____",
+                                "\xFF\xD8\xFF\xE1\x09____"};
+  for (const std::string& start : starts) {
+    for (size_t size = 0; size <= start.size(); ++size) {
+      EXPECT_EQ(ExifOrientation(start.substr(0, size)), 1) << start << " " << size;
+      EXPECT_FALSE(FindImageSize(start.substr(0, size)).ok()) << start << " " << size;
+    }
+  }
 }
 
 TEST(ExifTest, InvalidOrientationIsUpright) {
