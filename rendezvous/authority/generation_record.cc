@@ -36,6 +36,10 @@ bool GenerationRecord::IsNews(const Generation& generation) const {
   return generation > id() || (heard_of_ && generation == id());
 }
 
+bool GenerationRecord::MayRunInstead(const Generation& generation) const {
+  return IsNews(generation) || (heard_of_ && generation.number == id().number);
+}
+
 bool GenerationRecord::Fits(const Assignment& last, const JobSettings& settings) {
   const size_t nodes = last.members.size();
   return ValidateAssignment(last).ok() && nodes >= static_cast<size_t>(settings.min_nodes) &&

@@ -39,6 +39,9 @@ class GenerationRecord {
   Generation Next(uint64_t seed, const std::string& job_id);
   /// True if it may replace the last generation: it is newer, or is the one known only from others.
   bool IsNews(const Generation& generation) const;
+  /// True if a member may run it although it is not the last generation here: it is news, or has the number of
+  /// one known only from others, which may never have run.
+  bool MayRunInstead(const Generation& generation) const;
   /// True if it is valid and within the job's bounds.
   static bool Fits(const Assignment& last, const JobSettings& settings);
   /// True if it is the last generation known here, even if a newer number has been given out elsewhere.

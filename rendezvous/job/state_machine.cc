@@ -225,7 +225,7 @@ void JobMachine::OnReport(const std::string& node_id, const AgentEvent& event, T
     if (failed != nullptr && generation_.Broke(generation))
       return OnFailure(node_id, failed->failure, /*late=*/true, now);
     const RosterNode& known = roster_.nodes().at(node_id);
-    const bool may_be_adopted = !outcome_ && !known.greeted && generation_.IsNews(generation);
+    const bool may_be_adopted = !outcome_ && !known.greeted && generation_.MayRunInstead(generation);
     if (!may_be_adopted || known.early.size() >= kMaxEarlyReports) return effects_.ReplyOver(node_id, event);
     return roster_.Change(node_id, [&](RosterNode& node) { node.early.push_back(event); });
   }

@@ -118,12 +118,15 @@ TEST(GenerationRecord, GenerationThatRunsIsAdoptedIfTwoHaveOneNumber) {
     written.generation.id = id;
     record.HearOf(written);
     EXPECT_TRUE(record.CanAdopt(runs, "node2", UpTo(1, 2)));
+    EXPECT_TRUE(record.MayRunInstead(runs.generation)) << "what a member reports of it first is kept";
+    EXPECT_FALSE(record.MayRunInstead(Generation{3, 33}));
     EXPECT_EQ(record.CanAdopt(runs, "node3", UpTo(1, 2)), record.IsNews(runs.generation))
         << "it cannot know whether the others run the first one";
     EXPECT_FALSE(record.CanAdopt(MakeGeneration(3, {"node2"}), "node2", UpTo(1, 2))) << "an older one";
   }
   record.Begin(written);
   EXPECT_FALSE(record.CanAdopt(runs, "node2", UpTo(1, 2))) << "it runs";
+  EXPECT_EQ(record.MayRunInstead(runs.generation), record.IsNews(runs.generation));
 }
 
 TEST(GenerationRecord, IsAValue) {

@@ -119,6 +119,21 @@ TEST(JobMachine, MemberThatIsBackComesBeforeASpare) {
   EXPECT_TRUE(world.assignments().contains("node1")) << world.Text();
 }
 
+/// A service wrote generation 1 down and died before any node learned of it; another one reused its number. What
+/// a member of that one reports before it says that it runs it counts.
+TEST(JobMachine, ReportBeforeTheAdoptionOfAReusedNumberCounts) {
+  const auto held = HeldBy({"node1", "node2"});
+  for (const uint64_t id : {held.at("node1").generation.id - 1, held.at("node1").generation.id + 1}) {
+    ClusterSimulation world(OfTwoServices());
+    Assignment written = held.at("node1");
+    written.generation.id = id;
+    world.Open("spare", Generation{}, 0, 0, written);
+    ReportBefore("node1", held).act(world);
+    Return("node1", held).act(world);
+    EXPECT_THAT(world.Text(), testing::HasSubstr("finished {node1}")) << id;
+  }
+}
+
 /// R1. Numbers grow beyond each one that the service has heard of.
 TEST(JobMachine, NextGenerationIsNewerThanAllThatNodesHaveSeen) {
   ClusterSimulation world(Settings(2, 2, 0));
