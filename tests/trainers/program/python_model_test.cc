@@ -24,7 +24,8 @@ TEST(PythonModel, EachProgramHasAPythonModel) {
     const auto text = PythonModel(program, files, true);
     ASSERT_TRUE(text.ok()) << text.status();
     EXPECT_THAT(*text, AllOf(HasSubstr("class Model("), HasSubstr("def load("), HasSubstr("strict=True"),
-                             HasSubstr("def example("), HasSubstr("ONNX = {"), HasSubstr("def export_onnx("), HasSubstr("def main(files)")));
+                             HasSubstr("def example("), HasSubstr("ONNX = {"), HasSubstr("def export_onnx("),
+                             HasSubstr("def main(files)")));
   }
   EXPECT_THAT(*PythonModel("diffusion", {}, false), Not(HasSubstr("def main(")));
 }
