@@ -33,4 +33,10 @@ std::string ProcessorKind(const std::string& root) {
   return "an unknown processor";
 }
 
+std::string ProcessorName(const std::string& root) {
+  const std::map<std::string, std::string> facts = FirstProcessor(root + "/proc/cpuinfo");
+  const auto name = facts.find("model name");
+  return name == facts.end() ? "unknown" : name->second;
+}
+
 }  // namespace mtrun

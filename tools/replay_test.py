@@ -2,6 +2,7 @@
 """Tests of tools/replay with a trainer that is a script. tools/check runs it; tests/trainers/program/programs_test.cc has a real one."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -58,8 +59,8 @@ class ReplayTest(unittest.TestCase):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 
-    def replay(self, status, *flags, program=True, **environment):
-        command = [sys.executable, REPLAY, self.run_folder, *(["--program", os.path.join(self.folder, "trainer")] if program else []), *flags]
+    def replay(self, status, *flags, program=True, tool=REPLAY, **environment):
+        command = [sys.executable, tool, self.run_folder, *(["--program", os.path.join(self.folder, "trainer")] if program else []), *flags]
         said = os.path.join(self.folder, "said.json")
         done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "SAID": said, **environment})
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
@@ -85,6 +86,16 @@ class ReplayTest(unittest.TestCase):
 
     def test_it_is_asked_to_leave_after_the_last_step(self):
         self.assertIn("steps: 5 of 5", self.replay(0, "--to", "5", WAITS_AT="5"))
+
+    def test_the_trainer_of_an_installation(self):
+        tools = os.path.join(self.folder, "prefix", "share", "mtrun", "tools")
+        for name in ("verify_bits.d", "verify_ledger.d"):
+            shutil.copytree(os.path.join(TOOLS, name), os.path.join(tools, name), ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("replay", "help_page.py"):
+            shutil.copy(os.path.join(TOOLS, name), tools)
+        os.makedirs(os.path.join(self.folder, "prefix", "bin"))
+        shutil.copy(os.path.join(self.folder, "trainer"), os.path.join(self.folder, "prefix", "bin", "mynet"))
+        self.assertIn("steps: 8 of 8", self.replay(0, program=False, tool=os.path.join(tools, "replay")))
 
     def test_the_run_stays_as_it_is(self):
         before = sorted(os.path.join(*found[0].split(os.sep), name) for found in os.walk(self.run_folder) for name in found[2])

@@ -163,8 +163,8 @@ class Checkpoints:
         os.makedirs(self._folder, exist_ok=True)
         self._remove_aborted()
         partial = f"{self.path(step)}.{socket.gethostname()}.{os.getpid()}.partial"
-        with removed_after_error(partial), open(partial, "wb") as file:
-            with for_torch(file, partial) as written:
+        with open(partial, "wb") as file, removed_after_error(partial):
+            with for_torch(file) as written:
                 torch.save(state, written)
             file.flush()
             os.fsync(file.fileno())

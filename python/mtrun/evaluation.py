@@ -144,7 +144,7 @@ class Evaluation:
     def save_best(self, folder):
         """Saves the model's weights atomically."""
         last, model = self.results[-1], getattr(self._model, "_orig_mod", self._model)
-        with replacing(os.path.join(folder, BEST)) as file, for_torch(file, file.name) as written:
+        with replacing(os.path.join(folder, BEST)) as file, for_torch(file) as written:
             torch.save({"model": model.state_dict(), "epoch": last.epoch, "steps": last.steps, "means": last.means}, written)
 
     # ---- the sums

@@ -31,16 +31,16 @@ class _KeepsErrors:
 
 
 @contextlib.contextmanager
-def for_torch(file: BinaryIO, path: str) -> Iterator[_KeepsErrors]:
-    """Yields what torch.save can write into. Raises the OSError of a disk that is full, with `path`: torch.save makes it a
-    RuntimeError, "unexpected pos 704 vs 598" (PyTorch 2.11, caffe2/serialize/inline_container.cc)."""
+def for_torch(file: BinaryIO) -> Iterator[_KeepsErrors]:
+    """Yields what torch.save can write into. Raises the OSError of a disk that is full, with the file's name: torch.save
+    makes it a RuntimeError, "unexpected pos 704 vs 598" (PyTorch 2.11, caffe2/serialize/inline_container.cc)."""
     written = _KeepsErrors(file)
     try:
         yield written
     except RuntimeError:
         if written.error is None:
             raise
-        raise OSError(written.error.errno, os.strerror(written.error.errno or 0), path) from None
+        raise OSError(written.error.errno, os.strerror(written.error.errno or 0), file.name) from None
 
 
 @contextlib.contextmanager
@@ -57,7 +57,7 @@ def removed_after_error(path: str) -> Iterator[None]:
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
     """Opens `path`.partial, which takes the place of `path` at the end, after a sync. After an error `path` is as before."""
-    with removed_after_error(path + ".partial"), open(path + ".partial", "wb") as file:
+    with open(path + ".partial", "wb") as file, removed_after_error(file.name):
         yield file
         file.flush()
         os.fsync(file.fileno())

@@ -54,8 +54,8 @@ bool GenerationRecord::CanAdopt(const Assignment& held, const std::string& repor
                                 const JobSettings& settings) const {
   // Two services gave out one number. The generation known only from others never ran: a member of it runs
   // the other one, and would have reported it before that one formed.
-  const bool never_ran = heard_of_ && held.generation.number == id().number && FindLast(reporter) != nullptr;
-  return (never_ran || IsNews(held.generation)) && held.generation.number >= number_ &&
+  const bool runs = IsNews(held.generation) || FindLast(reporter) != nullptr;
+  return runs && MayRunInstead(held.generation) && held.generation.number >= number_ &&
          Fits(held, settings) && std::any_of(held.members.begin(), held.members.end(), [&](const Member& m) {
            return m.node_id == reporter;
          });

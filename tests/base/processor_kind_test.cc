@@ -25,6 +25,7 @@ TEST_F(ProcessorKindTest, NamesVendorFamilyAndModel) {
   EXPECT_EQ(KindOf("processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\n"
                    "model name\t: AMD EPYC\n\nprocessor\t: 1\nvendor_id\t: Other\n"),
             "AuthenticAMD family 25 model 17");
+  EXPECT_EQ(ProcessorName(root_.path()), "AMD EPYC");
 }
 
 TEST_F(ProcessorKindTest, NamesImplementerAndPartOnArm) {
@@ -35,6 +36,7 @@ TEST_F(ProcessorKindTest, NamesImplementerAndPartOnArm) {
 TEST_F(ProcessorKindTest, KnowsNothingWithoutLines) {
   EXPECT_EQ(KindOf("no line of this form\n"), "an unknown processor");
   EXPECT_EQ(ProcessorKind(root_.path() + "/none"), "an unknown processor");
+  EXPECT_EQ(ProcessorName(root_.path()), "unknown");
 }
 
 }  // namespace

@@ -6,16 +6,19 @@ import subprocess
 import sys
 import time
 
+TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+sys.path.insert(1, os.path.join(TOOLS, "verify_bits.d"))
+
 import plain_ledger
 import properties
 import runs
 import storm
+import tensors as tensor_files
 
 SAME = 0.0            # relative; the same bits
 SEEN_SECONDS = 2.0    # a checkpoint of this age counts as readable when a generation begins
 LATE_STEPS = 1        # a writer that was frozen while it wrote a step may finish that line after its thaw
 BLAME_SECONDS = 1.0   # delay until a line is seen
-TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 
 
 class Watch(runs.Watch):
@@ -119,15 +122,7 @@ def below_memory(book, story, earlier, generation):
 
 def tensors(path):
     """Returns the float64 tensors of a safetensors file by name."""
-    with open(path, "rb") as file:
-        data = file.read()
-    size = int.from_bytes(data[:8], "little")
-    found = {}
-    for name, entry in json.loads(data[8:8 + size]).items():
-        if name != "__metadata__" and entry["dtype"] == "F64":
-            begin, end = entry["data_offsets"]
-            found[name] = memoryview(data)[8 + size + begin: 8 + size + end].cast("d")
-    return found
+    return {name: tensor.bytes.cast("d") for name, tensor in tensor_files.read(path).items() if tensor.dtype == "F64"}
 
 
 def weights_apart(path, alone):

@@ -1,5 +1,5 @@
 """Compares two runs: the losses of their steps, evaluations, checkpoints and weights."""
-import hashlib
+import functools
 import json
 import os
 import re
@@ -48,6 +48,7 @@ class Folder:
                 found[int(name[5:])] = os.path.join(self.path, name)
         return found
 
+    @functools.cached_property
     def progress(self):
         """Returns the progress of the newest checkpoint; {} without one."""
         saved = self.checkpoints()
@@ -60,7 +61,7 @@ class Folder:
     def evaluations(self):
         """Returns what the newest checkpoint says of each epoch, by the epoch."""
         try:
-            return {entry["epoch"]: {name: bits(entry[name]) for name in WITHOUT_TIME if name in entry} for entry in self.progress()["history"]}
+            return {entry["epoch"]: {name: bits(entry[name]) for name in WITHOUT_TIME if name in entry} for entry in self.progress["history"]}
         except (KeyError, TypeError):
             return {}
 
@@ -75,6 +76,11 @@ class Comparison:
         self.lines.append(line)
         self.compared += 1
         self.differs = self.differs or differs
+
+    def report(self):
+        """Prints what was compared, and the verdict. Returns the exit status."""
+        print("\n".join([*self.lines, "other bits" if self.differs else "the same bits"]))
+        return 1 if self.differs else 0
 
 
 def made_by(entry):
@@ -111,21 +117,14 @@ def compare_evaluations(one, other, comparison):
         comparison.add(line + (f"; the first that differs is epoch {differing[0]}" if differing else ""), bool(differing))
 
 
-def sha256(path):
-    found = hashlib.sha256()
-    with open(path, "rb") as file:
-        while part := file.read(1 << 20):
-            found.update(part)
-    return found.hexdigest()
-
-
 def compare_files(name, one, other, comparison):
     found, count = tensors.differences(tensors.read(one), tensors.read(other))
     if count == 0:
         comparison.add(f"{name}: neither has tensors", False)
         return
     if not found:
-        said = f"sha256 {sha256(one)}" if sha256(one) == sha256(other) else "the files differ in their metadata alone"
+        digests = {files.file_digest(path) for path in (one, other)}
+        said = f"sha256 {digests.pop()}" if len(digests) == 1 else "the files differ in their metadata alone"
         comparison.add(f"{name}: all {count} tensors are equal, {said}", False)
         return
     comparison.add(f"{name}: {len(found)} of {count} tensors differ", True)
@@ -148,10 +147,10 @@ def compare_weights(one, other, after, comparison):
 
 def reasons(one, other):
     """Yields what is not part of a run's identity and changes bits."""
-    kinds = [run.progress().get("machines") for run in (one, other)]
+    kinds = [run.progress.get("machines") for run in (one, other)]
     if all(kinds) and kinds[0] != kinds[1]:
         yield f"they were computed on other kinds of machines: {'; '.join(map(str, kinds[0]))} and {'; '.join(map(str, kinds[1]))}"
-    threads = [run.progress().get("threads") for run in (one, other)]
+    threads = [run.progress.get("threads") for run in (one, other)]
     if None not in threads and threads[0] != threads[1]:
         yield f"each worker computed with {threads[0]} and with {threads[1]} threads, which divides sums in another way: give both --threads"
 

@@ -7,6 +7,14 @@ import os
 START = "0" * 64
 
 
+def file_digest(path):
+    found = hashlib.sha256()
+    with open(path, "rb") as file:
+        while part := file.read(1 << 20):
+            found.update(part)
+    return found.hexdigest()
+
+
 def whole(entry, key, least):
     return type(entry.get(key)) is int and entry[key] >= least
 

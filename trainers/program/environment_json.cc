@@ -31,15 +31,6 @@ std::string CommandLine() {
   return line;
 }
 
-std::string Processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const size_t colon = line.find(": ");
-    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown";
-}
-
 std::string System() {
   utsname names{};
   if (uname(&names) != 0) return "unknown";
@@ -79,7 +70,7 @@ std::string EnvironmentJson(const std::string& program, const at::Device& device
                                          {"started", WallClockText()},
                                          {"host", HostName()},
                                          {"system", System()},
-                                         {"processor", Processor()},
+                                         {"processor", ProcessorName()},
                                          {"cores", std::thread::hardware_concurrency()},
                                          {"memory", absl::StrFormat("%.1f GiB", memory / (1 << 30))},
                                          {"device", DeviceName(device)},

@@ -9,8 +9,8 @@ namespace {
 at::Tensor InBox(int64_t length, const at::Tensor& middle, const at::Tensor& half_side) {
   const at::Tensor pixel = at::arange(length, middle.options());
   const auto side = static_cast<double>(length);
-  const at::Tensor at = (middle * side).floor(), half = (half_side * side).floor();
-  return (pixel >= at - half).logical_and(pixel < at + half).to(at::kFloat);
+  const at::Tensor centre = (middle * side).floor(), half = (half_side * side).floor();
+  return (pixel >= centre - half).logical_and(pixel < centre + half).to(at::kFloat);
 }
 
 }  // namespace
