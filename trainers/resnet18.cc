@@ -3,6 +3,10 @@
 // with or without a file. Smaller images are enlarged on the device. It can also be started by hand:
 // --dist_url, --world_size, --rank, --gpu_ids.
 #include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -45,6 +49,17 @@ trainers::Option OfScratch(std::string name, std::string value, std::string help
   return option;
 }
 
+/// Makes the option that keeps what the frozen layers compute. Results do not depend on it.
+trainers::Option OfFeatures() {
+  trainers::Option option = OfRun("keep_features", "true",
+                                  "With --train last and without --augment: keep what the frozen layers "
+                                  "compute of each image, beside the "
+                                  "run, so that later epochs compute only the last layer.");
+  option.spec.kind = SettingSpec::Kind::kBool;
+  option.scope = trainers::Scope::kFree;
+  return option;
+}
+
 /// Makes an option that each worker sets for itself.
 trainers::Option ByHand(std::string name, std::string value, std::string help) {
   return {.spec = {.name = std::move(name),
@@ -72,6 +87,7 @@ const std::vector<trainers::Option> kSettings = {
     OfWeights(),
     OfRun("train", "auto", "Layers to train; auto: the last one if there are --weights, else all.",
           {"auto", "last", "all"}),
+    OfFeatures(),
     OfRun("normalize", "auto",
           "Normalisation of pixels: half, (x - 0.5) / 0.5, or imagenet, with the mean and deviation of "
           "torchvision's weights; auto: imagenet with --weights of ImageNet, else half.",
@@ -98,12 +114,25 @@ at::Tensor ByImageNet(const at::Tensor& images) {
   return (images * 0.5 + 0.5 - channels(0.485, 0.456, 0.406)) / channels(0.229, 0.224, 0.225);
 }
 
+bool TrainsOnlyLast(const Settings& settings) {
+  const std::string train = settings.Text("train");
+  return train == "last" || (train == "auto" && !settings.Text("weights").empty());
+}
+
+/// Settles the normalisation, and says if the frozen layers compute all images again in each epoch.
+absl::Status Resolve(const checkpoints::Identity& continued, bool first, Settings& settings) {
+  if (first && TrainsOnlyLast(settings) && settings.Bool("keep_features") && settings.Bool("augment")) {
+    log::Info("--augment changes the images, so the frozen layers compute all of them in each epoch");
+  }
+  return trainers::ResolveNormalize(continued, first, settings);
+}
+
 absl::StatusOr<std::unique_ptr<trainers::Task>> MakeTask(const trainers::TaskInputs& in) {
   const auto net = std::make_shared<models::ResNet18>(in.options.seed, models::kStem224, in.classes);
-  const std::string weights = in.settings.Text("weights"), train = in.settings.Text("train");
+  const std::string weights = in.settings.Text("weights");
   if (in.settings.Bool("zero_init")) net->ZeroLastNorms();
   if (!weights.empty()) MT_RETURN_IF_ERROR(trainers::InitFrom(weights, *net, "--weights", "fc."));
-  const bool only_last = train == "last" || (train == "auto" && !weights.empty());
+  const bool only_last = TrainsOnlyLast(in.settings);
   if (only_last) net->FreezeBackbone();
   if (only_last && weights.empty() && in.options.init_from.empty() && in.first) {
     log::Warning("--train last without --weights: the last layer learns on top of random features");
@@ -112,17 +141,19 @@ absl::StatusOr<std::unique_ptr<trainers::Task>> MakeTask(const trainers::TaskInp
   const trainers::Reading reading = in.options.ReadingNow();
   const bool cut = reading.crop || reading.growth.from > 0;  // training images already have their size
   const bool imagenet = in.settings.Text("normalize") == "imagenet";
-  return trainers::Classify(
-      {net,
-       [=](const at::Tensor& images) {
-         const int64_t size = net->is_training() ? train_size : eval_size;
-         const bool enlarge = images.size(2) == small && small != size && !(cut && net->is_training());
-         const at::Tensor x =
-             enlarge ? at::upsample_bilinear2d(images, {size, size}, /*align_corners=*/false) : images;
-         return net->forward(imagenet ? ByImageNet(x) : x);
-       },
-       {}},
-      in.classes, in.options.mixing, in.settings.Double("label_smoothing"));
+  const auto features = [=](const at::Tensor& images) {
+    const int64_t size = net->is_training() ? train_size : eval_size;
+    const bool enlarge = images.size(2) == small && small != size && !(cut && net->is_training());
+    const at::Tensor x =
+        enlarge ? at::upsample_bilinear2d(images, {size, size}, /*align_corners=*/false) : images;
+    return net->Features(imagenet ? ByImageNet(x) : x);
+  };
+  trainers::Model model = {
+      net, [=](const at::Tensor& x) { return net->Classify(x.dim() == 2 ? x : features(x)); }};
+  if (only_last && in.settings.Bool("keep_features") && !in.options.ChangesImages())
+    model.frozen = {models::ResNet18::kFeatures, features};
+  return trainers::Classify(std::move(model), in.classes, in.options.mixing,
+                            in.settings.Double("label_smoothing"));
 }
 
 /// Converts tcp://HOST:PORT and rank to the variables that a launcher would have set.
@@ -160,7 +191,7 @@ trainers::Program ResNet18Program() {
       .channels_last_on_cpu = true,
       .python = {"resnet", "resnet18"},
       .make_task = MakeTask,
-      .resolve = trainers::ResolveNormalize,
+      .resolve = Resolve,
       .launch = Launch};
 }
 

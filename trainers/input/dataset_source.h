@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "datasets/order/sampler.h"
@@ -40,10 +42,15 @@ class DatasetSource : public MicroBatchSource {
   }
   /// Returns datasets::DigestOfIds of all samples of the step, for the ledger.
   std::string DigestOfStep(int64_t step) const;
+  /// Returns the images of a micro-batch.
+  std::vector<int64_t> IdsOf(int64_t step, int64_t micro_batch) const;
+  /// Does not read images ahead for micro-batches for which `skips`, called on any thread, returns true.
+  void SkipReadsIf(std::function<bool(int64_t step, int64_t micro_batch)> skips) {
+    if (reader_) reader_->SkipIf(std::move(skips));
+  }
 
  private:
   BatchInputs Placed(int64_t step, int64_t micro_batch) const;
-  std::vector<int64_t> IdsOf(int64_t step, int64_t micro_batch) const;
   int SizeOf(int64_t step) const;
   Batch Warped(Batch batch, const at::Tensor& random) const;
 

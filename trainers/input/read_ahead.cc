@@ -58,9 +58,15 @@ ReadAhead::Key ReadAhead::After(const Key& key) const {
   return next.second < end_ && is_there() ? next : Key(key.first + 1, begin_);
 }
 
-/// Returns the reads of a micro-batch, and starts them if necessary. Returns null if it has no images, or if
-/// not all of them have arrived.
+void ReadAhead::SkipIf(std::function<bool(int64_t step, int64_t micro_batch)> skips) {
+  const MutexLock lock(mutex_);
+  skips_ = std::move(skips);
+}
+
+/// Returns the reads of a micro-batch, and starts them if necessary. Returns null if it has no images, is
+/// skipped, or not all of its images have arrived.
 ReadAhead::Reads* ReadAhead::Find(const Key& key) {
+  if (skips_ && skips_(key.first, key.second)) return nullptr;
   const auto found = ring_.find(key);
   if (found != ring_.end()) return &found->second;
   const Request request = request_of_(key.first, key.second);

@@ -50,6 +50,8 @@ class ReadAhead {
   /// replaces its shard, it is also read again. Throws c10::Error if an image cannot be read, and StatusError
   /// with the mender's status if the mender failed.
   ImageBytes Take(int64_t step, int64_t micro_batch);
+  /// Does not read ahead micro-batches for which `skips` returns true. It may be called on any thread.
+  void SkipIf(std::function<bool(int64_t step, int64_t micro_batch)> skips);
   /// Returns the number of micro-batches that are read or being read and have not been taken.
   int64_t held() const {
     const MutexLock lock(mutex_);
@@ -80,6 +82,7 @@ class ReadAhead {
   int64_t begin_ ABSL_GUARDED_BY(mutex_) = 0, end_ ABSL_GUARDED_BY(mutex_) = 0;  // range of each step
   Key next_ ABSL_GUARDED_BY(mutex_) = {0, 0};                                    // next to be taken
   std::map<Key, Reads> ring_ ABSL_GUARDED_BY(mutex_);
+  std::function<bool(int64_t step, int64_t micro_batch)> skips_ ABSL_GUARDED_BY(mutex_);  // null: none
   ReadPool pool_;  // last: its threads use what is above
 };
 

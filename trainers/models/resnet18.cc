@@ -21,16 +21,16 @@ ResNet18::ResNet18(uint64_t seed, const ResNetStem& stem, int64_t classes)
       layer2_(register_module("layer2", Stage(64, 128, 2, stem))),
       layer3_(register_module("layer3", Stage(128, 256, 2, stem))),
       layer4_(register_module("layer4", Stage(256, 512, 2, stem))),
-      fc_(register_module("fc", torch::nn::Linear(512, classes))) {
+      fc_(register_module("fc", torch::nn::Linear(kFeatures, classes))) {
   DefaultInit(*this, seed);
   KaimingNormalFanOut(*this, seed);
 }
 
-at::Tensor ResNet18::forward(const at::Tensor& images) {
+at::Tensor ResNet18::Features(const at::Tensor& images) {
   at::Tensor x = bn1_->forward(conv1_->forward(images)).relu_();
   if (max_pool_) x = at::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1);
   x = layer4_->forward(layer3_->forward(layer2_->forward(layer1_->forward(x))));
-  return fc_->forward(x.mean({2, 3}));
+  return x.mean({2, 3});
 }
 
 void ResNet18::ZeroLastNorms() {

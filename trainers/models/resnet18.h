@@ -33,7 +33,11 @@ class ResNet18 : public torch::nn::Module {
   /// layer by PyTorch's default. A pure function of `seed`.
   ResNet18(uint64_t seed, const ResNetStem& stem, int64_t classes = 10);
 
-  at::Tensor forward(const at::Tensor& images);
+  static constexpr int64_t kFeatures = 512;  // input of the last layer
+  at::Tensor forward(const at::Tensor& images) { return Classify(Features(images)); }
+  /// Maps [n, 3, S, S] to the last layer's input [n, kFeatures], and this to logits.
+  at::Tensor Features(const at::Tensor& images);
+  at::Tensor Classify(const at::Tensor& features) { return fc_->forward(features); }
 
   /// Makes blocks begin as their shortcuts: the weights of each one's last norm become 0 (Goyal et al. 2017).
   void ZeroLastNorms();

@@ -64,6 +64,12 @@ class Task {
   virtual bool draws() const { return draws_during_pass(); }
   /// Returns whether training mixes images and their labels as --mixup and --cutmix say.
   virtual bool mixes() const { return false; }
+  /// Returns the number of values that a frozen part of the network computes from an image, if they may be kept:
+  /// they depend on nothing that changes during the run. 0: there is no such part. Train and Evaluate also take
+  /// these values [n, features()] in place of images.
+  virtual int64_t features() const { return 0; }
+  /// Computes them from images [n, 3, S, S]. REQUIRES: features() > 0.
+  virtual at::Tensor Features(const at::Tensor& images) { return images; }
   /// Computes a forward pass under the precision's autocast. On a GPU it does not wait for the device. With
   /// --sync_bn a batch can hold several micro-batches and `random` is the first one's, so a network with
   /// batch normalisation draws no random numbers. If the batch is empty, the loss and the gradients are 0.

@@ -22,6 +22,12 @@ struct Model {
   std::function<at::Tensor(const at::Tensor&)> forward;
   /// Sets the stream of a network's dropout in the next forward pass (trainers/random/draw.h).
   std::function<void(at::Tensor)> set_stream = {};
+  /// The part that is frozen, as in Task::features; `forward` also takes its output.
+  struct Frozen {
+    int64_t width = 0;
+    std::function<at::Tensor(const at::Tensor&)> features = {};
+  };
+  Frozen frozen = {};
 };
 
 template <typename Net>
@@ -50,6 +56,8 @@ class ClassifierTask : public Task {
   bool draws() const override { return draws_during_pass() || mixes(); }
   bool mixes() const override { return mixing_.any(); }
   std::vector<at::Tensor> Draw(int64_t n, const MicroBatchId& micro_batch) const override;
+  int64_t features() const override { return model_.frozen.width; }
+  at::Tensor Features(const at::Tensor& images) override { return model_.frozen.features(images); }
   Output Train(const Batch& batch, const RandomInputs& random) override;
   void Evaluate(const Batch& batch, int64_t first, Sums& sums) override;
 

@@ -122,6 +122,18 @@ TEST_F(ReadAheadTest, ResultsDoNotDependOnThreadsOrExpectations) {
   EXPECT_NE(BytesOf(many.Take(0, 0)), BytesOf(many.Take(7, 0))) << "the same images, other random numbers";
 }
 
+TEST_F(ReadAheadTest, SkippedMicroBatchesAreNotReadAhead) {
+  ReadAhead alone(*data_, Cropped(1, 0), RequestOf), many(*data_, Cropped(4, 3), RequestOf);
+  many.SkipIf([](int64_t, int64_t micro_batch) { return micro_batch == 0; });
+  many.Expect(0, 0, 2);
+  EXPECT_EQ(many.held(), 3);  // the second ones of three steps
+  EXPECT_EQ(BytesOf(many.Take(0, 1)), BytesOf(alone.Take(0, 1)));
+  EXPECT_EQ(BytesOf(many.Take(1, 0)), BytesOf(alone.Take(1, 0))) << "is read when it is taken";
+  many.SkipIf([](int64_t, int64_t) { return true; });
+  many.Expect(2, 0, 2);
+  EXPECT_EQ(many.held(), 0);
+}
+
 TEST_F(ReadAheadTest, ReadsTheStepsAfterTheExpectedOne) {
   Mutex mutex;
   std::vector<std::pair<int64_t, int64_t>> asked;

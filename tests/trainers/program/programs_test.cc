@@ -123,6 +123,28 @@ TEST_F(ProgramsTest, ResNet18IsTheSameAtAnyWorldSize) {
       "resnet18", {"--precision", "float64", "--eval_images", "3", "--train", "last", "--image_size", "64"});
 }
 
+/// Two workers keep features in one file. Whether features are kept does not change the result, and a complete
+/// run leaves none behind.
+TEST_F(ProgramsTest, ResNet18WithKeptFeaturesIsTheSame) {
+  const std::string data = Data();
+  const Args args = {"--threads",     "1",    "--global_batch",     "9",  "--batch_size", "2",
+                     "--train",       "last", "--image_size",       "64", "--amp",        "bf16",
+                     "--eval_images", "5",    "--checkpoint_steps", "4",  "--max_steps"};
+  const auto train = [&](const std::string& run, int world, const Args& more) {
+    Args all = With(data, run, args);
+    all.insert(all.end(), more.begin(), more.end());
+    testing::Run("resnet18", world, all, kSlowest);
+  };
+  const auto keeps = [&](const std::string& run) {
+    return access(folder_.File(run + "/train.features").c_str(), F_OK) == 0;
+  };
+  train("run1", 1, {"9", "--keep_features=false"});
+  EXPECT_FALSE(keeps("run1"));
+  train("kept", 2, {"9"});
+  ExpectSameBits("kept");
+  EXPECT_FALSE(keeps("kept"));
+}
+
 /// Runs of two workers are repeated by one, from the start and from a checkpoint.
 TEST_F(ProgramsTest, ReplayRepeatsARunAndNamesTheFirstStepThatDiffers) {
   const std::string run = folder_.File("run");

@@ -5,7 +5,7 @@
 #include <torch/cuda.h>
 
 #include "absl/strings/str_cat.h"
-#include "base/splitmix.h"
+#include "base/fast_digest.h"
 #include "base/status_macros.h"
 #include "trainers/collectives/all_reduce.h"
 #include "trainers/collectives/device_group.h"
@@ -74,19 +74,6 @@ void BroadcastText(const collectives::ProcessGroup& group, int rank, int source,
   text.assign(static_cast<const char*>(bytes.const_data_ptr()), bytes.numel());
 }
 
-uint64_t DigestOfBytes(const char* bytes, size_t size, uint64_t digest) {
-  size_t at = 0;
-  for (; at + 8 <= size; at += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes + at, 8);
-    digest = (digest ^ word) * 0x9E3779B97F4A7C15;
-    digest ^= digest >> 29;
-  }
-  uint64_t rest = 0;
-  std::memcpy(&rest, bytes + at, size - at);
-  return SplitMix64((digest ^ rest) + size);
-}
-
 }  // namespace
 
 absl::StatusOr<checkpoints::StatePlan> AgreeOnState(const collectives::ProcessGroup& group, int rank,
@@ -132,7 +119,7 @@ uint64_t DigestOf(const std::vector<at::Tensor>& tensors) {
   uint64_t digest = 0;
   for (const at::Tensor& tensor : tensors) {
     const at::Tensor host = tensor.detach().to(at::kCPU).contiguous();
-    digest = DigestOfBytes(static_cast<const char*>(host.const_data_ptr()), host.nbytes(), digest);
+    digest = FastDigest(static_cast<const char*>(host.const_data_ptr()), host.nbytes(), digest);
   }
   return digest;
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/version.h"
 #include "trainers/device/memory.h"
 #include "trainers/device/pci_address.h"
 #include "trainers/input/prefetched_source.h"
@@ -18,12 +19,39 @@
 namespace mtrun::trainers {
 namespace {
 
-/// Makes the source between the run's source and its steps; null: none. With a GPU, batches are prepared in
-/// host memory while the GPU computes.
-std::unique_ptr<MicroBatchSource> MakeStepSource(MicroBatchSource& source, const TrainInputs& in) {
+/// Makes the source of images between the run's source and its steps; null: none. With a GPU, batches are
+/// prepared in host memory while the GPU computes.
+std::unique_ptr<MicroBatchSource> MakePrefetched(MicroBatchSource& source, const TrainInputs& in) {
   if (in.step_source) return in.step_source(source);
   if (!in.batch.device.is_cuda() || in.batch.resident) return nullptr;
   return std::make_unique<PrefetchedSource>(source, in.batch.device);
+}
+
+std::unique_ptr<FrozenFeatures> MakeFeatures(const TrainInputs& in) {
+  if (in.task.features() == 0) return nullptr;
+  // Another version may read images in another way.
+  std::string depends_on = absl::StrCat(Version(), "|", Commit(), "|", in.identity.machine, "|",
+                                        static_cast<int>(in.precision), "|", in.test.digest());
+  if (in.final_test != nullptr) absl::StrAppend(&depends_on, "|", in.final_test->digest());
+  absl::StrAppend(&depends_on, "|", in.options.test_image_size(), "|", in.options.eval_part);
+  for (const auto& part : {in.identity.run, in.identity.generation}) {
+    for (const auto& [name, value] : part) absl::StrAppend(&depends_on, "|", name, "=", value);
+  }
+  return std::make_unique<FrozenFeatures>(in.task,
+                                          FrozenFeatures::Options{.folder = in.options.model_folder,
+                                                                  .depends_on = std::move(depends_on),
+                                                                  .precision = in.precision,
+                                                                  .micro_batch = in.options.plan.micro_batch,
+                                                                  .dtype = in.batch.dtype,
+                                                                  .device = in.batch.device});
+}
+
+/// Makes the batches of an evaluation. `features`: null if images are evaluated.
+std::unique_ptr<ImageBatches> MakeTestBatches(const datasets::PackedSplit& split, const TrainInputs& in,
+                                              FrozenFeatures* features, const std::string& name) {
+  auto images = MakeImageBatches(split, in.test_batch.value_or(in.batch));
+  return features == nullptr ? std::move(images)
+                             : features->BatchesOver(std::move(images), split.size(), name);
 }
 
 }  // namespace
@@ -33,10 +61,12 @@ TrainLoop::TrainLoop(const TrainInputs& inputs, Membership& membership, Progress
     : run_(inputs, membership, progress, start),
       entry_(run_),
       end_(run_),
-      step_source_(MakeStepSource(run_.source, inputs)),
-      test_batches_(MakeImageBatches(inputs.test, inputs.test_batch.value_or(inputs.batch))),
+      features_(MakeFeatures(inputs)),
+      prefetched_(MakePrefetched(run_.source, inputs)),
+      step_source_(features_ ? features_->SourceOver(run_.source, Images(), inputs.train.size()) : nullptr),
+      test_batches_(MakeTestBatches(inputs.test, inputs, features_.get(), "test")),
       final_batches_(inputs.final_test != nullptr
-                         ? MakeImageBatches(*inputs.final_test, inputs.test_batch.value_or(inputs.batch))
+                         ? MakeTestBatches(*inputs.final_test, inputs, features_.get(), "final")
                          : nullptr),
       data_wait_(inputs.arrival, inputs.data_wait, membership, run_.files, [this] { run_.StillHere(); }),
       watch_(run_.files, run_.state, inputs.options.clip_norm > 0, PciAddress(inputs.batch.device)),
@@ -79,6 +109,7 @@ absl::Status TrainLoop::Enter() {
   MT_ASSIGN_OR_RETURN(const RunReplica::Begun begun, entry_.Enter());
   generation_.emplace(run_, StepSource(), refused_, begun.writer);
   run_.in.task.module().train();
+  if (features_) features_->Enter();
   MT_RETURN_IF_ERROR(data_wait_.Enter(run_.steps()));
   if (!begun.fresh && begun.resumed.empty()) MT_RETURN_IF_ERROR(KeepBest(/*of_others=*/true));
   StopIfStale();
@@ -109,11 +140,17 @@ absl::StatusOr<std::optional<Outcome>> TrainLoop::RunOnce() {
     case Action::kLeave:
       return end_.Leave(decision.cause);
     case Action::kFinish:
-      return end_.Finish(generation_->writer,
-                         final_batches_ ? [this] { return EvaluateOn(*final_batches_, *run_.in.final_test); }
-                                        : RunEnd::Test());
+      return Finish();
   }
   return absl::InternalError("invalid decision");
+}
+
+absl::StatusOr<Outcome> TrainLoop::Finish() {
+  RunEnd::Test test;
+  if (final_batches_) test = [this] { return EvaluateOn(*final_batches_, *run_.in.final_test); };
+  absl::StatusOr<Outcome> outcome = end_.Finish(generation_->writer, test);
+  if (outcome.ok() && features_) features_->Remove();
+  return outcome;
 }
 
 /// Continues after `ended` has ended the generation. Returns nullopt if the next one is to be entered, or the

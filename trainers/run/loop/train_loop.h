@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "trainers/features/frozen_features.h"
 #include "trainers/run/arrival/data_wait.h"
 #include "trainers/run/loop/generation_entry.h"
 #include "trainers/run/loop/generation_state.h"
@@ -35,6 +36,7 @@ class TrainLoop {
   absl::Status Enter();
   absl::StatusOr<std::optional<Outcome>> RunOnce();
   absl::StatusOr<std::optional<Outcome>> Continue(const absl::Status& ended);
+  absl::StatusOr<Outcome> Finish();
   absl::StatusOr<std::optional<Outcome>> Regroup(const absl::Status& why);
   absl::StatusOr<std::optional<Outcome>> LeaveWhileWaiting(const std::string& why);
 
@@ -42,7 +44,8 @@ class TrainLoop {
   absl::Status Step();
   absl::Status Account(const StepResult& result, double learning_rate, TimePoint began);
   absl::Status DrawPicture();
-  MicroBatchSource& StepSource() { return step_source_ ? *step_source_ : run_.source; }
+  MicroBatchSource& Images() { return prefetched_ ? *prefetched_ : run_.source; }
+  MicroBatchSource& StepSource() { return step_source_ ? *step_source_ : Images(); }
 
   // Evaluations.
   absl::Status EndEpoch();
@@ -53,7 +56,9 @@ class TrainLoop {
   RunMember run_;
   GenerationEntry entry_;
   RunEnd end_;
-  const std::unique_ptr<MicroBatchSource> step_source_;  // null if steps take their batches from run_.source
+  const std::unique_ptr<FrozenFeatures> features_;       // null: no part of the network is frozen
+  const std::unique_ptr<MicroBatchSource> prefetched_;   // null: images are made as they are taken
+  const std::unique_ptr<MicroBatchSource> step_source_;  // null if steps take their batches from these
   const std::unique_ptr<ImageBatches> test_batches_;
   const std::unique_ptr<ImageBatches> final_batches_;  // null: no test beside the evaluations
   DataWait data_wait_;

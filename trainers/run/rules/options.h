@@ -95,6 +95,10 @@ struct TrainOptions {
             .warps = warps,
             .reading = ReadingNow()};
   }
+  /// Returns whether training sees an image in another form each time.
+  bool ChangesImages() const {
+    return augmentation.any() || warps.any() || mixing.any() || ReadingNow().changes();
+  }
   Reading ReadingNow() const {
     Reading now = reading;
     if (random_resized_crop) now.crop = crop;
