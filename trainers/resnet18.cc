@@ -128,8 +128,9 @@ absl::Status Resolve(const checkpoints::Identity& continued, bool first, Setting
 }
 
 absl::StatusOr<std::unique_ptr<trainers::Task>> MakeTask(const trainers::TaskInputs& in) {
-  const auto net = std::make_shared<models::ResNet18>(in.options.seed, models::kStem224, in.classes);
   const std::string weights = in.settings.Text("weights");
+  const auto net = std::make_shared<models::ResNet18>(in.options.seed, models::kStem224, in.classes,
+                                                      /*draws_body=*/weights.empty());
   if (in.settings.Bool("zero_init")) net->ZeroLastNorms();
   if (!weights.empty()) MT_RETURN_IF_ERROR(trainers::InitFrom(weights, *net, "--weights", "fc."));
   const bool only_last = TrainsOnlyLast(in.settings);

@@ -12,7 +12,7 @@ std::shared_ptr<ResNetStage> Stage(int64_t in, int64_t out, int64_t stride, cons
 
 }  // namespace
 
-ResNet18::ResNet18(uint64_t seed, const ResNetStem& stem, int64_t classes)
+ResNet18::ResNet18(uint64_t seed, const ResNetStem& stem, int64_t classes, bool draws_body)
     : torch::nn::Module("ResNet18"),
       max_pool_(stem.max_pool),
       conv1_(register_module("conv1", ConvWithoutBias(3, 64, stem.kernel, stem.stride))),
@@ -22,8 +22,8 @@ ResNet18::ResNet18(uint64_t seed, const ResNetStem& stem, int64_t classes)
       layer3_(register_module("layer3", Stage(128, 256, 2, stem))),
       layer4_(register_module("layer4", Stage(256, 512, 2, stem))),
       fc_(register_module("fc", torch::nn::Linear(kFeatures, classes))) {
-  DefaultInit(*this, seed);
-  KaimingNormalFanOut(*this, seed);
+  DefaultInitLayer(*fc_, seed, "fc");
+  if (draws_body) KaimingNormalFanOut(*this, seed);
 }
 
 at::Tensor ResNet18::Features(const at::Tensor& images) {

@@ -30,8 +30,9 @@ inline constexpr ResNetStem kStem224{224, 7, 2, true, "downsample"};
 class ResNet18 : public torch::nn::Module {
  public:
   /// Initialises as torchvision does: convolutions Kaiming normal (fan_out), batch norm 1 and 0, the last
-  /// layer by PyTorch's default. A pure function of `seed`.
-  ResNet18(uint64_t seed, const ResNetStem& stem, int64_t classes = 10);
+  /// layer by PyTorch's default. A pure function of `seed`. `draws_body`: false if all but the last layer will
+  /// be loaded; the convolutions then hold any numbers.
+  ResNet18(uint64_t seed, const ResNetStem& stem, int64_t classes = 10, bool draws_body = true);
 
   static constexpr int64_t kFeatures = 512;  // input of the last layer
   at::Tensor forward(const at::Tensor& images) { return Classify(Features(images)); }

@@ -50,6 +50,13 @@ TEST(normal_init, ResNetsUseKaimingFanOut) {
   EXPECT_EQ(Parameter(*large, "fc.bias").numel(), 1000);
 }
 
+TEST(normal_init, BodyThatIsLoadedDoesNotChangeTheLastLayer) {
+  const ResNet18 drawn(3, kStem224, 7), loaded(3, kStem224, 7, /*draws_body=*/false);
+  for (const char* name : {"fc.weight", "fc.bias"})
+    EXPECT_TRUE(Parameter(drawn, name).equal(Parameter(loaded, name))) << name;
+  EXPECT_FALSE(Parameter(drawn, "conv1.weight").equal(Parameter(loaded, "conv1.weight")));
+}
+
 TEST(normal_init, TransformersUseTruncatedNormal) {
   const auto net = std::make_shared<VisionTransformer>(3);
   const at::Tensor weight = Parameter(*net, "encoder.2.fc1.weight");
