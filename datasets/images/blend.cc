@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "datasets/images/processor.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -42,11 +44,6 @@ void RowsAnywhere(const uint8_t* rows, int64_t bytes, int64_t x, int count, cons
 }
 
 #if defined(__x86_64__)
-bool HasAvx2() {
-  static const bool has = __builtin_cpu_supports("avx2") != 0;
-  return has;
-}
-
 /// Handles one pixel per vector; the fourth number belongs to the next pixel and is discarded.
 __attribute__((target("avx2"))) void ColumnsAvx2(const uint8_t* row, const Taps* taps, int count,
                                                  const int32_t* weights, uint8_t* out) {

@@ -1,9 +1,13 @@
 #include "datasets/images/image_file.h"
 
+#include <optional>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "datasets/images/bmp.h"
 #include "datasets/images/jpeg.h"
+#include "datasets/images/jpeg_crop.h"
 #include "datasets/images/png.h"
 #include "datasets/images/resample.h"
 #include "datasets/images/tiff.h"
@@ -78,6 +82,7 @@ absl::StatusOr<ImageSize> FindImageSize(std::string_view file) {
 absl::StatusOr<RgbImage> DecodeBox(std::string_view file, const ImageBox& box, const ImageSize& target,
                                    DecodeMode mode, const DecodeLimits& limits) {
   if (mode == DecodeMode::kFast && IsJpeg(file)) {
+    if (std::optional<RgbImage> image = DecodeJpegCrop(file, box, target, limits)) return *std::move(image);
     MT_ASSIGN_OR_RETURN(const JpegPart part, DecodeJpegPart(file, box, target, limits));
     EighthsBox scaled{.top = int64_t{box.top} * part.eighths - int64_t{8} * part.top,
                       .left = int64_t{box.left} * part.eighths - int64_t{8} * part.left,

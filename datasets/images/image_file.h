@@ -24,8 +24,11 @@ absl::StatusOr<ImageSize> FindImageSize(std::string_view file);
 
 enum class DecodeMode {
   kExact,  // decodes every pixel; differs by at most 1 level from cropping and resizing with Pillow
-  kFast,   // decodes a JPEG at the smallest sufficient scale in eighths, and only the box's rows
+  kFast,   // decodes a JPEG at the smallest sufficient scale in eighths, and only the box; about 0.3 levels
+           // from kExact in the mean, more where detail is left out
 };
+/// Version of the pixels of kFast. If it differs between runs, one cannot continue the other unnoticed.
+inline constexpr char kFastPixelsVersion[] = "2";
 /// Returns `box` of the file's image, resized to `target` (ResizeBilinear). Errors as for DecodeImage; also
 /// kInvalidArgument if the box is not inside the image.
 absl::StatusOr<RgbImage> DecodeBox(std::string_view file, const ImageBox& box, const ImageSize& target,

@@ -61,17 +61,6 @@ bool NeedsWhole(const jpeg_decompress_struct& library) {
   return library.max_h_samp_factor * library.max_v_samp_factor >= 8;
 }
 
-/// Returns the smallest of 1, 2, 4 and 8 eighths at which `box` is at least as large as `at_least`;
-/// libjpeg-turbo has fast transforms for these scales.
-int ScaleFor(const ImageBox& box, const ImageSize& at_least) {
-  for (const int eighths : {1, 2, 4}) {
-    const bool fits = int64_t{box.height} * eighths >= int64_t{8} * at_least.height &&
-                      int64_t{box.width} * eighths >= int64_t{8} * at_least.width;
-    if (fits) return eighths;
-  }
-  return 8;
-}
-
 /// First and last + 1 of the scaled pixels that cover pixels begin .. begin + length - 1.
 struct Range {
   int begin = 0, end = 0;
@@ -114,6 +103,15 @@ absl::StatusOr<RgbImage> DecodeJpeg(std::string_view file, const DecodeLimits& l
   return image;
 }
 
+int SufficientEighths(const ImageBox& box, const ImageSize& at_least) {
+  for (const int eighths : {1, 2, 4}) {
+    const bool fits = int64_t{box.height} * eighths >= int64_t{8} * at_least.height &&
+                      int64_t{box.width} * eighths >= int64_t{8} * at_least.width;
+    if (fits) return eighths;
+  }
+  return 8;
+}
+
 absl::StatusOr<JpegPart> DecodeJpegPart(std::string_view file, const ImageBox& box, const ImageSize& at_least,
                                         const DecodeLimits& limits) {
   if (IsJpeg(file) && !JpegIsComplete(file)) return absl::DataLossError("truncated JPEG");
@@ -128,7 +126,7 @@ absl::StatusOr<JpegPart> DecodeJpegPart(std::string_view file, const ImageBox& b
     MT_ASSIGN_OR_RETURN(whole.image, DecodeJpeg(file, limits));
     return whole;
   }
-  JpegPart part{.image = {}, .eighths = ScaleFor(box, at_least)};
+  JpegPart part{.image = {}, .eighths = SufficientEighths(box, at_least)};
   library.scale_num = static_cast<unsigned>(part.eighths);
   library.scale_denom = 8;
   JDIMENSION left = 0, width = 0;

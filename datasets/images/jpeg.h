@@ -21,6 +21,10 @@ absl::StatusOr<ImageSize> JpegSize(std::string_view file);
 /// kDataLoss: truncated or damaged; kInvalidArgument: not a JPEG, above the limits, or more than 500 scans.
 absl::StatusOr<RgbImage> DecodeJpeg(std::string_view file, const DecodeLimits& limits = {});
 
+/// Returns the smallest of 1, 2, 4 and 8 eighths at which `box` is at least as large as `at_least`: the
+/// scales with fast transforms.
+int SufficientEighths(const ImageBox& box, const ImageSize& at_least);
+
 /// A part of a JPEG at a fraction of its size.
 struct JpegPart {
   RgbImage image;

@@ -19,7 +19,10 @@ inline size_t FindMarkerCode(std::string_view file, size_t at) {
   return at;
 }
 
+/// Returns true for RST0..RST7.
+inline bool IsRestart(uint8_t marker) { return marker >= 0xD0 && marker <= 0xD7; }
+
 /// Returns true for markers without a length: RST0..RST7, TEM.
-inline bool StandsAlone(uint8_t marker) { return (marker >= 0xD0 && marker <= 0xD7) || marker == 0x01; }
+inline bool StandsAlone(uint8_t marker) { return IsRestart(marker) || marker == 0x01; }
 
 }  // namespace mtrun::datasets

@@ -1,22 +1,14 @@
 #include "datasets/images/resample.h"
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "base/status_macros.h"
 #include "datasets/images/blend.h"
+#include "datasets/images/triangle_kernel.h"
 
 namespace mtrun::datasets {
 namespace {
-
-/// The taps and weights of all output positions in one direction.
-struct Kernel {
-  std::vector<Taps> taps;
-  std::vector<int32_t> weights;
-
-  const int32_t* weights_of(const Taps& taps_of_one) const { return weights.data() + taps_of_one.at; }
-};
 
 // Area averaging ------------------------------------------------------------------------------------------
 
@@ -52,40 +44,6 @@ void SumColumns(const uint8_t* row, const Kernel& columns, uint32_t* sums) {
     *sums++ = green;
     *sums++ = blue;
   }
-}
-
-// Bilinear ------------------------------------------------------------------------------------------------
-
-/// The weight of source pixel x for output pixel i is a triangle function of the distance of their centres.
-/// In units of 1 / (2 to 8) pixel, the centre of x is at (2 x + 1) 8 to, that of i at 2 to begin + (2 i + 1)
-/// length; the triangle extends 2 max(length, 8 to) to each side. `begin`, `length`: in eighths.
-Kernel TriangleKernel(int64_t begin, int64_t length, int64_t to) {
-  const int64_t lowest = begin / 8, limit = (begin + length + 7) / 8, unit = 16 * to;  // one pixel
-  const int64_t reach = 2 * std::max(length, 8 * to);
-  Kernel kernel;
-  std::vector<int64_t> heights;
-  for (int64_t i = 0; i < to; ++i) {
-    const int64_t middle = 2 * to * begin + (2 * i + 1) * length;
-    const int64_t first = std::max(lowest, (middle - reach) / unit - 1);
-    const int64_t last = std::min(limit, (middle + reach) / unit + 2);
-    heights.clear();
-    Taps taps{
-        .first = static_cast<int>(first), .count = 0, .at = static_cast<int64_t>(kernel.weights.size())};
-    for (int64_t x = first; x < last; ++x) {
-      const int64_t height = reach - std::abs((2 * x + 1) * (unit / 2) - middle);
-      if (height > 0) {
-        heights.push_back(height);
-      } else if (heights.empty()) {
-        ++taps.first;
-      }
-    }
-    const int64_t sum = std::accumulate(heights.begin(), heights.end(), int64_t{0});
-    for (const int64_t height : heights)
-      kernel.weights.push_back(static_cast<int32_t>(((height << (kWeightBits + 1)) / sum + 1) / 2));
-    taps.count = static_cast<int>(heights.size());
-    kernel.taps.push_back(taps);
-  }
-  return kernel;
 }
 
 }  // namespace
