@@ -89,7 +89,7 @@ absl::Status CheckFolder(const Run& run) {
 
 RunIdentity IdentityOf(const Run& run, const datasets::PackedSplit& train, bool draws) {
   return MakeIdentity(run.program.name, train.digest(), run.options, run.settings, run.program.settings,
-                      draws || DrawsInputs(run.options));
+                      {.draws = draws || DrawsInputs(run.options), .decodes = train.encoded()});
 }
 
 absl::StatusOr<int> CheckRun(Run& run, const RunData& data) {

@@ -32,7 +32,7 @@ RunIdentity IdentityOf(Args args) {
   EXPECT_TRUE(read.ok()) << read.status();
   const auto options = MakeOptions(/*configured_world=*/6, settings);
   EXPECT_TRUE(options.ok()) << options.status();
-  return MakeIdentity("toy", "digest", *options, settings, OwnOptions(), /*draws=*/true);
+  return MakeIdentity("toy", "digest", *options, settings, OwnOptions(), {.draws = true, .decodes = true});
 }
 
 /// Returns a value of the option other than `from`.
@@ -168,6 +168,23 @@ TEST(Identity, CheckpointWithOtherRandomNumbersIsContinuedOnlyOnRequest) {
   EXPECT_TRUE(CheckContinues(draws_nothing, earlier).ok());
   earlier["seed"] = "5";
   EXPECT_THAT(std::string(CheckContinues(now, earlier).message()), HasSubstr("seed is 0"));
+}
+
+/// Fast decoding had other pixels before: such a run continues, and says so.
+TEST(Identity, CheckpointWithOtherPixelsIsContinuedAndNamed) {
+  const RunIdentity exact = IdentityOf({}), fast = IdentityOf({"--random_resized_crop"});
+  EXPECT_EQ(exact.run.count(kFastPixels), 0u);
+  EXPECT_EQ(fast.run.at(kFastPixels), "2");
+  EXPECT_EQ(DescribeOtherPixels(fast, fast.run), "");
+  EXPECT_EQ(DescribeOtherPixels(exact, exact.run), "");
+  checkpoints::Identity earlier = fast.run;
+  ASSERT_EQ(earlier.erase(kFastPixels), 1u);
+  EXPECT_TRUE(CheckContinues(fast, earlier).ok()) << CheckContinues(fast, earlier);
+  EXPECT_THAT(DescribeOtherPixels(fast, earlier),
+              AllOf(HasSubstr("began with version 1 of --decode fast"), HasSubstr("has version 2")));
+  earlier[kFastPixels] = "3";
+  EXPECT_TRUE(CheckContinues(fast, earlier).ok()) << CheckContinues(fast, earlier);
+  EXPECT_THAT(DescribeOtherPixels(fast, earlier), HasSubstr("began with version 3"));
 }
 
 /// A captured update rounds the learning rate to float32, and a member that looks for a checkpoint makes

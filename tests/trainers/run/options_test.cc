@@ -206,8 +206,8 @@ TEST_F(OptionsTest, SavedTableIsReadBack) {
   ASSERT_TRUE(WriteFileAtomically(folder + "/config.yaml", settings_.Yaml("cnnA")).ok());
   const auto again = Parse({"--config", folder + "/config.yaml"}, 1);
   ASSERT_TRUE(again.ok()) << again.status();
-  const RunIdentity before = MakeIdentity("cnnA", "d", *first, settings_, {}, /*draws=*/true);
-  EXPECT_EQ(MakeIdentity("cnnA", "d", *again, settings_, {}, /*draws=*/true).run, before.run);
+  const RunIdentity before = MakeIdentity("cnnA", "d", *first, settings_, {}, {.draws = true});
+  EXPECT_EQ(MakeIdentity("cnnA", "d", *again, settings_, {}, {.draws = true}).run, before.run);
   std::filesystem::remove_all(folder);
 }
 

@@ -112,6 +112,35 @@ TEST_F(RunReplicaTest, EachMembershipIsItsOwnGeneration) {
   }
 }
 
+TEST_F(RunReplicaTest, CheckpointWithOtherPixelsIsContinuedWithAWarning) {
+  const auto identity = [](const std::string& version) {
+    RunIdentity made;
+    made.run[kFastPixels] = version;
+    return made;
+  };
+  ThreadJob first({0}), second({0});
+  ThreadMembership before(first, 0), membership(second, 0);
+  RunReplica replica{identity("2"), state_, folder_.path(), MonotonicNow()};
+  ASSERT_TRUE(before.Enter().ok());
+  ASSERT_TRUE(replica.Enter(before, /*resume=*/true).ok());
+  replica.FinishStep();
+  const auto snapshot = replica.TakeSnapshot();
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  ASSERT_TRUE(checkpoints::WriteCheckpoint(checkpoints::RealFiles(), folder_.path(), *snapshot, "1.1").ok());
+  ASSERT_TRUE(membership.Enter().ok());
+  for (const std::string& version : {std::string("2"), std::string("3")}) {
+    RunReplica again{identity(version), state_, folder_.path(), MonotonicNow()};
+    ::testing::internal::CaptureStderr();
+    const auto begun = again.Enter(membership, /*resume=*/true);
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    ASSERT_TRUE(begun.ok()) << begun.status();
+    EXPECT_EQ(again.position().steps, 1);
+    EXPECT_EQ(said.find("began with version 2 of --decode fast") != std::string::npos, version == "3")
+        << said;
+    ASSERT_TRUE(membership.Regroup(absl::OkStatus()).ok());
+  }
+}
+
 /// The member was away while others continued, and returns after they and their service have ended.
 /// The bits of a sum over threads depend on their number.
 TEST_F(RunReplicaTest, ContinuedRunKeepsTheThreadsThatItBeganWith) {

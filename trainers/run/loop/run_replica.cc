@@ -246,6 +246,8 @@ absl::Status RunReplica::Adopt(const checkpoints::Checkpoint& checkpoint) {
         absl::StrCat(checkpoint.path, " is a checkpoint of another run: ", same.message(),
                      ". Give the same settings, another --model_folder, or --resume=false"));
   }
+  if (const std::string other = DescribeOtherPixels(identity_, state.identity); !other.empty())
+    log::Warning(other);
   const absl::Status restored = Restore(checkpoint, state_.Weights(), state_.Rest());
   if (!restored.ok()) return Annotate(restored, checkpoint.path);
   MT_RETURN_IF_ERROR(AdoptState(checkpoint.state));

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
+#include "datasets/images/image_file.h"
 #include "nlohmann/json.hpp"
 #include "trainers/random/random_stream.h"
 #include "trainers/run/rules/ranks_by_text.h"
@@ -53,6 +54,12 @@ std::map<std::string, std::string> ReadClaim(const std::string& claim) {
   return items;
 }
 
+/// Returns the version of a definition that a checkpoint names; those before names were given are "1".
+std::string VersionIn(const checkpoints::Identity& checkpoint, const char* name) {
+  const auto found = checkpoint.find(name);
+  return found == checkpoint.end() ? "1" : found->second;
+}
+
 /// Returns each claim's text of this name.
 std::vector<std::string> TextsOf(std::vector<std::map<std::string, std::string>>& items,
                                  const std::string& name) {
@@ -65,7 +72,7 @@ std::vector<std::string> TextsOf(std::vector<std::map<std::string, std::string>>
 }  // namespace
 
 RunIdentity MakeIdentity(const std::string& program, const std::string& data, const TrainOptions& options,
-                         const Settings& settings, const std::vector<Option>& own, bool draws) {
+                         const Settings& settings, const std::vector<Option>& own, const RunMeans& means) {
   RunIdentity identity;
   for (const Option& option : AllOptions(program, own)) AddOption(option, options, settings, identity);
   identity.run["program"] = program;
@@ -74,8 +81,10 @@ RunIdentity MakeIdentity(const std::string& program, const std::string& data, co
   // Runs of earlier releases and runs without it have no such entry.
   if (options.validation_share > 0) identity.run["validation_share"] = absl::StrCat(options.validation_share);
   identity.not_of_run.erase("validation_share");
-  if (draws) identity.run.insert_or_assign(kRandomStreams, std::string(kRandomStreamVersion));
+  if (means.draws) identity.run.insert_or_assign(kRandomStreams, std::string(kRandomStreamVersion));
   if (options.random_streams != "new") identity.not_of_run.erase(kRandomStreams);
+  if (means.decodes && options.ReadingNow().decode == datasets::DecodeMode::kFast)
+    identity.run.insert_or_assign(kFastPixels, std::string(datasets::kFastPixelsVersion));
   return identity;
 }
 
@@ -84,14 +93,24 @@ absl::Status CheckContinues(const RunIdentity& identity, const checkpoints::Iden
   for (const std::string& name : identity.at_default) {
     if (!checkpoint.contains(name)) may_change.insert(name);
   }
+  may_change.insert(kFastPixels);
   const bool any_streams = !may_change.insert(kRandomStreams).second;
   MT_RETURN_IF_ERROR(checkpoints::CheckSameRun(identity.run, checkpoint, may_change));
-  const auto own = identity.run.find(kRandomStreams), found = checkpoint.find(kRandomStreams);
-  const std::string theirs = found == checkpoint.end() ? "1" : found->second;
+  const auto own = identity.run.find(kRandomStreams);
+  const std::string theirs = VersionIn(checkpoint, kRandomStreams);
   if (any_streams || own == identity.run.end() || own->second == theirs) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "its random numbers (augmentation, dropout, noise) are those of version ", theirs,
       ", but this mtrun's are of version ", own->second, ": --random_streams new continues with these"));
+}
+
+std::string DescribeOtherPixels(const RunIdentity& identity, const checkpoints::Identity& checkpoint) {
+  const auto own = identity.run.find(kFastPixels);
+  const std::string theirs = VersionIn(checkpoint, kFastPixels);
+  if (own == identity.run.end() || own->second == theirs) return "";
+  return absl::StrCat("the run began with version ", theirs, " of --decode fast, this mtrun has version ",
+                      own->second,
+                      ": the pixels of its images differ by less than 1 level in the mean from now on");
 }
 
 std::string EncodeClaim(const RunIdentity& identity, const std::string& version) {

@@ -31,13 +31,26 @@ struct RunIdentity {
 /// (random_stream.h). A checkpoint of such a run without it has version 1.
 inline constexpr char kRandomStreams[] = "random_streams";
 
+/// Name, in the identity of a run that decodes files with --decode fast, of the version of their pixels
+/// (image_file.h). A checkpoint of such a run without it has version 1.
+inline constexpr char kFastPixels[] = "fast_pixels";
+
+/// Needs of a run's training that its options do not show.
+struct RunMeans {
+  bool draws = false;    // random numbers
+  bool decodes = false;  // images that are stored as files
+};
+
 /// Builds the identity by the scopes of the program's options, its `own` included. `data`: digest of the data
-/// set. `draws`: training draws random numbers. REQUIRES: derived values are in `options` and `settings`.
+/// set. REQUIRES: derived values are in `options` and `settings`.
 RunIdentity MakeIdentity(const std::string& program, const std::string& data, const TrainOptions& options,
-                         const Settings& settings, const std::vector<Option>& own, bool draws);
+                         const Settings& settings, const std::vector<Option>& own, const RunMeans& means);
 
 /// Returns kFailedPrecondition if the checkpoint is of another run, or of this run with other random numbers.
 absl::Status CheckContinues(const RunIdentity& identity, const checkpoints::Identity& checkpoint);
+/// Describes how images are decoded differently from now on; "" if they are not. The run continues either
+/// way.
+std::string DescribeOtherPixels(const RunIdentity& identity, const checkpoints::Identity& checkpoint);
 
 /// Encodes what a member sends to the others: its version and its identity.
 std::string EncodeClaim(const RunIdentity& identity, const std::string& version);
