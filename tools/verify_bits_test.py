@@ -123,6 +123,14 @@ class VerifyBitsTest(unittest.TestCase):
                 self.run_of("other", weights=safetensors(changed(*tensor)))
                 self.differs(said)
 
+    def test_values_that_python_lacks_are_shown_as_bytes(self):
+        for dtype, data, seen in (("F8_E4M3", b"\x38\x39", "39 and 40"), ("C64", bytes(8) + b"9" * 8, "3939393939393939 and 40")):
+            with self.subTest(dtype=dtype):
+                changed_data = data[:len(data) // 2] + b"\x40" + data[len(data) // 2 + 1:]
+                self.write("one.safetensors", safetensors(changed("d", dtype, [2], data)))
+                self.write("other.safetensors", safetensors(changed("d", dtype, [2], changed_data)))
+                self.assertIn(f"d: 1 of 2 values, the first at [1]: {seen}", self.compare(1, "one.safetensors", "other.safetensors"))
+
     def test_metadata_are_no_bits(self):
         self.run_of("one")
         self.run_of("other", weights=safetensors(WEIGHTS, {"when": "later"}))

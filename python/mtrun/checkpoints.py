@@ -1,47 +1,35 @@
-"""The checkpoints of a run in its folder: replica_N.pt holds the state after N steps. branch_G_replica_N.pt belongs to
-another branch of the run, whose last step generation G made, and is kept until a person deletes it. The newest
-checkpoint has the most steps."""
+"""The checkpoints of a run in its folder: replica_N holds the state after N steps. branch_G_replica_N belongs to another
+branch of the run, whose last step generation G made, and is kept until a person deletes it. The newest checkpoint has the
+most steps. Earlier releases wrote files replica_N.pt, which are read."""
 import contextlib
 import errno
 import fcntl
 import os
-import pickle
 import re
 import socket
 import sys
 import time
-import zipfile
 from typing import NamedTuple, Optional
 
-import torch
-
-from mtrun.files import for_torch, removed_after_error
+from mtrun import checkpoint_folder, earlier_checkpoint
+from mtrun.checkpoint_folder import Damaged, Unfit
+from mtrun.files import put_in_place, remove, removed_after_error, sync_folder
 from mtrun.position import Lineage, Position
 from mtrun.retention import sort_out
 
-ABORTED_SECONDS = 600  # a file not written for this long: its writer was killed
+NAME = re.compile(r"replica_([0-9]+)(\.pt)?")
+ABORTED_SECONDS = 600  # a folder not written for this long: its writer was killed
 OF_THE_FILE = (None, errno.EINVAL, errno.EISDIR)  # errno of errors of the file itself, not of the disk
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # errors of a file system without locks
 
 
-class Unfit(Exception):
-    """A whole state of another program. Not a RuntimeError, because collectives raise those."""
-
-    def __init__(self, error):
-        super().__init__(f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split()))
-
-
-class Damaged(Exception):
-    """An unreadable file."""
-
-
 class Found(NamedTuple):
-    """A checkpoint file."""
+    """A checkpoint."""
     identity: tuple
     position: Optional[Position] = None  # None: unreadable
     run: str = ""
     saved_in: int = 0  # generation
-    fits: bool = True  # False: whole, but with objects that torch.load rejects with weights_only
+    fits: bool = True  # False: whole, but another program's
 
 
 def lineage_of(state):
@@ -60,7 +48,10 @@ class Checkpoints:
         self.refused = None  # why the disk refused every read: a file may be whole, and a fresh run would move it away
 
     def path(self, step):
-        return os.path.join(self._folder, f"replica_{step}.pt")
+        """Returns the path of a checkpoint, also of one that does not exist yet."""
+        path = os.path.join(self._folder, f"replica_{step}")
+        earlier = f"{path}.pt"
+        return earlier if os.path.lexists(earlier) and not os.path.lexists(path) else path
 
     def learn(self, other):
         """Takes over what another object for the same folder, of another thread, has found."""
@@ -88,7 +79,7 @@ class Checkpoints:
         return {step: found.position for step, found in self._readable(run).items()}
 
     def _look(self):
-        """Returns {step: Found} of the current files. Only new files are read, without their tensors."""
+        """Returns {step: Found} of the current ones. Only new ones are read, without their tensors."""
         seen = {}
         for step in self._steps():
             with contextlib.suppress(FileNotFoundError):  # a writer can remove it at any time
@@ -100,7 +91,7 @@ class Checkpoints:
 
     def _peek(self, step, identity):
         try:
-            state = self._read(step, mmap=zipfile.is_zipfile(self.path(step)))
+            state = self._read(step, whole=False)
         except Unfit:
             return Found(identity, fits=False)
         except Damaged:
@@ -111,8 +102,7 @@ class Checkpoints:
             return Found(identity, fits=False)
 
     def _steps(self):
-        return sorted(int(name[8:-3]) for name in self._names()
-                      if name.startswith("replica_") and name.endswith(".pt") and name[8:-3].isdigit())
+        return sorted({int(match[1]) for name in self._names() if (match := NAME.fullmatch(name))})
 
     def _names(self):
         try:
@@ -162,54 +152,68 @@ class Checkpoints:
         lineage, step = lineage_of(state), state["sampler"]["step"]
         os.makedirs(self._folder, exist_ok=True)
         self._remove_aborted()
-        partial = f"{self.path(step)}.{socket.gethostname()}.{os.getpid()}.partial"
-        with open(partial, "wb") as file, removed_after_error(partial):
-            with for_torch(file) as written:
-                torch.save(state, written)
-            file.flush()
-            os.fsync(file.fileno())
-        ours = self._positions(state["run"])
-        removed, others = sort_out(ours, lineage, step, alone)
-        damaged = [each for each, found in self._look().items() if found.position is None
-                   and (each == step or not alone and (each > step or each < min(ours, default=step)))]
-        confirm()
-        for each in others:
-            self._move_aside(each, f"the run saves {lineage.position(step)}")
-        for each in damaged:
-            self._set_apart(each)
-        self._found[step] = found_in(state, self._identity_of(partial))
-        os.replace(partial, self.path(step))
-        self._sync_folder()
+        target = os.path.join(self._folder, f"replica_{step}")
+        partial = self._partial(step)
+        remove(partial)
+        with removed_after_error(partial):
+            checkpoint_folder.write(partial, state)
+            ours = self._positions(state["run"])
+            removed, others = sort_out(ours, lineage, step, alone)
+            damaged = [each for each, found in self._look().items() if found.position is None
+                       and (each == step or not alone and (each > step or each < min(ours, default=step)))]
+            confirm()
+            for each in others:
+                self._move_aside(each, f"the run saves {lineage.position(step)}")
+            for each in damaged:
+                self._set_apart(each)
+            earlier = self.path(step)
+            self._found[step] = found_in(state, checkpoint_folder.identity(partial))
+            put_in_place(partial, target)
+        sync_folder(self._folder)
         for each in removed:
             self._remove(each)
+        if earlier != target:
+            remove(earlier)
+        remove(partial)  # one of the same name as the new one
 
     def _move_aside(self, step, why):
-        found = self._found[step]
+        found, path = self._found[step], self.path(step)
         name = f"branch_{found.position.generation}_replica_{step}"
-        target, number = os.path.join(self._folder, f"{name}.pt"), 1
-        while os.path.exists(target):  # a file from another branch, which a person has restored
-            number += 1
-            target = os.path.join(self._folder, f"{name}.{number}.pt")
+        target = self._free(name, os.path.splitext(path)[1])
         if self._rename(step, target):
-            print(f"mtrun: {self.path(step)} is from another branch of this run, {found.position}, and is kept as "
+            print(f"mtrun: {path} is from another branch of this run, {found.position}, and is kept as "
                   f"{os.path.basename(target)}: {why}", file=sys.stderr)
 
+    def _free(self, name, end):
+        """Returns a path that does not exist: a person may have restored one from another branch."""
+        target, number = os.path.join(self._folder, name + end), 1
+        while os.path.lexists(target):
+            number += 1
+            target = os.path.join(self._folder, f"{name}.{number}{end}")
+        return target
+
     def _set_apart(self, step):
-        """Renames an unreadable file, so that a person can still recover data from it."""
-        self._rename(step, f"{self.path(step)}.unreadable")
+        """Renames an unreadable one, so that a person can still recover data from it."""
+        self._rename(step, self._free(os.path.basename(self.path(step)), ".unreadable"))
 
     def _rename(self, step, target):
-        """Returns False if another worker has renamed the file or saved a new one in its place."""
+        """Returns False if another worker has renamed it or saved a new one in its place."""
         with contextlib.suppress(FileNotFoundError):
             if self._identity(step) == self._found[step].identity:
-                os.replace(self.path(step), target)
+                os.rename(self.path(step), target)
                 return True
         return False
 
     def _remove(self, step):
-        with contextlib.suppress(FileNotFoundError):
-            if self._identity(step) == self._found[step].identity:
-                os.remove(self.path(step))
+        """Renames it first, so that an interrupted removal leaves no part of it under its name."""
+        aside = self._partial(step)
+        remove(aside)
+        if self._rename(step, aside):
+            remove(aside)
+
+    def _partial(self, step):
+        """Returns the path at which this process writes and removes a checkpoint."""
+        return os.path.join(self._folder, f"replica_{step}.{socket.gethostname()}.{os.getpid()}.partial")
 
     @contextlib.contextmanager
     def alone(self):
@@ -224,52 +228,41 @@ class Checkpoints:
         finally:
             os.close(lock)
 
-    def _read(self, step, mmap=False):
-        """Returns the state. Raises Damaged after printing the reason, or Unfit. `mmap`: tensors stay on disk."""
+    def _read(self, step, whole=True):
+        """Returns the state; without tensors if not `whole`. Raises Damaged after printing the reason, or Unfit."""
         path = self.path(step)
+        form = earlier_checkpoint if path.endswith(".pt") else checkpoint_folder
         try:
-            return torch.load(path, weights_only=True, map_location="cpu", mmap=mmap)
+            return form.read(path) if whole else form.peek(path)
         except FileNotFoundError:
             raise
-        except Exception as error:  # torch.load can raise anything for a damaged file
-            if isinstance(error, pickle.UnpicklingError) and _is_whole(path):
-                raise Unfit(error) from error  # contains objects that weights_only rejects
+        except (Damaged, OSError) as error:
             if isinstance(error, OSError) and error.errno not in OF_THE_FILE:
                 self.refused = error
-            print(f"mtrun: {path} cannot be read, using the one before it: {str(error) or type(error).__name__}",
-                  file=sys.stderr)
-            raise Damaged from error
+            print(f"mtrun: {path} cannot be read, using the one before it: {error}", file=sys.stderr)
+            raise Damaged(error) from error
 
     def _identity(self, step):
-        return self._identity_of(self.path(step))
-
-    @staticmethod
-    def _identity_of(path):
-        """Returns the current file's identity; empty if it cannot be examined: reading it then reports why."""
+        """Returns the current one's identity; empty if it cannot be examined: reading it then reports why."""
         try:
-            status = os.stat(path)
+            return checkpoint_folder.identity(self.path(step))
         except FileNotFoundError:
             raise
         except OSError:
             return ()
-        return status.st_ino, status.st_mtime_ns, status.st_size
-
-    def _sync_folder(self):
-        """Keeps the new name through a power failure, before older checkpoints go. Some file systems cannot."""
-        with contextlib.suppress(OSError):
-            folder = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
 
     def _remove_aborted(self):
         for name in os.listdir(self._folder):
             path = os.path.join(self._folder, name)
             if name.startswith("replica_") and name.endswith(".partial"):
                 with contextlib.suppress(FileNotFoundError):
-                    if time.time() - os.stat(path).st_mtime > ABORTED_SECONDS:
-                        os.remove(path)
+                    if time.time() - _last_write(path) > ABORTED_SECONDS:
+                        remove(path)
+
+
+def _last_write(path):
+    inside = [os.path.join(path, name) for name in os.listdir(path)] if os.path.isdir(path) else []
+    return max(os.stat(each).st_mtime for each in (path, *inside))
 
 
 def _await_turn(lock, path):
@@ -280,12 +273,3 @@ def _await_turn(lock, path):
         if error.errno not in NO_LOCKS:
             raise
         print(f"mtrun: saving the last state without a lock: lock {path}: {os.strerror(error.errno)}", file=sys.stderr)
-
-
-def _is_whole(path):
-    """Returns whether every byte is as it was saved."""
-    try:
-        with zipfile.ZipFile(path) as file:
-            return file.testzip() is None
-    except Exception:  # a damaged file raises errors of many types
-        return False

@@ -1,9 +1,9 @@
 """Digests of tensors and states, by which workers find out whether theirs are equal."""
-import ctypes
 import hashlib
 
 import torch
 
+from mtrun.tensor_memory import memory_of
 from mtrun.trees import map_tensors
 
 MASK63 = (1 << 63) - 1
@@ -39,11 +39,8 @@ def _number(found):
 
 
 def _add(found, tensor):
-    # Through ctypes, because tensor.numpy() would need NumPy, which PyTorch can be installed without.
     for part in _rows(tensor.detach()):
-        size = part.numel() * part.element_size()
-        if size:
-            found.update((ctypes.c_char * size).from_address(part.data_ptr()))
+        found.update(memory_of(part))
 
 
 def _rows(tensor):

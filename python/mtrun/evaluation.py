@@ -12,15 +12,16 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from mtrun.files import for_torch, replacing
+from mtrun.files import replacing
 from mtrun.loader import Loader
 from mtrun.metrics import finite
 from mtrun.randomness import restored, seed_generators, seed_of
 from mtrun.sampler import ElasticSampler
+from mtrun.tensor_io import write_tensors
 from mtrun.torch import interruptible
 from mtrun.waits import await_call
 
-BEST = "model_best.pt"
+BEST = "model_best.safetensors"
 MODES = ("max", "min")
 
 
@@ -33,8 +34,8 @@ class Evaluation:
     if they are whole numbers or booleans, else in float64. It runs under torch.no_grad() with `model` in evaluation mode.
 
     `monitor`: the name whose mean per sample is compared, larger is better with `mode` "max", smaller with "min". The
-    weights of the best epoch are in `model_best.pt` of the run's folder ({"model": state_dict, "epoch", "steps",
-    "means"}). `patience`: ends the run after so many epochs without an improvement; 0: never. `on_result`: called on
+    weights of the best epoch are in `model_best.safetensors` of the run's folder, with `epoch`, `steps` and `means` in its
+    metadata. `patience`: ends the run after so many epochs without an improvement; 0: never. `on_result`: called on
     every worker with each Result, after it is recorded. `split`: "test", or "val" for images that choose the epoch.
     Other options: as for Loader. ValueError if `mode`, `split` or `patience` is malformed."""
 
@@ -144,8 +145,9 @@ class Evaluation:
     def save_best(self, folder):
         """Saves the model's weights atomically."""
         last, model = self.results[-1], getattr(self._model, "_orig_mod", self._model)
-        with replacing(os.path.join(folder, BEST)) as file, for_torch(file) as written:
-            torch.save({"model": model.state_dict(), "epoch": last.epoch, "steps": last.steps, "means": last.means}, written)
+        weights = {name: value for name, value in model.state_dict().items() if isinstance(value, torch.Tensor)}
+        with replacing(os.path.join(folder, BEST)) as file:
+            write_tensors(file, weights, {"epoch": str(last.epoch), "steps": str(last.steps), "means": json.dumps(last.means)})
 
     # ---- the sums
     def _sum(self, replica):

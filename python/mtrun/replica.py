@@ -16,7 +16,8 @@ import torch.distributed as dist
 
 from mtrun.agreement import compare, program_of
 from mtrun.buffers import Buffers
-from mtrun.checkpoints import Checkpoints, Unfit, lineage_of
+from mtrun.checkpoint_folder import Unfit, encoded
+from mtrun.checkpoints import Checkpoints, lineage_of
 from mtrun.digests import digest_of, digest_of_state
 from mtrun.evaluation import Evaluation
 from mtrun.first_use import FirstUse
@@ -100,6 +101,7 @@ class Replica:
         self._votes = 0, 0  # of all workers: to leave, and to regroup
         self._evaluations_agree = False  # in this generation, about the last epoch
         if folder:
+            encoded(self._state())  # tells before the first step if a checkpoint cannot hold it
             self._load_newest()
 
     # ---- the loop
@@ -377,9 +379,15 @@ class Replica:
         """Returns the state; its tensors are the live ones. `keep_vars`: those of the model are its parameters and
         buffers themselves, and loading them back costs nothing."""
         return {"model": self.model.state_dict(keep_vars=keep_vars), "optimizer": self.optimizer.state_dict(),
-                "sampler": self.sampler.state_dict(), "run": self._run, "generation": self._generation,
+                "parameters": self._parameters(), "sampler": self.sampler.state_dict(), "run": self._run, "generation": self._generation,
                 "lineage": self._lineage.entries(), "recent": self._recent,
                 "more": {name: each.state_dict() for name, each in self._more.items()}}
+
+    def _parameters(self):
+        """Returns the names of the optimizer's parameters, in its order."""
+        names = {id(parameter): name for name, parameter in self.model.named_parameters()}
+        trained = [each for group in self.optimizer.param_groups for each in group["params"]]
+        return [names.get(id(each), str(number)) for number, each in enumerate(trained)]
 
     def _restore(self, state):
         """Restores a state. Unfit if it is another program's: it may be partly restored, so the run cannot continue."""

@@ -1,6 +1,7 @@
 """A copy of a state in memory that is used again for the next one."""
 import torch
 
+from mtrun.tensor_memory import dense_strides
 from mtrun.trees import map_tensors
 
 
@@ -34,7 +35,7 @@ class Snapshot:
         return copy
 
     def _place(self, index, tensor):
-        strides, pinned = torch.empty_like(tensor, device="meta").stride(), tensor.is_cuda  # no gaps between elements
+        strides, pinned = dense_strides(tensor), tensor.is_cuda
         wanted = tensor.shape, strides, tensor.dtype, pinned
         if index >= len(self._kept) or self._kept[index][0] != wanted:
             del self._kept[index:]

@@ -11,10 +11,9 @@ import unittest
 sys.modules["numpy"] = None  # PyTorch works without it
 
 import support  # the package's path
-import torch
 from ledger_walk import check_walk, walk
-from mtrun import ElasticSampler
-from replica_workers import ReplicaCase, Worker, wait
+from mtrun import ElasticSampler, checkpoint_folder
+from replica_workers import ReplicaCase, Worker, checkpoints_in, wait
 from support import assignment, lease_page, renew_lease
 
 EVERY = 5            # steps between checkpoints
@@ -35,7 +34,7 @@ class BranchCase(ReplicaCase):
         return Worker(self, folder, self.values, lease=lease, variables={"CHECKPOINT_STEPS": str(EVERY), "EPOCHS": "10"})
 
     def names(self, folder):
-        return sorted(name for name in os.listdir(folder) if name.endswith(".pt"))
+        return checkpoints_in(folder)
 
     def await_names(self, folder, wanted):
         """Waits until these are the checkpoints: a thread writes them beside the steps."""
@@ -82,11 +81,12 @@ class BranchCase(ReplicaCase):
         self.until(FROZEN, frozen, other)
         for worker in (frozen, other):
             worker.await_line(f"wants {FROZEN}")
+        self.await_names(folders[0], ["replica_5"])
         frozen.process.send_signal(signal.SIGSTOP)
         other.tell()
         self.enter(2, other, ended=1)
         self.until(DIED, other, begin=FROZEN)
-        self.await_names(folders[1], ["replica_15.pt", "replica_20.pt"])
+        self.await_names(folders[1], ["replica_15", "replica_20"])
         other.process.kill()
         other.process.wait()
         return frozen, folders
@@ -108,24 +108,24 @@ class BranchCase(ReplicaCase):
         return check_walk(self, ElasticSampler(40, 4, 2, epochs=10), steps, *written)
 
     def steps_in(self, path):
-        return torch.load(path, weights_only=True)["sampler"]["step"]
+        return checkpoint_folder.peek(path)["sampler"]["step"]
 
 
 class FrozenTest(BranchCase):
     def test_it_continues_from_what_the_others_saved_in_the_shared_folder(self):
         frozen, (folder, _) = self.freeze_and_continue(shared=True)
-        self.await_names(folder, ["replica_15.pt", "replica_20.pt"])
+        self.await_names(folder, ["replica_15", "replica_20"])
         self.thaw(frozen)
         self.enter(3, frozen, ended=1)
         frozen.await_line("wants 20")
         self.said(frozen, f"step {FROZEN} (generation 1)", "step 20 (generation 2)", "discarding")
         self.until(26, frozen, begin=20)
-        self.await_names(folder, ["replica_20.pt", "replica_25.pt"])
+        self.await_names(folder, ["replica_20", "replica_25"])
         self.whole(26, folder)
 
     def test_the_newest_one_that_is_intact_counts(self):
         frozen, (folder, _) = self.freeze_and_continue(shared=True)
-        with open(os.path.join(folder, "replica_20.pt"), "r+b") as file:
+        with open(os.path.join(folder, "replica_20", "model.safetensors"), "r+b") as file:
             file.truncate(100)
         self.thaw(frozen)
         self.enter(3, frozen, ended=1)
@@ -136,14 +136,14 @@ class FrozenTest(BranchCase):
     def test_without_an_intact_one_the_frozen_state_counts_and_nothing_is_deleted(self):
         frozen, (folder, _) = self.freeze_and_continue(shared=True)
         for step in (15, 20):
-            with open(os.path.join(folder, f"replica_{step}.pt"), "r+b") as file:
+            with open(os.path.join(folder, f"replica_{step}", "model.safetensors"), "r+b") as file:
                 file.truncate(100)
         self.thaw(frozen)
         self.enter(3, frozen, ended=1)
         self.until(11, frozen, begin=FROZEN)
-        self.await_names(folder, ["replica_10.pt"])
+        self.await_names(folder, ["replica_10"])
         self.assertEqual(sorted(name for name in os.listdir(folder) if "unreadable" in name),
-                         ["replica_15.pt.unreadable", "replica_20.pt.unreadable"])
+                         ["replica_15.unreadable", "replica_20.unreadable"])
         counted = self.whole(11, folder)
         self.assertEqual([counted[step]["generation"] for step in (FROZEN - 1, FROZEN)], [1, walk([folder])[10]["generation"]])
 
@@ -163,8 +163,8 @@ class FrozenTest(BranchCase):
                     worker.await_line("wants 20")
                 self.said(frozen, f"step {FROZEN} (generation 1)", "step 20 (generation 2)", "discarding")
                 self.until(26, *workers, begin=20)
-                self.assertIn("replica_25.pt", self.names(folders[rank]))
-                self.assertIn("replica_20.pt", self.names(folders[1]))
+                wait(lambda: "replica_25" in self.names(folders[rank]), lambda: self.names(folders[rank]))
+                self.assertIn("replica_20", self.names(folders[1]))
                 self.whole(26, *folders)
                 if rank == 0:
                     self.whole(26, folders[0])  # it got the lines that its own ledger lacked
@@ -184,7 +184,7 @@ class FrozenTest(BranchCase):
             worker.await_line("wants 20")
         self.said(frozen, "discarding the state of rank 1, step 12 (generation 3)", "continues from step 20 (generation 2)")
         self.until(26, fresh, frozen, begin=20)
-        self.await_names(folders[1], ["replica_20.pt", "replica_25.pt"])
+        self.await_names(folders[1], ["replica_20", "replica_25"])
         counted = self.whole(26, *folders)
         self.assertEqual([counted[step]["generation"] for step in (7, 8, 19)], [1, 2, 2])
         self.keeps_its_branch_aside(fresh, frozen, folders)
@@ -196,12 +196,12 @@ class FrozenTest(BranchCase):
         self.enter(5, frozen, ended=4)
         self.until(31, frozen, begin=26)
         frozen.await_line("wants 31")
-        self.await_names(folders[0], ["replica_10.pt", "replica_30.pt"])
+        self.await_names(folders[0], ["replica_10", "replica_30"])
         self.until(36, frozen, begin=31)
         frozen.await_line("wants 36")
-        self.await_names(folders[0], ["branch_3_replica_10.pt", "replica_30.pt", "replica_35.pt"])
-        self.assertEqual(self.steps_in(os.path.join(folders[0], "branch_3_replica_10.pt")), 10)
-        self.said(frozen, "replica_10.pt is from another branch", "step 10 (generation 3)", "branch_3_replica_10.pt")
+        self.await_names(folders[0], ["branch_3_replica_10", "replica_30", "replica_35"])
+        self.assertEqual(self.steps_in(os.path.join(folders[0], "branch_3_replica_10")), 10)
+        self.said(frozen, "replica_10 is from another branch", "step 10 (generation 3)", "branch_3_replica_10")
         self.whole(36, *folders)
 
     def test_after_its_lease_has_lapsed_the_numbers_leave_a_gap(self):
@@ -224,7 +224,7 @@ class ColdStartTest(BranchCase):
         """Makes the disks: the first node's at step 5 in generation 1, the second node's at step 20 in generation 2."""
         frozen, folders = self.freeze_and_continue(shared=False)
         frozen.close()
-        self.await_names(folders[0], ["replica_5.pt"])
+        self.await_names(folders[0], ["replica_5"])
         return folders
 
     def test_both_meet_before_a_step(self):
@@ -253,7 +253,7 @@ class ColdStartTest(BranchCase):
             worker.await_line("wants 20")
         self.said(older, "discarding the state of rank 1, step 7 ", "the run continues from step 20 (generation 2)")
         self.until(26, newer, older, begin=20)
-        self.await_names(folders[1], ["replica_20.pt", "replica_25.pt"])
+        self.await_names(folders[1], ["replica_20", "replica_25"])
         self.whole(26, *folders)
 
     def test_the_newer_disk_begins_alone(self):
@@ -266,7 +266,7 @@ class ColdStartTest(BranchCase):
         self.join_to(newer, 2, older, newer)
         older.await_line("wants 22")
         self.until(26, older, newer, begin=22)
-        self.await_names(folders[0], ["replica_25.pt", "replica_5.pt"])
+        self.await_names(folders[0], ["replica_25", "replica_5"])
         self.whole(26, *folders)
 
 

@@ -19,14 +19,14 @@ sys.modules["numpy"] = None  # PyTorch works without it
 
 import support  # the package's path
 import torch
-from mtrun import ElasticSampler, Interrupted, join
+from mtrun import ElasticSampler, Interrupted, checkpoint_folder, join
 from mtrun.checkpoints import Checkpoints
 from mtrun.handover import give
 from mtrun.ledger import Ledger
 from mtrun.position import Position
 from mtrun.replica import EXIT_DIFFERS, Replica
 from mtrun.torch import leave_group
-from replica_workers import DRAIN, SOON, WORKER, ReplicaCase, Worker, wait
+from replica_workers import DRAIN, SOON, WORKER, ReplicaCase, Worker, checkpoints_in, wait
 from support import assignment, lease_page, renew_lease
 
 
@@ -53,7 +53,7 @@ class StopTest(ReplicaCase):
                 left, saved = self.drain_behind_the_vote_of(late)
                 self.assertEqual(left.status(), 0)
                 self.assertEqual(saved.status(), 128 + 15)
-                self.assertEqual(self.checkpoints(), ["replica_1.pt"])
+                self.assertEqual(self.checkpoints(), ["replica_1"])
                 self.verify()
 
     def test_when_both_have_voted_all_is_saved_once(self):
@@ -63,7 +63,7 @@ class StopTest(ReplicaCase):
         for worker in self.workers:
             worker.tell()
         self.assertEqual([worker.status() for worker in self.workers], [143, 143])
-        self.assertEqual(self.checkpoints(), ["replica_1.pt"])
+        self.assertEqual(self.checkpoints(), ["replica_1"])
         self.verify()
 
     def test_checkpoint_of_members_that_continued_is_not_overwritten(self):
@@ -111,13 +111,13 @@ class OtherLauncherTest(ReplicaCase):
         for worker in self.workers:
             worker.tell()
         self.assertEqual([worker.status() for worker in self.workers], [143, 143])
-        self.assertEqual(self.checkpoints(), ["replica_2.pt"])
+        self.assertEqual(self.checkpoints(), ["replica_2"])
         self.verify()
 
     def test_worker_with_an_unreadable_checkpoint_receives_the_state_of_another(self):
         self.test_all_save_and_stop_when_one_is_asked_to_go()
         with tempfile.TemporaryDirectory() as refuses:
-            os.symlink("replica_7.pt", os.path.join(refuses, "replica_7.pt"))
+            os.symlink("replica_7", os.path.join(refuses, "replica_7"))
             self.start_in(refuses, self.folder)
             for worker in self.workers:
                 worker.await_line("wants 2")
@@ -132,7 +132,7 @@ class OtherLauncherTest(ReplicaCase):
         self.workers[0].tell()
         self.assertEqual(self.workers[0].status(), 1)
         self.assertIn("mtrun.job.Interrupted", "".join(self.workers[0].lines))
-        self.assertEqual(self.checkpoints(), ["replica_1.pt"])
+        self.assertEqual(self.checkpoints(), ["replica_1"])
         self.verify()
 
 
@@ -153,7 +153,7 @@ class WaitTest(ReplicaCase):
         self.start()
         self.step(0)
         self.assertEqual(self.lose_the_first(DRAIN).status(), 143)
-        self.assertEqual(self.checkpoints(), ["replica_1.pt"])
+        self.assertEqual(self.checkpoints(), ["replica_1"])
         self.verify()
 
     def test_drained_worker_saves_on_a_file_system_without_locks(self):
@@ -161,7 +161,7 @@ class WaitTest(ReplicaCase):
         self.step(0)
         second = self.lose_the_first(DRAIN)
         self.assertEqual(second.status(), 143)
-        self.assertEqual(self.checkpoints(), ["replica_1.pt"])
+        self.assertEqual(self.checkpoints(), ["replica_1"])
         said = f"mtrun: saving the last state without a lock: lock {self.folder}/.lock: No locks available"
         self.assertEqual(second.lines.count(said), 1, second.lines)
         self.verify()
@@ -220,7 +220,7 @@ class RestartTest(ReplicaCase):
         support.restore_signals(self)
         with tempfile.TemporaryDirectory() as folder:
             for step in (8, 9):
-                with open(os.path.join(folder, f"replica_{step}.pt"), "wb"):
+                with open(os.path.join(folder, f"replica_{step}"), "wb"):
                     pass  # its node was away while others continued
             model = torch.nn.Linear(1, 1)
             with join({}) as job:
@@ -229,7 +229,7 @@ class RestartTest(ReplicaCase):
                 for _ in replica.steps(lambda ids: model(torch.ones(len(ids), 1)).mean()):
                     pass
                 leave_group(job)
-            self.assertEqual(sorted(name for name in os.listdir(folder) if name.endswith(".pt")), ["replica_3.pt", "replica_4.pt"])
+            self.assertEqual(checkpoints_in(folder), ["replica_3", "replica_4"])
 
     def test_a_schedule_is_saved_with_the_step_that_it_follows(self):
         support.restore_signals(self)
@@ -306,7 +306,7 @@ class CheckpointTest(ReplicaCase):
         return taken
 
     def path(self, step):
-        return os.path.join(self.folder, f"replica_{step}.pt")
+        return os.path.join(self.folder, f"replica_{step}")
 
     def test_one_that_does_not_fit_ends_the_start(self):
         self.assertEqual(self.train(counter=Counter()), [0, 1])
@@ -316,7 +316,7 @@ class CheckpointTest(ReplicaCase):
                     ValueError, f"^{self.path(2)} is a checkpoint of another model or program .*{why}.*: use another folder"):
                 self.replica(job, **program)
             self.assertEqual(self.sampler.step, 0)
-        self.assertEqual(self.checkpoints(), ["replica_1.pt", "replica_2.pt"])
+        self.assertEqual(self.checkpoints(), ["replica_1", "replica_2"])
 
     def test_its_process_fails_and_has_trained_nothing(self):
         program = [sys.executable, "-c", WORKER, os.path.join(support.ROOT, "python"), self.folder]
@@ -329,20 +329,33 @@ class CheckpointTest(ReplicaCase):
 
     def test_checkpoint_before_a_damaged_one_is_loaded(self):
         self.train(size=36)
-        os.remove(self.path(9))
-        with open(self.path(8), "rb") as file:
-            whole = file.read()
-        for damaged in (bytes(100), b"", b"abc", whole[:-100], whole[:500], whole.replace(b"collections", bytes(11))):
-            with self.subTest(damaged=damaged[:10]), join({}) as job:
-                with open(self.path(9), "wb") as file:
-                    file.write(damaged)
-                with unittest.mock.patch("sys.stderr", io.StringIO()) as said:
-                    self.replica(job, size=36)
-                self.assertEqual(self.sampler.step, 8)
-                self.assertIn(f"{self.path(9)} cannot be read", said.getvalue())
+        for name in checkpoint_folder.FILES:
+            path = os.path.join(self.path(9), name)
+            with open(path, "rb") as file:
+                whole = file.read()
+            flipped = whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:]
+            changed = () if name == checkpoint_folder.DONE else (whole + b" ", flipped)  # of DONE there is no digest
+            for damaged in (bytes(100), b"", b"abc", whole[:-9], *changed, None):
+                with self.subTest(name=name, damaged=damaged and damaged[:10]), join({}) as job:
+                    os.remove(path)
+                    if damaged is not None:
+                        self.put(path, damaged)
+                    with unittest.mock.patch("sys.stderr", io.StringIO()) as said:
+                        self.replica(job, size=36)
+                    self.assertEqual(self.sampler.step, 8)
+                    self.assertIn(f"{self.path(9)} cannot be read", said.getvalue())
+                self.put(path, whole)
+        with join({}) as job:
+            self.replica(job, size=36)
+        self.assertEqual(self.sampler.step, 9)
+
+    def put(self, path, data):
+        with open(path, "wb") as file:
+            file.write(data)
 
     def damage(self, *steps):
         for step in steps:
+            shutil.rmtree(self.path(step), ignore_errors=True)
             with open(self.path(step), "w", encoding="ascii") as file:
                 file.write(f"was {step}")
 
@@ -368,7 +381,7 @@ class CheckpointTest(ReplicaCase):
         self.assertEqual(self.train(), [0, 1])
         before = self.checkpoints()
         with join({}) as job, unittest.mock.patch("sys.stderr", io.StringIO()) as said, \
-                unittest.mock.patch("torch.load", side_effect=OSError(errno.EIO, os.strerror(errno.EIO), self.path(2))):
+                unittest.mock.patch("mtrun.checkpoint_folder.peek", side_effect=OSError(errno.EIO, os.strerror(errno.EIO), self.path(2))):
             replica = self.replica(job)
             with self.assertRaisesRegex(OSError, "Input/output error"):
                 next(replica.steps(None))
@@ -391,7 +404,7 @@ class CheckpointTest(ReplicaCase):
         for line, saves in (({"step": 9, "generation": 2}, False), ({"rewind": 7, "generation": 2, "of": 1}, True)):
             with self.subTest(line=line), tempfile.TemporaryDirectory() as self.folder, join({}) as job:
                 self.train(size=36)
-                os.remove(self.path(9))
+                shutil.rmtree(self.path(9))
                 with open(os.path.join(self.folder, "ledger.jsonl"), "a", encoding="utf-8") as ledger:
                     ledger.write(json.dumps(line) + "\n")
                 replica = self.replica(job, size=36)
@@ -411,22 +424,29 @@ class CheckpointTest(ReplicaCase):
             second.save(state(4, [[1, 0], [2, 1]]), lambda: None)
             second.save(state(5, [[1, 0], [2, 1]]), lambda: None)
         self.assert_kept(1, 2)
-        self.assertEqual(self.checkpoints(), ["branch_1_replica_2.pt", "branch_1_replica_3.pt", "replica_4.pt", "replica_5.pt"])
+        self.assertEqual(self.checkpoints(), ["branch_1_replica_2", "branch_1_replica_3", "replica_4", "replica_5"])
+
+    def earlier(self, step, **changes):
+        """Replaces a checkpoint by one of an earlier release."""
+        old = {**checkpoint_folder.read(self.path(step)), **changes}
+        shutil.rmtree(self.path(step))
+        torch.save({name: value for name, value in old.items() if value is not None}, self.path(step) + ".pt")
 
     def test_one_of_an_earlier_release_is_continued_and_then_has_a_lineage(self):
         self.train(size=36)
-        old = torch.load(self.path(8), weights_only=True)
-        self.assertEqual((old.pop("lineage"), old["generation"]), ([[1, 0]], 1))
-        os.remove(self.path(9))
-        torch.save(old, self.path(8))
+        old = checkpoint_folder.peek(self.path(8))
+        self.assertEqual((old["lineage"], old["generation"]), ([[1, 0]], 1))
+        self.earlier(8, lineage=None)
+        shutil.rmtree(self.path(9))
         self.assertEqual(self.train(size=36), [8])
-        new = torch.load(self.path(9), weights_only=True)
+        new = checkpoint_folder.peek(self.path(9))
         self.assertEqual((new["lineage"], new["generation"]), ([[1, 0], [2, 8]], 2))
+        self.assertEqual(self.checkpoints(), ["replica_8.pt", "replica_9"])
 
     def test_the_newest_has_most_steps_whatever_its_generation(self):
         checkpoints = Checkpoints(self.folder)
         checkpoints.save(state(3, [[1, 0], [4, 2]]), lambda: None)
-        torch.save(state(9, [[1, 0], [2, 5]]), self.path(9))
+        torch.save(state(9, [[1, 0], [2, 5]]), self.path(9) + ".pt")
         found, loaded = Checkpoints(self.folder), []
         self.assertTrue(found.load_newest(loaded.append))
         self.assertEqual((loaded[0]["sampler"]["step"], found.furthest().position), (9, Position(9, generation=2)))
@@ -434,24 +454,29 @@ class CheckpointTest(ReplicaCase):
         self.assertTrue(found.load_newest(loaded.append, "0" * 16, Position(8, generation=7)))
         checkpoints.save(state(4, [[1, 0], [4, 2]]), lambda: None)
         checkpoints.save(state(5, [[1, 0], [4, 2]]), lambda: None)
-        self.assertEqual(self.checkpoints(), ["replica_4.pt", "replica_5.pt", "replica_9.pt"], "the next meeting takes the last")
-        os.rename(self.path(9), os.path.join(self.folder, "branch_12_replica_9.pt"))
+        self.assertEqual(self.checkpoints(), ["replica_4", "replica_5", "replica_9.pt"], "the next meeting takes the last")
+        os.rename(self.path(9) + ".pt", os.path.join(self.folder, "branch_12_replica_9.pt"))
         self.assertEqual(found.highest_generation(), 12)
 
     def test_two_branches_of_one_name_are_both_kept(self):
         checkpoints = Checkpoints(self.folder)
-        for generation in (3, 4):
-            torch.save(state(9, [[1, 0], [2, 5]]), self.path(9))
-            with unittest.mock.patch("sys.stderr", io.StringIO()) as said:
-                checkpoints.save(state(9, [[1, 0], [generation, 6]]), lambda: None)
-            self.assertIn("step 9 (generation 2)", said.getvalue())
-        self.assertEqual(self.checkpoints(), ["branch_2_replica_9.2.pt", "branch_2_replica_9.pt", "replica_9.pt"])
+        for end, lineages in ((".pt", ([3, 6], [4, 6])), ("", ([5, 6], [6, 6]))):
+            for last in lineages:
+                if end:
+                    torch.save(state(9, [[1, 0], [2, 5]]), os.path.join(self.folder, "replica_9.pt"))
+                    shutil.rmtree(os.path.join(self.folder, "replica_9"), ignore_errors=True)
+                with unittest.mock.patch("sys.stderr", io.StringIO()) as said:
+                    checkpoints.save(state(9, [[1, 0], last]), lambda: None)
+                self.assertIn("step 9 (generation ", said.getvalue())
+        self.assertEqual(self.checkpoints(), ["branch_2_replica_9.2.pt", "branch_2_replica_9.pt", "branch_4_replica_9",
+                                              "branch_5_replica_9", "replica_9"])
+        self.assertEqual(checkpoint_folder.peek(os.path.join(self.folder, "branch_5_replica_9"))["lineage"], [[1, 0], [5, 6]])
 
     def test_checkpoints_of_another_run_are_not_moved(self):
         for step in (1, 2, 3):
-            torch.save(state(step, [[2, 0]], run="1" * 16), self.path(step))
+            Checkpoints(self.folder).save(state(step, [[step, 0]], run=str(step) * 16), lambda: None)
         Checkpoints(self.folder).save(state(6, [[3, 0]]), lambda: None)
-        self.assertEqual(self.checkpoints(), ["replica_1.pt", "replica_2.pt", "replica_3.pt", "replica_6.pt"])
+        self.assertEqual(self.checkpoints(), ["replica_1", "replica_2", "replica_3", "replica_6"])
 
     def test_a_claim_knows_its_generation_also_after_loading_what_an_earlier_one_made(self):
         self.train(size=36)
@@ -460,28 +485,41 @@ class CheckpointTest(ReplicaCase):
             replica = self.replica(job, size=36, folder=folder)
             replica._known = 7
             os.makedirs(folder)
-            shutil.copy(self.path(9), folder)
+            shutil.copytree(self.path(9), os.path.join(folder, "replica_9"))
             replica._load_newest()
             self.assertEqual((replica.sampler.step, replica._claim().known), (9, 7))
 
     def test_one_without_remembered_lines_is_continued(self):
         self.train(size=36)
-        old = torch.load(self.path(8), weights_only=True)
-        del old["recent"]
-        os.remove(self.path(9))
-        torch.save(old, self.path(8))
+        self.earlier(8, recent=None)
+        shutil.rmtree(self.path(9))
         self.assertEqual(self.train(size=36), [8])
 
     def test_checkpoint_removed_by_its_writer_is_not_damaged(self):
-        with unittest.mock.patch("os.listdir", return_value=["replica_7.pt"]), \
+        with unittest.mock.patch("os.listdir", return_value=["replica_7"]), \
                 unittest.mock.patch("sys.stderr", io.StringIO()) as said:
             self.assertFalse(Checkpoints(self.folder).load_newest(None))
         self.assertEqual(said.getvalue(), "")
 
     def test_intact_checkpoint_that_fails_to_load_is_not_damaged(self):
-        self.train(counter=Counter(Colour.RED))
-        with join({}) as job, self.assertRaisesRegex(ValueError, f"^{self.path(2)} is a checkpoint .*Colour"):
+        self.train(counter=Counter())
+        self.earlier(2, more={"counter": {"value": Colour.RED}})
+        with join({}) as job, self.assertRaisesRegex(ValueError, f"^{self.path(2)}.pt is a checkpoint .*Colour"):
             self.replica(job, counter=Counter())
+
+    def test_checkpoint_of_a_later_release_is_not_damaged(self):
+        self.train()
+        path, whole = self.path(2), checkpoint_folder.read(self.path(2))
+        shutil.rmtree(path)
+        with unittest.mock.patch("mtrun.checkpoint_folder.VERSION", 2):
+            checkpoint_folder.write(path, whole)
+        with join({}) as job, self.assertRaisesRegex(ValueError, f"^{path} is a checkpoint .*mtrun-replica, version 2"):
+            self.replica(job)
+
+    def test_value_that_a_checkpoint_cannot_hold_is_named_before_the_first_step(self):
+        with join({}) as job, self.assertRaisesRegex(ValueError, "^counter.value is of the type .*Colour, which a checkpoint cannot"):
+            self.replica(job, counter=Counter(Colour.RED))
+        self.assertEqual(self.checkpoints(), [])
 
     def test_holding_worker_does_not_lock_the_folder(self):
         with join({}) as job:

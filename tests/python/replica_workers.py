@@ -1,5 +1,6 @@
 """Workers that train a Replica in separate processes, with agents simulated by the tests. It needs PyTorch, but not NumPy."""
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -141,6 +142,11 @@ def wait(holds, why):
         time.sleep(0.005)
 
 
+def checkpoints_in(folder):
+    """Returns the names of whole checkpoints, also of earlier releases and other branches."""
+    return sorted(name for name in os.listdir(folder) if re.fullmatch(r"(branch_\d+_)?replica_\d+(\.\d+)?(\.pt)?", name))
+
+
 DRAIN = {"type": "drain", "deadline_seconds": 30, "why": "asked"}
 
 
@@ -163,7 +169,7 @@ class ReplicaCase(unittest.TestCase):
             worker.await_line(f"did {number}")
 
     def checkpoints(self):
-        return sorted(name for name in os.listdir(self.folder) if name.endswith(".pt"))
+        return checkpoints_in(self.folder)
 
     def verify(self):
         verify = [sys.executable, os.path.join(support.ROOT, "tools", "verify_ledger"), self.folder, "--partial"]

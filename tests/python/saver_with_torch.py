@@ -16,13 +16,14 @@ sys.modules["numpy"] = None  # PyTorch works without it
 
 import support  # the package's path
 import torch
-from mtrun import ElasticSampler, Interrupted, join
+from mtrun import ElasticSampler, Interrupted, checkpoint_folder, join
 from mtrun.checkpoints import Checkpoints
 from mtrun.replica import Replica
 from mtrun.torch import leave_group
-from replica_workers import wait
+from replica_workers import checkpoints_in, wait
 
-SAVE = torch.save
+WRITE = checkpoint_folder.write
+WRITES = "mtrun.checkpoint_folder.write"
 KILLS = 12
 
 
@@ -44,19 +45,19 @@ class SaverCase(unittest.TestCase):
     def loss_of(self, ids):
         return self.model(torch.ones(len(ids), 2)).mean()
 
-    def hold_back(self, state, file):
+    def hold_back(self, path, state):
         self.saving.set()
         if not self.release.wait(20):
             raise TimeoutError("the test did not release it")
-        SAVE(state, file)
+        WRITE(path, state)
 
     def names(self):
-        return sorted(name for name in os.listdir(self.folder) if name.endswith(".pt"))
+        return checkpoints_in(self.folder)
 
 
 class BesideTest(SaverCase):
     def test_steps_continue_while_it_writes_what_was_true_before_them(self):
-        with join({}) as job, unittest.mock.patch("torch.save", self.hold_back):
+        with join({}) as job, unittest.mock.patch(WRITES, self.hold_back):
             steps = self.replica(job, every=2).steps(self.loss_of)
             next(steps), next(steps)
             before = self.model.weight.detach().clone()
@@ -68,8 +69,8 @@ class BesideTest(SaverCase):
             for _ in steps:
                 pass
             leave_group(job)
-        self.assertEqual(self.names(), ["replica_4.pt", "replica_6.pt"])
-        state = torch.load(os.path.join(self.folder, "replica_4.pt"), weights_only=True)
+        self.assertEqual(self.names(), ["replica_4", "replica_6"])
+        state = checkpoint_folder.read(os.path.join(self.folder, "replica_4"))
         self.assertEqual(state["sampler"]["step"], 4)
 
     def test_the_file_has_the_weights_of_its_step(self):
@@ -78,25 +79,25 @@ class BesideTest(SaverCase):
             for _ in run.steps(self.loss_of):
                 seen[run.sampler.step] = self.model.weight.detach().clone()
             leave_group(job)
-        self.assertEqual(self.names(), ["replica_5.pt", "replica_6.pt"])
+        self.assertEqual(self.names(), ["replica_5", "replica_6"])
         for step in (5, 6):
-            state = torch.load(os.path.join(self.folder, f"replica_{step}.pt"), weights_only=True)
+            state = checkpoint_folder.read(os.path.join(self.folder, f"replica_{step}"))
             self.assertTrue(torch.equal(state["model"]["weight"], seen[step]))
 
     def test_the_next_one_waits_for_it(self):
-        with join({}) as job, unittest.mock.patch("torch.save", self.hold_back):
+        with join({}) as job, unittest.mock.patch(WRITES, self.hold_back):
             steps = self.replica(job).steps(self.loss_of)
             next(steps), next(steps)
             threading.Timer(0.2, self.release.set).start()
             began = time.monotonic()
             next(steps)
             self.assertGreater(time.monotonic() - began, 0.1)
-            self.assertIn("replica_1.pt", self.names())
+            self.assertIn("replica_1", self.names())
             leave_group(job)
 
     def test_an_error_of_the_disk_ends_the_steps_after_it(self):
         full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        with join({}) as job, unittest.mock.patch("torch.save", side_effect=full):
+        with join({}) as job, unittest.mock.patch(WRITES, side_effect=full):
             run = self.replica(job, every=2)
             with self.assertRaisesRegex(OSError, "No space left"):
                 for _ in run.steps(self.loss_of):
@@ -122,17 +123,17 @@ class BesideTest(SaverCase):
             leave_group(job)
 
     def test_a_program_that_fails_still_has_the_one_in_flight(self):
-        with self.assertRaises(KeyError), join({}) as job, unittest.mock.patch("torch.save", self.hold_back):
+        with self.assertRaises(KeyError), join({}) as job, unittest.mock.patch(WRITES, self.hold_back):
             run = self.replica(job, every=3)
             for _ in run.steps(self.loss_of):
                 if run.sampler.step == 4 and self.saving.wait(20):  # the save of step 3
                     threading.Timer(0.2, self.release.set).start()
                     raise KeyError("a fault of the program")
         leave_group(job)
-        self.assertEqual(self.names(), ["replica_3.pt"])
+        self.assertEqual(self.names(), ["replica_3"])
 
     def test_one_whose_generation_has_ended_is_given_up_and_made_up_for(self):
-        with join({}) as job, unittest.mock.patch("torch.save", self.hold_back):
+        with join({}) as job, unittest.mock.patch(WRITES, self.hold_back):
             run = self.replica(job, every=4)
             steps = run.steps(self.loss_of)
             for _ in range(5):
@@ -146,7 +147,7 @@ class BesideTest(SaverCase):
             run._saver._job = job
             next(steps)
             run._saver._thread.join()
-            self.assertEqual(self.names(), ["replica_5.pt"])
+            self.assertEqual(self.names(), ["replica_5"])
             leave_group(job)
 
     def test_one_is_given_up_if_its_lease_has_ended(self):
@@ -178,7 +179,7 @@ class KilledTest(SaverCase):
             self.assertEqual(Checkpoints(self.folder).furthest().position.steps, last, f"kill {number} left a damaged file")
 
     def newest(self):
-        return max((int(name[8:-3]) for name in self.names()), default=0)
+        return max((int(name[8:]) for name in self.names()), default=0)
 
     def save_for_ever(self):
         try:

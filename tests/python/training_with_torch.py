@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import torch
 from mtrun import ElasticSampler, Evaluation, Interrupted, Loader, Replica, join
 from mtrun.agreement import compare, program_of
 from mtrun.randomness import seed_generators, seed_of, seeded
+from mtrun.tensor_files import read_head
 from mtrun.torch import leave_group
 
 
@@ -361,8 +363,10 @@ class EvaluationTest(Case):
         self.scale = [5.0] * 3 + [1.0] * 3 + [2.0] * 3 + [1.0] * 300
         replica, steps = self.train(evaluation=evaluation, epochs=9, folder=self.folder)
         self.assertEqual((len(steps), evaluation.best.epoch, replica.complete), (12, 2, True))
-        best = torch.load(os.path.join(self.folder, "model_best.pt"), weights_only=True)
-        self.assertEqual((best["epoch"], best["steps"]), (2, 6))
+        with open(os.path.join(self.folder, "model_best.safetensors"), "rb") as file:
+            best = read_head(file, "model_best.safetensors")
+        self.assertEqual((best.metadata, sorted(best.records)), (
+            {"format": "pt", "epoch": "2", "steps": "6", "means": json.dumps(evaluation.best.means)}, sorted(self.model.state_dict())))
         verify(self, self.folder)
         with open(os.path.join(self.folder, "metrics.jsonl"), encoding="utf-8") as file:
             lines = [json.loads(line) for line in file]
@@ -401,8 +405,7 @@ class MetricsTest(Case):
 
     def test_a_run_that_continues_cancels_later_lines(self):
         self.train(folder=self.folder, checkpoint_steps=2)
-        for name in ("replica_6.pt",):
-            os.remove(os.path.join(self.folder, name))
+        shutil.rmtree(os.path.join(self.folder, "replica_6"))
         with open(os.path.join(self.folder, "metrics.jsonl"), "a", encoding="utf-8") as file:
             file.write('{"step":6,"epo')
         self.train(folder=self.folder, checkpoint_steps=2)

@@ -170,21 +170,28 @@ def handover_of_ddp():
 def checkpoint_of_replica():
     with tempfile.TemporaryDirectory() as folder:
         job, run = replica(folder=folder, checkpoint_steps=1)
-        stalls, cpu, save = [], [], run._save_if_due
+        stalls, cpu, files, save = [], [], [], run._save_if_due
 
         def timed_save():
             began, used = time.perf_counter(), time.thread_time()
             save()
             stalls.append(time.perf_counter() - began)
             cpu.append(time.thread_time() - used)
-            while hasattr(run, "_saver") and not run._saver.idle():
-                time.sleep(0.01)  # so that no save waits for the one before
+            run._saver._thread.join()  # so that no save waits for the one before
+            files.append(time.perf_counter() - began)
 
         run._save_if_due = timed_save
         for _ in run.steps(lambda ids: loss_of(ids, model)):
             pass
-        newest = max((os.path.getsize(os.path.join(folder, each)) for each in os.listdir(folder) if each.endswith(".pt")))
-    result.update(stalls=stalls, cpu=cpu, bytes=newest, mib=peak_mib())
+        newest = max(size_of(os.path.join(folder, each)) for each in os.listdir(folder) if each.startswith("replica_"))
+    result.update(stalls=stalls, cpu=cpu, files=files, bytes=newest, mib=peak_mib())
+
+
+def size_of(path):
+    """Returns the bytes of a file or a folder of files."""
+    if os.path.isfile(path):
+        return os.path.getsize(path)
+    return sum(os.path.getsize(os.path.join(path, name)) for name in os.listdir(path))
 
 
 globals()[f"{what}_of_{side}"]()

@@ -1,29 +1,21 @@
-"""Reads safetensors files (https://huggingface.co/docs/safetensors) and compares two of them bit by bit."""
+"""Compares two safetensors files bit by bit. tensor_files.py is the package's (python/mtrun)."""
 import array
-import json
 import mmap
 import operator
 import struct
 
-MOST_HEADER = 100 << 20  # bytes; the format's own limit
-SIZES = {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2, "BOOL": 1, "I8": 1, "U8": 1}
+from tensor_files import SIZES, Malformed, read_head
+
 FORMATS = {"F64": "d", "F32": "f", "F16": "e", "I64": "q", "U64": "Q", "I32": "i", "U32": "I", "I16": "h", "U16": "H", "I8": "b", "U8": "B",
            "BOOL": "?"}
 WORDS = {8: "Q", 4: "I", 2: "H", 1: "B"}  # for array.array
-
-
-class Malformed(ValueError):
-    """The file is no safetensors file."""
 
 
 class Tensor:
     """dtype, shape and bytes of one tensor."""
 
     def __init__(self, record, data):
-        self.dtype, self.shape, (begin, end) = record["dtype"], record["shape"], record["data_offsets"]
-        if not 0 <= begin <= end <= len(data):
-            raise ValueError("a tensor lies outside of the file")
-        self.bytes = data[begin:end]
+        self.dtype, self.shape, self.bytes = record.dtype, list(record.shape), data[record.begin:record.end]
 
     def kind(self):
         return f"{self.dtype} {self.shape}"
@@ -36,7 +28,7 @@ class Tensor:
         raw = bytes(self.bytes[index * size:(index + 1) * size])
         if self.dtype == "BF16":
             return repr(struct.unpack("<f", b"\0\0" + raw)[0])
-        return repr(struct.unpack("<" + FORMATS[self.dtype], raw)[0])
+        return repr(struct.unpack("<" + FORMATS[self.dtype], raw)[0]) if self.dtype in FORMATS else raw.hex()
 
     def place(self, index):
         """Returns the index of an element in each dimension."""
@@ -50,16 +42,9 @@ class Tensor:
 def read(path):
     """Returns the tensors of a file by name. Raises OSError and Malformed."""
     with open(path, "rb") as file:
-        prefix = file.read(8)
-        length = struct.unpack("<Q", prefix)[0] if len(prefix) == 8 else MOST_HEADER + 1
-        if length > MOST_HEADER:
-            raise Malformed(f"{path} is no safetensors file")
-        try:
-            header = json.loads(file.read(length))
-            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))[8 + length:]
-            return {name: Tensor(record, data) for name, record in header.items() if name != "__metadata__"}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise Malformed(f"{path} is no safetensors file: {error}") from error
+        records = read_head(file, path).records
+        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    return {name: Tensor(record, data) for name, record in records.items()}
 
 
 def words(part, size):

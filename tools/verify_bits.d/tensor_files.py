@@ -1,0 +1,1 @@
+../../python/mtrun/tensor_files.py
