@@ -16,7 +16,7 @@ from mtrun.job import AgentLost, Interrupted, Job, Stopped, join
 from mtrun.ledger import Ledger
 from mtrun.sampler import ElasticSampler
 
-OF_PYTORCH = {"Evaluation": "evaluation", "Loader": "loader", "Replica": "replica"}
+OF_PYTORCH = {"Evaluation": "evaluation", "Loader": "loader", "Replica": "replica", "load_dcp": "dcp"}
 
 __all__ = ["AgentLost", "Assignment", "ElasticSampler", "Interrupted", "Job", "Ledger", "Peer", "Stopped", "join", *OF_PYTORCH]
 

@@ -147,8 +147,9 @@ TEST_F(PythonPackage, ResultsDoNotDependOnWorkersOrKills) {
 
 // A Replica keeps its training state if it is stopped at any time.
 TEST_F(PythonPackage, ReplicaLosesNoTrainingState) {
-  for (const char* file : {"python/replica_with_torch.py", "python/replica_sums_with_torch.py",
-                           "python/handover_with_torch.py", "python/saver_with_torch.py"}) {
+  for (const char* file :
+       {"python/replica_with_torch.py", "python/replica_sums_with_torch.py", "python/handover_with_torch.py",
+        "python/saver_with_torch.py", "python/checkpoint_with_torch.py", "python/dcp_with_torch.py"}) {
     Program test({PeersPython(), support::TestFile(file)}, PythonEnvironment());
     EXPECT_EQ(test.Wait(3 * kSlow), 0) << test.Text();
   }
