@@ -476,13 +476,13 @@ class RunsTest(FolderTest):
         self.assertEqual((redone.total, redone.again), (3, 1))
 
     def test_unexplained_exit_does_not_excuse_redone_steps(self):
-        for faults, code, problems in (([], 1, 1), ([], 0, 0), ([{"kind": "cut", "node": 0, "from": 3.0}], 1, 1),
+        for causes, code, problems in (([], 1, 1), ([], 0, 0), ([{"kind": "cut", "node": 0, "from": 3.0}], 1, 1),
                                        ([{"kind": "worker", "node": 0, "from": 2.9}], 1, 0),
                                        ([{"kind": "reuse", "node": 0, "from": 0.5, "to": 2.9}], 1, 0),
                                        ([{"kind": "reuse", "node": 1, "from": 0.5, "to": 2.9}], 1, 1)):
-            with self.subTest(faults=faults, code=code), tempfile.TemporaryDirectory() as self.folder:
+            with self.subTest(causes=causes, code=code), tempfile.TemporaryDirectory() as self.folder:
                 self.write("events-0.jsonl", [{"event": "worker_exited", "time": wall(3), "host": "node0", "exit_code": code}])
-                redone = self.redone(faults, (1, 0), (1, 1), (1, 2), (2, 1))
+                redone = self.redone(causes, (1, 0), (1, 1), (1, 2), (2, 1))
                 self.assertEqual(len(redone.problems), problems, redone.problems)
 
     def story(self, *events, metrics=()):

@@ -6,6 +6,7 @@ newest_torch_dir="$cache_dir/libtorch-newest"
 peers_dir="$cache_dir/peers"
 viewers_dir="$cache_dir/viewers"
 docs_dir="$cache_dir/docs"
+linters_dir="$cache_dir/linters"
 manifests_dir="$cache_dir/manifests"
 moto_dir="$cache_dir/moto"
 log_dir="$PWD/build/logs"
@@ -79,7 +80,9 @@ python_environment() {
     return 0
   fi
   if [ "${check_only:-0}" = 1 ]; then
-    say "$name missing: tools/setup $([ "$list" = peers ] && echo --peers || echo --test-tools) makes $dir ($size)"
+    local flag=" --test-tools"
+    case "$list" in peers) flag=" --peers" ;; linters) flag="" ;; esac
+    say "$name missing: tools/setup$flag makes $dir ($size)"
     return 1
   fi
   stage "$name: making $dir ($size)"

@@ -80,8 +80,8 @@ class CompletionTest(unittest.TestCase):
             with open(path, "w", encoding="utf-8") as file:
                 file.write(script)
             array = " ".join(f"'{word}'" for word in ("packer",) + words)
-            done = subprocess.run(["bash", "-c", f"compopt() {{ echo '<files>'; }}; source {path}; COMP_WORDS=({array}); COMP_CWORD={len(words)}; "
-                                   "_packer; ((${#COMPREPLY[@]})) && printf '%s\\n' \"${COMPREPLY[@]}\" || true"],
+            done = subprocess.run(["bash", "-c", (f"compopt() {{ echo '<files>'; }}; source {path}; COMP_WORDS=({array}); COMP_CWORD={len(words)}; "
+                                                 "_packer; ((${#COMPREPLY[@]})) && printf '%s\\n' \"${COMPREPLY[@]}\" || true")],
                                   capture_output=True, text=True, check=True)
         self.assertEqual(done.stderr, "")
         return done.stdout.split()

@@ -7,7 +7,6 @@ import glob
 import os
 import re
 import sys
-import unittest
 import zipfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "package.d"))

@@ -8,7 +8,8 @@ import unittest
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 VERSION = "#define TORCH_VERSION_MAJOR 2\\n#define TORCH_VERSION_MINOR 11\\n"
 # Replacements of Debian's programs.
-PIP = """while [ "$1" != -d ]; do shift; done
+PIP = """if [ "$2" = venv ]; then mkdir -p "$3/bin" && printf '#!/bin/sh\\n' >"$3/bin/python" && chmod +x "$3/bin/python"; exit; fi
+while [ "$1" != -d ]; do shift; done
 touch "$2/a.whl" "$2/b.whl"
 """
 UNZIP = f"""while [ "$1" != -d ]; do wheel=$1; shift; done
@@ -53,7 +54,7 @@ class SetupTest(unittest.TestCase):
     def test_complete_libtorch_is_kept(self):
         status, said = self.setup(UNZIP)
         self.assertEqual(status, 0, said)
-        self.assertEqual(self.left(), ["libtorch-2.11.0"])
+        self.assertEqual(sorted(self.left()), ["libtorch-2.11.0", "linters"])
         self.assertIn("LibTorch 2.11: at ", self.setup(DISK_FULL)[1])
 
     def test_a_disk_that_is_full_leaves_nothing(self):
@@ -67,6 +68,14 @@ class SetupTest(unittest.TestCase):
         os.makedirs(os.path.join(self.libtorch, "torch"))
         self.assertEqual(self.setup(UNZIP + DISK_FULL)[0], 1)
         self.assertEqual(self.left(), ["libtorch-2.11.0"])
+
+
+    def test_linters_are_reported_and_made(self):
+        status, said = self.setup(UNZIP, "--check")
+        self.assertEqual(status, 1)
+        self.assertIn(f"ruff and mypy missing: tools/setup makes {self.folder}/cache/mtrun/linters", said)
+        self.setup(UNZIP)
+        self.assertEqual(self.setup(UNZIP, "--check")[0], 0)
 
 
 if __name__ == "__main__":

@@ -9,19 +9,29 @@ the job) and takes its place in the next one. Without mtrun the job has one work
 `Replica`, `Loader` and `Evaluation` train over torch.distributed; they are imported when they are first named, and need
 PyTorch. The rest needs only Python's own library.
 """
+from __future__ import annotations
+
 import importlib
+from typing import TYPE_CHECKING, Any
 
 from mtrun.assignment import Assignment, Peer
 from mtrun.job import AgentLost, Interrupted, Job, Stopped, join
 from mtrun.ledger import Ledger
 from mtrun.sampler import ElasticSampler
 
+if TYPE_CHECKING:
+    from mtrun.dcp import load_dcp
+    from mtrun.evaluation import Evaluation
+    from mtrun.loader import Loader
+    from mtrun.replica import Replica
+
 OF_PYTORCH = {"Evaluation": "evaluation", "Loader": "loader", "Replica": "replica", "load_dcp": "dcp"}
 
-__all__ = ["AgentLost", "Assignment", "ElasticSampler", "Interrupted", "Job", "Ledger", "Peer", "Stopped", "join", *OF_PYTORCH]
+__all__ = ["AgentLost", "Assignment", "ElasticSampler", "Evaluation", "Interrupted", "Job", "Ledger", "Loader", "Peer",
+           "Replica", "Stopped", "join", "load_dcp"]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in OF_PYTORCH:
         raise AttributeError(f"module 'mtrun' has no attribute '{name}'")
     return getattr(importlib.import_module(f"mtrun.{OF_PYTORCH[name]}"), name)

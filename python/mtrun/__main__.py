@@ -1,4 +1,6 @@
 """`python -m mtrun ...` runs the launcher, and Python programs under it with this interpreter."""
+from __future__ import annotations
+
 import os
 import shutil
 import site
@@ -8,7 +10,7 @@ import sysconfig
 FOLDERS = (sysconfig.get_path("scripts"), os.path.join(site.getuserbase(), "bin"))
 
 
-def main():
+def main() -> None:
     launcher = next(filter(None, (shutil.which(os.path.join(folder, "mtrun")) for folder in FOLDERS)), shutil.which("mtrun"))
     if launcher is None:
         sys.exit(f"mtrun: the launcher is neither in {' nor in '.join(FOLDERS)} nor on PATH; install the wheel of mtrun")

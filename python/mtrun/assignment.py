@@ -1,5 +1,9 @@
 """A worker's place in one generation of its job. Values only."""
+from __future__ import annotations
+
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -13,6 +17,8 @@ class Peer:
 
 @dataclass(frozen=True)
 class Assignment:
+    """A worker's place. `rank` is in [0, world_size), `local_rank` in [0, local_world_size) on this node, which is
+    `node_rank` of the nodes in `peers`. Ranks are contiguous on each node."""
     rank: int = 0
     world_size: int = 1
     local_rank: int = 0
@@ -21,15 +27,15 @@ class Assignment:
     generation: str = "1.0"  # "number.id": the number grows, the id is random
     master_addr: str = "127.0.0.1"  # node of rank 0
     master_port: int = 0            # MASTER_PORT if a launcher set one for this membership, else 0
-    peers: tuple = field(default_factory=tuple)
+    peers: tuple[Peer, ...] = field(default_factory=tuple)
 
     @property
-    def number(self):
+    def number(self) -> int:
         """Returns the generation's number."""
         return int(self.generation.split(".")[0])
 
 
-def parse_assignment(message):
+def parse_assignment(message: dict[str, Any]) -> Assignment:
     """Parses the agent's message. ValueError says what is malformed."""
     try:
         peers = tuple(Peer(str(p["host"]), str(p["address"]), int(p["first_rank"]), int(p["workers"]))
@@ -47,12 +53,12 @@ def parse_assignment(message):
     return given
 
 
-def read_assignment(environment):
+def read_assignment(environment: Mapping[str, str]) -> Assignment:
     """Reads a launcher's variables (torchrun's names), else returns one worker. ValueError names the variable."""
     if "RANK" not in environment or "WORLD_SIZE" not in environment:
         return Assignment()
 
-    def number(name, otherwise):
+    def number(name: str, otherwise: int) -> int:
         text = environment.get(name, str(otherwise))
         if not text.isdigit():
             raise ValueError(f"{name} is '{text}', but must be a whole number")

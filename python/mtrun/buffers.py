@@ -1,6 +1,10 @@
 """Keeps what a step does to a model's buffers (such as running statistics of batch normalisation) independent of the
 number of workers."""
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import torch
 
@@ -12,20 +16,20 @@ class Buffers:
     A buffer that a pass has changed once counts as changed by every later pass of this process. Only the others are
     compared. Version counters cannot tell: batch normalisation on a CPU does not increase them (PyTorch 2.11)."""
 
-    def __init__(self, model):
+    def __init__(self, model: torch.nn.Module) -> None:
         self._model, self._names = model, set(model.state_dict())
-        self._start = {}  # name: the buffer at the start of the step, in kept storage
+        self._start: dict[str, torch.Tensor] = {}  # name: the buffer at the start of the step, in kept storage
         self._lay_out([])
         self.begin()
 
-    def tensors(self):
+    def tensors(self) -> dict[str, torch.Tensor]:
         """Returns the buffers by name, looked up each time because a pass can replace a buffer's tensor."""
         return {name: tensor.detach() for name, tensor in self._model.named_buffers() if name in self._names}
 
-    def any(self):
+    def any(self) -> bool:
         return bool(self._start)
 
-    def begin(self):
+    def begin(self) -> None:
         """Begins a step."""
         now = self.tensors()
         kept = {name: self._kept(name, tensor) for name, tensor in now.items()}
@@ -36,13 +40,13 @@ class Buffers:
         _copy(kept.values(), now.values())
         self._sum.zero_()
 
-    def _kept(self, name, tensor):
+    def _kept(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
         kept = self._start.get(name)
         same = kept is not None and (kept.shape, kept.dtype, kept.device) == (tensor.shape, tensor.dtype, tensor.device)
         return kept if same else torch.empty_like(tensor)
 
     @contextlib.contextmanager
-    def micro_batch(self):
+    def micro_batch(self) -> Iterator[None]:
         """Wraps one micro-batch's pass: adds up the buffers that it leaves, then restores them."""
         finished = False
         try:
@@ -52,7 +56,7 @@ class Buffers:
             if self._start:
                 self._end_pass(finished)
 
-    def _end_pass(self, finished):
+    def _end_pass(self, finished: bool) -> None:
         now = {name: tensor for name, tensor in self.tensors().items()
                if name in self._start and tensor.shape == self._start[name].shape}
         new = [name for name, tensor in now.items()
@@ -66,9 +70,11 @@ class Buffers:
         moved = [name for name in self._places if name in now]
         _copy([now[name] for name in moved], [self._start[name] for name in moved])
 
-    def _lay_out(self, names):
+    def _lay_out(self, names: list[str]) -> None:
         """Gives these buffers places in a row. Earlier passes of the step have not changed those that had no place."""
-        self._places, before, end = {}, getattr(self, "_sum", None), 0
+        self._places: dict[str, tuple[int, int]] = {}
+        before: Any = getattr(self, "_sum", None)
+        end = 0
         for name in names:
             begin, end = end, end + _real(self._start[name]).numel()
             self._places[name] = begin, end
@@ -82,11 +88,11 @@ class Buffers:
                 self._sum.add_(self._row, alpha=self._passes)
             self._sum[:len(before)] = before
 
-    def counts(self):
+    def counts(self) -> torch.Tensor:
         """Returns, to be summed over the workers, the number of passes and for each buffer whether they changed it."""
         return torch.tensor([self._passes] + [int(self._passes > 0 and name in self._places) for name in self._start])
 
-    def sums(self, counts):
+    def sums(self, counts: torch.Tensor) -> torch.Tensor:
         """Returns, to be summed over the workers, the sums of buffers that changed on any, by the summed `counts`."""
         total, parts = self._sum.cpu(), []
         for name in self._moved(counts):
@@ -97,7 +103,7 @@ class Buffers:
                              torch.zeros(_real(self._start[name]).numel(), dtype=torch.float64))
         return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.float64)
 
-    def apply(self, counts, sums):
+    def apply(self, counts: torch.Tensor, sums: torch.Tensor) -> None:
         """Applies the step. Both arguments are summed over the workers."""
         names = self._moved(counts)
         if not names:
@@ -108,15 +114,15 @@ class Buffers:
         _copy(targets, [(mean if target.is_floating_point() else mean.round()).view(target.shape)
                         for target, mean in zip(targets, means)])
 
-    def _moved(self, counts):
+    def _moved(self, counts: torch.Tensor) -> list[str]:
         return [name for name, workers in zip(self._start, counts[1:].tolist()) if workers]
 
 
-def _copy(targets, sources):
+def _copy(targets: Iterable[torch.Tensor], sources: Iterable[torch.Tensor]) -> None:
     """Copies each source, of any dtype, to its target."""
     if targets := list(targets):
         torch._foreach_copy_(targets, list(sources))
 
 
-def _real(tensor):
+def _real(tensor: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor

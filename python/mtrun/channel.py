@@ -1,9 +1,13 @@
 """The worker's end of the channel to its agent: JSON lines over the Unix socket MTRUN_SOCKET (docs/protocol.md, "Channel
 between a worker and its agent")."""
+from __future__ import annotations
+
 import json
 import os
 import socket
 import threading
+from collections.abc import Callable
+from typing import Any
 
 from mtrun.launch import peer_of, unix_address
 
@@ -15,7 +19,7 @@ class Channel:
     """Calls `hear(message)` on its own reader thread for each message, and `lose(why)` once if the agent is gone.
     `send` can be called from any thread; messages to an agent that is gone are dropped."""
 
-    def __init__(self, path, hear, lose):
+    def __init__(self, path: str, hear: Callable[[dict[str, Any]], None], lose: Callable[[str], None]) -> None:
         """Raises ConnectionError if no process, or another user's, is listening."""
         self._hear, self._lose, self._sending = hear, lose, threading.Lock()
         self._socket = socket.socket(socket.AF_UNIX)
@@ -30,10 +34,10 @@ class Channel:
                                   "program, unset MTRUN_SOCKET)") from error
         self._reader = threading.Thread(target=self._read, name="mtrun-channel", daemon=True)
 
-    def start(self):
+    def start(self) -> None:
         self._reader.start()
 
-    def send(self, kind, **fields):
+    def send(self, kind: str, **fields: Any) -> None:
         line = json.dumps({"type": kind, **fields}).encode() + b"\n"
         try:
             with self._sending:
@@ -41,7 +45,7 @@ class Channel:
         except OSError:
             pass  # the reader reports the reason
 
-    def close(self):
+    def close(self) -> None:
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -50,7 +54,7 @@ class Channel:
             self._reader.join()
         self._socket.close()
 
-    def _read(self):
+    def _read(self) -> None:
         try:
             with self._socket.makefile("rb") as lines:
                 while line := lines.readline(MOST_BYTES_A_LINE + 1):

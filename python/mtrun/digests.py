@@ -1,5 +1,9 @@
 """Digests of tensors and states, by which workers find out whether theirs are equal."""
+from __future__ import annotations
+
 import hashlib
+from collections.abc import Iterable
+from typing import Any
 
 import torch
 
@@ -10,7 +14,7 @@ MASK63 = (1 << 63) - 1
 PIECE_BYTES = 16 << 20  # of a tensor that has to be copied: it is on a GPU or not in one row
 
 
-def digest_of(tensors):
+def digest_of(tensors: Iterable[torch.Tensor]) -> int:
     """Returns a number of 63 bits for the values of these tensors."""
     found = hashlib.sha256()
     for tensor in tensors:
@@ -18,12 +22,12 @@ def digest_of(tensors):
     return _number(found)
 
 
-def digest_of_state(state):
+def digest_of_state(state: Any) -> int:
     """Returns a number of 63 bits for a state. Equal states can have different ones if objects in them have no repr()
     that is the same in every process; different states have not."""
     tensors = []
 
-    def noted(tensor):
+    def noted(tensor: torch.Tensor) -> torch.Tensor | None:
         tensors.append(tensor)
         return tensor.new_empty(0, device="meta") if tensor.layout == torch.strided else None
 
@@ -34,16 +38,16 @@ def digest_of_state(state):
     return _number(found)
 
 
-def _number(found):
+def _number(found: hashlib._Hash) -> int:
     return int.from_bytes(found.digest()[:8], "little") & MASK63
 
 
-def _add(found, tensor):
+def _add(found: hashlib._Hash, tensor: torch.Tensor) -> None:
     for part in _rows(tensor.detach()):
         found.update(memory_of(part))
 
 
-def _rows(tensor):
+def _rows(tensor: torch.Tensor) -> Iterable[torch.Tensor]:
     """Returns the tensor in parts that are rows in memory, without a copy if it is one itself."""
     if tensor.device.type == "cpu" and tensor.is_contiguous() and not tensor.is_conj():
         return [tensor]

@@ -19,7 +19,7 @@ def read(path: str, mmap: bool = False) -> dict[str, Any]:
     """Returns the state. Damaged if the file cannot be read, Unfit if it is whole but has objects that torch.load rejects with
     weights_only. Raises what open() does."""
     try:
-        return torch.load(path, weights_only=True, map_location="cpu", mmap=mmap)  # type: ignore[no-any-return]
+        return torch.load(path, weights_only=True, map_location="cpu", mmap=mmap)
     except OSError:
         raise
     except Exception as error:  # torch.load can raise anything for a damaged file

@@ -6,8 +6,8 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -20,6 +20,9 @@ from mtrun.sampler import ElasticSampler
 from mtrun.tensor_io import write_tensors
 from mtrun.torch import interruptible
 from mtrun.waits import await_call
+
+if TYPE_CHECKING:
+    from mtrun.replica import Replica, Step
 
 BEST = "model_best.safetensors"
 MODES = ("max", "min")
@@ -41,7 +44,7 @@ class Evaluation:
 
     def __init__(self, model: torch.nn.Module, dataset: torch.utils.data.Dataset, measure: Callable[[Any], dict[str, Any]], *,
                  micro_batch: int = 64, monitor: str | None = None, mode: str = "max", patience: int = 0, split: str = "test",
-                 on_result: Callable[[Result], None] | None = None, **loading: Any):
+                 on_result: Callable[[Result], None] | None = None, **loading: Any) -> None:
         if mode not in MODES or split not in ("test", "val"):
             raise ValueError(f"mode is {mode!r} and split {split!r}, but must be \"max\" or \"min\", and \"test\" or \"val\"")
         if not isinstance(patience, int) or patience < 0 or (patience and not monitor):
@@ -51,8 +54,8 @@ class Evaluation:
         self._loader = Loader(dataset, self._order, keep_workers=False, **loading)
         self._model, self._measure, self._on_result = model, measure, on_result
         self.monitor, self.mode, self.patience, self._split = monitor, mode, patience, split
-        self._results = []   # one for each evaluated epoch
-        self._training = {}  # sums of the running epoch's steps
+        self._results: list[dict[str, Any]] = []  # one for each evaluated epoch
+        self._training: dict[str, Any] = {}  # sums of the running epoch's steps
 
     # ---- results
     @property
@@ -63,9 +66,12 @@ class Evaluation:
     @property
     def best(self) -> Result | None:
         """Returns the Result with the best mean of `monitor`, the first of equal ones; None if there is none."""
-        values = [each for each in self.results if self.monitor and math.isfinite(each.means[self.monitor])]
+        monitor = self.monitor
+        if monitor is None:
+            return None
+        values = [each for each in self.results if math.isfinite(each.means[monitor])]
         better = max if self.mode == "max" else min
-        return better(values, key=lambda each: each.means[self.monitor], default=None)
+        return better(values, key=lambda each: float(each.means[monitor]), default=None)
 
     @property
     def is_best(self) -> bool:
@@ -81,25 +87,28 @@ class Evaluation:
         epoch = self._results[-1]["epoch"]
         return epoch - (self.best.epoch if self.best else 0) >= self.patience
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the results so far and the sums of the running epoch, as numbers and texts."""
         return {"results": self._results, "training": self._training}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continues from what state_dict() returned. KeyError if it is something else."""
         self._results, self._training = list(state["results"]), dict(state["training"])
 
     # ---- the replica
-    def is_due(self, sampler):
+    def is_due(self, sampler: ElasticSampler) -> bool:
+        """Returns whether an epoch has just ended."""
         return sampler.step > 0 and sampler.step % sampler.steps_per_epoch == 0
 
-    def has(self, steps):
+    def has(self, steps: int) -> bool:
         """Returns whether the result after `steps` steps is known."""
         return bool(self._results) and self._results[-1]["steps"] == steps
 
-    def forget(self, steps):
+    def forget(self, steps: int) -> None:
         """Forgets the result after `steps` steps, because another worker lacks it."""
         self._results = [each for each in self._results if each["steps"] < steps]
 
-    def count(self, taken):
+    def count(self, taken: Step) -> None:
         """Adds a committed Step to the figures of its epoch."""
         if self._training.get("epoch") != taken.epoch:
             self._training = {"epoch": taken.epoch, "loss": 0.0, "samples": 0, "since": time.time()}
@@ -107,7 +116,7 @@ class Evaluation:
             self._training["loss"] += taken.loss * taken.samples
             self._training["samples"] += taken.samples
 
-    def run(self, replica):
+    def run(self, replica: Replica) -> None:
         """Evaluates at the replica's position and records the Result. Interrupted if the generation ends."""
         began, trained = time.time(), self._training
         sums = self._sum(replica)
@@ -119,20 +128,20 @@ class Evaluation:
         if self.monitor and self.monitor not in sums:
             raise ValueError(f"measure returned {', '.join(sums)}, but monitor is {self.monitor!r}")
 
-    def tell(self):
+    def tell(self) -> None:
         """Tells the program the last result."""
         if self._on_result:
             self._on_result(self.results[-1])
 
     # ---- the writer
-    def line(self):
+    def line(self) -> dict[str, Any]:
         """Returns the last result's line of metrics.jsonl."""
         last = self.results[-1]
         means = {f"{self._split}_{name}": finite(value) for name, value in last.means.items() if isinstance(value, float)}
         return {"eval": last.epoch, "steps": last.steps, "train_loss": finite(last.train_loss), **means,
                 "seconds": round(last.seconds, 6)}
 
-    def report(self):
+    def report(self) -> dict[str, Any]:
         """Returns the figures of report.json."""
         if not self._results:
             return {}
@@ -142,7 +151,7 @@ class Evaluation:
         return {**figures, "tested_epoch": chosen.epoch, **({"best_epoch": self.best.epoch} if self.best else {}),
                 "chosen_by_validation": self._split == "val"}
 
-    def save_best(self, folder):
+    def save_best(self, folder: str) -> None:
         """Saves the model's weights atomically."""
         last, model = self.results[-1], getattr(self._model, "_orig_mod", self._model)
         weights = {name: value for name, value in model.state_dict().items() if isinstance(value, torch.Tensor)}
@@ -150,8 +159,9 @@ class Evaluation:
             write_tensors(file, weights, {"epoch": str(last.epoch), "steps": str(last.steps), "means": json.dumps(last.means)})
 
     # ---- the sums
-    def _sum(self, replica):
-        job, sums = replica.job, {}
+    def _sum(self, replica: Replica) -> dict[str, torch.Tensor]:
+        job = replica.job
+        sums: dict[str, torch.Tensor] = {}
         self._loader.begin(job.rank, job.world_size)
         with restored(), _evaluating(self._model), torch.no_grad():
             for number, _ in self._loader.plan().micro_batches:
@@ -164,7 +174,7 @@ class Evaluation:
                     sums[name] = sums.get(name, 0) + _exact(value)
         return self._over_all(replica, sums)
 
-    def _over_all(self, replica, sums):
+    def _over_all(self, replica: Replica, sums: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Returns the sums over the workers. Rank 0, which always has samples, says which there are."""
         mine = {name: (str(value.dtype), list(value.shape)) for name, value in sums.items()}
         said = [json.dumps(mine)]
@@ -183,19 +193,19 @@ class Result:
     """An evaluation. `epoch`: from 1. `steps`: finished ones. `samples`: evaluated. `sums`: over all of them, by name.
     `means`: the sums per sample. `train_loss`: mean over the epoch's steps. `seconds`: of training in the epoch."""
 
-    def __init__(self, epoch, steps, samples, sums, train_loss, seconds):
+    def __init__(self, epoch: int, steps: int, samples: int, sums: dict[str, Any], train_loss: float, seconds: float) -> None:
         self.epoch, self.steps, self.samples, self.sums = epoch, steps, samples, sums
         self.train_loss, self.seconds = train_loss, seconds
         self.means = {name: (torch.tensor(value, dtype=torch.float64) / samples).tolist() for name, value in sums.items()}
 
 
-def _exact(value):
+def _exact(value: Any) -> torch.Tensor:
     value = torch.as_tensor(value).detach()
     return value.to(torch.float64 if value.is_floating_point() else torch.int64)
 
 
 @contextlib.contextmanager
-def _evaluating(model):
+def _evaluating(model: torch.nn.Module) -> Iterator[None]:
     """Puts a model into evaluation mode, and then each of its modules back into its own mode."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()

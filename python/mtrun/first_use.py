@@ -1,24 +1,31 @@
 """Finds parameters that the loss does not depend on."""
+from __future__ import annotations
+
 import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
 
 
 class FirstUse:
     """Watches this process's first step."""
 
-    def __init__(self, model):
-        self._unused, self._hooks = {}, []
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._unused: dict[str, torch.nn.Parameter] = {}
+        self._hooks: list[Any] = []
         for name, parameter in model.named_parameters():
             if parameter.requires_grad:
                 self._unused[name] = parameter
                 self._hooks.append(parameter.register_post_accumulate_grad_hook(self._seen(name)))
 
-    def _seen(self, name):
+    def _seen(self, name: str) -> Callable[[torch.Tensor], object]:
         return lambda _: self._unused.pop(name, None)
 
-    def report(self, rank, step):
+    def report(self, rank: int, step: int) -> None:
         """Call after the first step's passes. Rank 0, which has some in every step, prints the names."""
         if self._hooks and self._unused and rank == 0:
-            print(f"mtrun: the loss of this worker's micro-batches of step {step} does not depend on {_list(self._unused)}: "
+            print(f"mtrun: the loss of this worker's micro-batches of step {step} does not depend on {_list([*self._unused])}: "
                   "if no loss does, freeze them with requires_grad_(False), because weight decay would still change them",
                   file=sys.stderr)
         for hook in self._hooks:
@@ -26,6 +33,5 @@ class FirstUse:
         self._hooks = []
 
 
-def _list(names, most=5):
-    names = list(names)
+def _list(names: list[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more parameters" if len(names) > most else "")

@@ -1,10 +1,14 @@
 """Sums a model's gradients over the workers while the last backward pass of a step still runs."""
+from __future__ import annotations
+
 import contextlib
 import threading
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 
-from mtrun.job import Interrupted
+from mtrun.job import Interrupted, Job
 from mtrun.torch import finish_all, start
 
 # Bytes of a bucket's gradients. The first one is small, so that its sum starts early in the backward pass.
@@ -22,13 +26,17 @@ class Gradients:
     2. After sum(), every parameter has the gradient summed over the workers, zero if no pass used it.
     3. A sum that is interrupted does not write into gradients of a later step."""
 
-    def __init__(self, model):
-        self._model, self._made_for, self._buckets, self._hooks = model, None, [], []
-        self._job = None  # within the last pass
-        self._sums, self._error = [], None
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._model = model
+        self._made_for: list[Any] | None = None
+        self._buckets: list[Bucket] = []
+        self._hooks: list[Any] = []
+        self._job: Job | None = None  # within the last pass
+        self._sums: list[tuple[Any, torch.Tensor]] = []
+        self._error: RuntimeError | None = None
         self._lock = threading.Lock()  # backward passes on several GPUs call the hooks from several threads
 
-    def begin(self):
+    def begin(self) -> None:
         """Begins a step without gradients."""
         trained = [p for p in self._model.parameters() if p.requires_grad]
         made_for = [(id(p), p.dtype, p.device, p.shape, p.stride()) for p in trained]
@@ -40,7 +48,7 @@ class Gradients:
         self._sums, self._error = [], None
 
     @contextlib.contextmanager
-    def last_pass(self, job):
+    def last_pass(self, job: Job) -> Iterator[None]:
         """Wraps the step's last backward pass, in which the sum of a bucket starts once its gradients are complete."""
         self._job = job
         try:
@@ -48,7 +56,7 @@ class Gradients:
         finally:
             self._job = None
 
-    def sum(self, job, *more):
+    def sum(self, job: Job, *more: torch.Tensor) -> None:
         """Starts the sums that no pass has started, then those of the tensors in `more`, and waits for all. Call within
         `mtrun.torch.interruptible`. Raises what failed; then no gradient is valid."""
         if self._error:
@@ -58,25 +66,25 @@ class Gradients:
         finish_all(job, self._sums)
         self._sums = []
 
-    def _start_sums(self, end):
+    def _start_sums(self, end: int) -> None:
         for bucket in self._buckets[len(self._sums):end]:
             flat = bucket.complete()
             self._sums.append((start(flat), flat))
 
-    def _make_buckets(self, trained):
+    def _make_buckets(self, trained: list[torch.nn.Parameter]) -> None:
         for hook in self._hooks:
             hook.remove()
         self._buckets = [Bucket(parameters) for parameters in plan_buckets(trained)]
         self._hooks = [p.register_post_accumulate_grad_hook(self._hook(index, place))
                        for index, bucket in enumerate(self._buckets) for place, p in enumerate(bucket.parameters)]
 
-    def _hook(self, index, place):
-        def accumulated(_):
+    def _hook(self, index: int, place: int) -> Callable[[torch.Tensor], None]:
+        def accumulated(_: torch.Tensor) -> None:
             with self._lock:
                 self._accumulated(index, place)
         return accumulated
 
-    def _accumulated(self, index, place):
+    def _accumulated(self, index: int, place: int) -> None:
         """Takes a gradient that a pass has accumulated. Errors are kept for sum(): this may be another thread."""
         if index < len(self._sums):
             self._error = self._error or RuntimeError(
@@ -89,13 +97,13 @@ class Gradients:
             bucket.ready[place] = True
             self._start_ready()
 
-    def _start_ready(self):
+    def _start_ready(self) -> None:
         end = len(self._sums)
         while end < len(self._buckets) and all(self._buckets[end].ready):
             end += 1
         try:
             if end > len(self._sums):
-                if self._job.over():
+                if self._job and self._job.over():
                     raise Interrupted("the generation ended during the backward pass")
                 self._start_sums(end)
         except RuntimeError as error:
@@ -106,13 +114,14 @@ class Bucket:
     """Parameters of one dtype and device whose gradients are summed at once: views of one kept tensor, or, for a single
     parameter that is large, its gradient itself."""
 
-    def __init__(self, parameters):
+    def __init__(self, parameters: list[torch.nn.Parameter]) -> None:
         self.parameters = parameters
         self._strides = [_strides(p) for p in parameters]
         self._own = len(parameters) == 1 and is_large(parameters[0])
-        self._flat = self._views = None
+        self._flat: torch.Tensor | None = None
+        self._views: list[torch.Tensor] = []
 
-    def begin(self, renew):
+    def begin(self, renew: bool) -> None:
         self.ready = [False] * len(self.parameters)
         if not self._own and (renew or self._flat is None):
             first = self.parameters[0]
@@ -123,7 +132,7 @@ class Bucket:
         for p in self.parameters:
             p.grad = None  # the first pass writes its gradient without reading an old one
 
-    def take(self, place):
+    def take(self, place: int) -> None:
         """Moves a parameter's gradient to its place in the bucket, whoever made it."""
         p = self.parameters[place]
         if self._own:
@@ -133,7 +142,7 @@ class Bucket:
             self._views[place].copy_(p.grad.detach())
             p.grad = self._views[place]
 
-    def complete(self):
+    def complete(self) -> torch.Tensor:
         """Returns all gradients in one row; zeros for those that no pass made."""
         for place, p in enumerate(self.parameters):
             if p.grad is None:
@@ -145,15 +154,16 @@ class Bucket:
         grad = self.parameters[0].grad.detach()
         return grad.as_strided((grad.numel(),), (1,), grad.storage_offset())  # in the order of the memory
 
-    def _empty(self, place):
+    def _empty(self, place: int) -> torch.Tensor:
         p = self.parameters[place]
         return torch.empty_strided(p.shape, self._strides[place], dtype=p.dtype, device=p.device)
 
 
-def plan_buckets(parameters):
+def plan_buckets(parameters: list[torch.nn.Parameter]) -> list[list[torch.nn.Parameter]]:
     """Returns lists of parameters, one for each bucket, in the order in which a backward pass probably completes them:
     the last parameter first. A pure function of sizes, dtypes and devices, so all workers get the same."""
-    buckets, open_ones = [], {}
+    buckets: list[list[torch.nn.Parameter]] = []
+    open_ones: dict[Any, tuple[list[torch.nn.Parameter], int]] = {}
     for p in reversed(parameters):
         if p.numel() == 0:
             continue
@@ -171,10 +181,10 @@ def plan_buckets(parameters):
     return buckets
 
 
-def is_large(p):
+def is_large(p: torch.Tensor) -> bool:
     return p.numel() * p.element_size() >= OWN_BYTES.get(p.device.type, BUCKET_BYTES)
 
 
-def _strides(p):
+def _strides(p: torch.Tensor) -> tuple[int, ...]:
     """Returns the strides of a gradient of `p`: those of `p` if its elements fill a row, as autograd does."""
     return torch.empty_like(p, device="meta").stride()

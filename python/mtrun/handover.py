@@ -1,11 +1,16 @@
 """Hands the state of one worker to others. Names, shapes and values that are not tensors travel once, as a skeleton. The
 tensors follow from the giver's memory into that of the takers, by broadcasts in which all workers of the generation take
 part, so the number of takers does not matter and no worker holds a second copy."""
+from __future__ import annotations
+
 import copy
 import io
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 
+from mtrun.job import Job
 from mtrun.torch import finish, start
 from mtrun.trees import map_tensors
 
@@ -13,9 +18,9 @@ PIECE_BYTES = 32 << 20   # of one broadcast, and of the memory of a worker that 
 SMALL_BYTES = 256 << 10  # tensors below share broadcasts
 
 
-def give(job, state):
+def give(job: Job, state: dict[str, Any]) -> None:
     """Sends a state to all other workers, which take() it or pass_on(). Call within `mtrun.torch.interruptible`."""
-    tensors = []
+    tensors: list[torch.Tensor] = []
     skeleton = map_tensors(state, lambda tensor: _outline(tensor, tensors))
     file = io.BytesIO()
     torch.save({"state": skeleton, "devices": [tensor.device.type for tensor in tensors]}, file)
@@ -23,17 +28,17 @@ def give(job, state):
     _broadcast(job, torch.tensor([text.numel()]), job.rank)
     _broadcast(job, text, job.rank)
     rows = [_row(tensor) for tensor in tensors]
-    for piece, device in plan_pieces([(row.numel(), row.device.type) for row in rows]):
+    for piece, _ in plan_pieces([(row.numel(), row.device.type) for row in rows]):
         parts = [rows[index][begin:end] for index, begin, end in piece]
         _broadcast(job, parts[0] if len(parts) == 1 else torch.cat(parts), job.rank)
 
 
-def take(job, source, own):
+def take(job: Job, source: int, own: dict[str, Any]) -> dict[str, Any]:
     """Returns the state of rank `source`. `own`: this worker's state, whose tensors are overwritten if they fit (same
     place, shape, dtype and strides); others are made. If this raises, they are partly overwritten."""
     said = _receive_skeleton(job, source)
     devices = {kind: _device(own, kind) for kind in set(said["devices"])}
-    tensors = []
+    tensors: list[torch.Tensor] = []
     state = _fit(said["state"], own, iter([devices[kind] for kind in said["devices"]]), tensors)
     rows = [_row(tensor.detach()) for tensor in tensors]
     for piece, _ in plan_pieces([(row.numel(), row.device.type) for row in rows]):
@@ -47,7 +52,7 @@ def take(job, source, own):
     return state
 
 
-def pass_on(job, source):
+def pass_on(job: Job, source: int) -> None:
     """Takes part in the broadcasts of a state that this worker does not need."""
     said, sizes = _receive_skeleton(job, source), []
     map_tensors(said["state"], lambda tensor: sizes.append(tensor.numel() * tensor.element_size()) if tensor.is_meta else None)
@@ -56,10 +61,11 @@ def pass_on(job, source):
         _broadcast(job, scratch[kind][:sum(end - begin for _, begin, end in piece)], source)
 
 
-def plan_pieces(sizes):
+def plan_pieces(sizes: list[tuple[int, str]]) -> list[tuple[list[tuple[int, int, int]], str]]:
     """Returns the broadcasts [([(tensor, first byte, end)], device type)]. `sizes`: [(bytes, device type)]. A pure function, so
     all workers get the same."""
-    pieces, open_ones = [], {}
+    pieces: list[tuple[list[tuple[int, int, int]], str]] = []
+    open_ones: dict[str, tuple[list[tuple[int, int, int]], int]] = {}
     for index, (size, kind) in enumerate(sizes):
         if size >= SMALL_BYTES:
             pieces += [([(index, begin, min(begin + PIECE_BYTES, size))], kind) for begin in range(0, size, PIECE_BYTES)]
@@ -73,7 +79,7 @@ def plan_pieces(sizes):
     return pieces
 
 
-def _outline(tensor, tensors):
+def _outline(tensor: torch.Tensor, tensors: list[torch.Tensor]) -> torch.Tensor:
     """Returns what stands for a tensor in the skeleton. Tensors without plain memory travel within it."""
     tensor = tensor.detach()
     if not _is_plain(tensor):
@@ -83,11 +89,11 @@ def _outline(tensor, tensors):
     return outline
 
 
-def _is_plain(tensor):
+def _is_plain(tensor: torch.Tensor) -> bool:
     return tensor.layout == torch.strided and not tensor.is_quantized
 
 
-def _receive_skeleton(job, source):
+def _receive_skeleton(job: Job, source: int) -> dict[str, Any]:
     size = torch.zeros(1, dtype=torch.int64)
     _broadcast(job, size, source)
     text = bytearray(int(size))
@@ -95,7 +101,7 @@ def _receive_skeleton(job, source):
     return torch.load(io.BytesIO(text), weights_only=True)
 
 
-def _fit(tree, own, devices, tensors):
+def _fit(tree: Any, own: Any, devices: Iterator[torch.device], tensors: list[torch.Tensor]) -> Any:
     """Returns the tree with a tensor to be filled for each outline, which is also appended to `tensors`."""
     if isinstance(tree, torch.Tensor):
         if not tree.is_meta:
@@ -117,23 +123,23 @@ def _fit(tree, own, devices, tensors):
     return tree
 
 
-def _broadcast(job, tensor, source):
+def _broadcast(job: Job, tensor: torch.Tensor, source: int) -> None:
     finish(job, start(tensor, source), tensor)
 
 
-def _row(tensor):
+def _row(tensor: torch.Tensor) -> torch.Tensor:
     return _bytes(tensor.as_strided((tensor.numel(),), (1,), tensor.storage_offset()))
 
 
-def _bytes(row):
+def _bytes(row: torch.Tensor) -> torch.Tensor:
     return (torch.view_as_real(row).reshape(-1) if row.is_complex() else row).view(torch.uint8)
 
 
-def _local(kind):
+def _local(kind: str) -> torch.device:
     return torch.device(kind, torch.cuda.current_device()) if kind == "cuda" else torch.device(kind)
 
 
-def _device(own, kind):
+def _device(own: Any, kind: str) -> torch.device:
     """Returns this worker's device of a type: that of its first tensor on one."""
     found = []
     map_tensors(own, lambda tensor: found.append(tensor.device) if tensor.device.type == kind else None)

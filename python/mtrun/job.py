@@ -7,6 +7,8 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from mtrun.assignment import Assignment, parse_assignment, read_assignment
 from mtrun.channel import PROTOCOL_VERSION, Channel
@@ -47,13 +49,15 @@ def join(environment: dict[str, str] | None = None) -> Job:
 class Store:
     """The key-value space of the entered generation, kept by the rendezvous. Values are bytes."""
 
-    def __init__(self, job):
+    def __init__(self, job: Job) -> None:
         self._job = job
 
-    def set(self, key, value):
+    def set(self, key: str, value: bytes) -> None:
+        """Sets a value: a key of up to 1,024 bytes, a value of up to 1 MiB. Those that wait for a key that did not fit get an
+        error."""
         self._job._say("store_set", key=key, value=base64.b64encode(value).decode(), generation=self._job.generation)
 
-    def wait(self, *keys):
+    def wait(self, *keys: str) -> list[bytes]:
         """Blocks until all keys exist and returns their values in order. Interrupted if the generation ends first."""
         values = []
         for first in range(0, len(keys), MOST_KEYS):
@@ -64,31 +68,44 @@ class Store:
 class Job:
     """`with mtrun.join() as job:`. Only the training thread uses it, except for `on_break`'s function."""
 
-    def __init__(self, environment):
+    def __init__(self, environment: Mapping[str, str]) -> None:
         self.elastic = bool(environment.get("MTRUN_SOCKET"))
         self.assignment = read_assignment(environment)
         self.agent_serves = environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # torchrun's, on MASTER_PORT
         self.port_range = environment.get("MTRUN_PORT_RANGE", "")
         self.store = Store(self)
         self._changed = threading.Condition()
-        self._newest, self._entered, self._ended = None, None, None
+        self._newest: Assignment | None = None
+        self._entered: str | None = None  # generations
+        self._ended: str | None = None
         self._graceful = self._drained = self._connects = False
-        self._why_ended = self._stop = self._lost = None
+        self._why_ended: str | None = None
+        self._stop: str | None = None
+        self._lost: str | None = None
         self._work_is_done = False
-        self._abort, self._aborted, self._questions, self._answers = None, None, 0, {}
-        self._signal, self._channel, self._lease, self._before_close = 0, None, None, []
+        self._abort: Callable[[str], object] | None = None
+        self._aborted: Callable[[str], object] | None = None
+        self._questions = 0
+        self._answers: dict[object, tuple[dict[str, str], str]] = {}
+        self._signal = 0
+        self._channel: Channel | None = None
+        self._lease: LeasePage | None = None
+        self._before_close: list[Callable[[], object]] = []
+        self._grouped = False  # mtrun.torch has made a group
         self._was_ready = False  # in the entered generation
         self.lease_lapsed = False  # in the last connected generation before this one (not always the previous)
-        self._told_to_go = None  # when holds first saw the request to leave
-        self._signalled = {}  # first time of each signal
-        self._reporter = self._waits_since = None
-        self._times, self._watched_until, self._told_progress = StepTimes(), 0.0, None
+        self._told_to_go: float | None = None  # when holds first saw the request to leave
+        self._signalled: dict[int, float] = {}  # first time of each signal
+        self._reporter: threading.Thread | None = None
+        self._waits_since: float | None = None
+        self._times, self._watched_until = StepTimes(), 0.0
+        self._told_progress: float | None = None
         self._grace = float(environment.get("MTRUN_SHUTDOWN_TIMEOUT", 30))
         self._catch_signals()
         if self.elastic:
             self._connect(environment)
 
-    def _connect(self, environment):
+    def _connect(self, environment: Mapping[str, str]) -> None:
         if environment.get("MTRUN_LEASE"):
             self._lease = LeasePage(int(environment["MTRUN_LEASE"]))
         self._channel = Channel(environment["MTRUN_SOCKET"], self._hear, self._lose)
@@ -104,13 +121,13 @@ class Job:
             self.leave()
             raise SystemExit(self.exit_status) from None
 
-    def _catch_signals(self):
+    def _catch_signals(self) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
         for number in CAUGHT:
             signal.signal(number, self._caught)
 
-    def _caught(self, number, _):
+    def _caught(self, number: int, _: object) -> None:
         now = time.monotonic()
         if now - self._signalled.setdefault(number, now) < SIGNAL_ECHO_SECONDS:
             self._signal = number
@@ -118,24 +135,25 @@ class Job:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
             signal.raise_signal(number)
 
-    def __enter__(self):
+    def __enter__(self) -> Job:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def before_close(self, call):
+    def before_close(self, call: Callable[[], object]) -> None:
         """Calls `call()` first when this worker closes its channel, for example to finish a commit that needs it."""
         self._before_close.append(call)
 
-    def close(self):
+    def close(self) -> None:
+        """Ends the connection to the agent, after the calls of `before_close`. The end of `with mtrun.join()` does it."""
         for call in self._before_close:
             call()
         if self._channel:
             self._channel.close()
 
     # ---- the worker's current place
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.assignment, name)
@@ -171,7 +189,7 @@ class Job:
         """Returns the exit status of a worker that leaves with its whole job because of a signal."""
         return 128 + (self._signal or signal.SIGTERM)
 
-    def on_break(self, abort):
+    def on_break(self, abort: Callable[[str], object] | None) -> None:
         """Calls `abort(why)` when the entered generation ends early, on a thread of the channel, or at once if it has
         ended; then once a second while this worker still waits for others (`waits`). None removes the callback."""
         with self._changed:
@@ -196,18 +214,19 @@ class Job:
             if self._lost:
                 raise AgentLost(self._lost)
             self._look_at_ended_lease()
+            assert self._newest is not None  # it has come
             self.assignment, self._graceful = self._newest, False
-            self._entered = self._newest.generation
+            self._entered = self.assignment.generation
             self._times.restart()
             self._told_progress = None  # report the first step of a generation at once
             return self.assignment
 
-    def _look_at_ended_lease(self):
+    def _look_at_ended_lease(self) -> None:
         lapsed = self._entered is not None and self._lease is not None and self._lease.over(self._entered)
         self.lease_lapsed = lapsed or (self.lease_lapsed and not self._was_ready)
         self._was_ready = False
 
-    def _await_next(self, timeout):
+    def _await_next(self, timeout: float | None) -> None:
         began = time.monotonic()
         while not (self._stop or self._lost or self._has_next()):
             waited = time.monotonic() - began
@@ -219,7 +238,7 @@ class Job:
             self._changed.wait(LOOK_SECONDS if timeout is None else min(LOOK_SECONDS, timeout - waited))
 
     @contextlib.contextmanager
-    def connects(self):
+    def connects(self) -> Iterator[None]:
         """Wraps the connection of the entered generation's group. Its members have no step yet that they could finish
         together, so a graceful end interrupts too. Raises Interrupted if the generation has ended."""
         with self._changed:
@@ -231,27 +250,27 @@ class Job:
             with self._changed:
                 self._connects = False
 
-    def check(self):
+    def check(self) -> None:
         """Raises Interrupted if the entered generation has ended early."""
         with self._changed:
             if self._over():
                 raise Interrupted(self._why_ended or self._stop or self._lost or "the generation is over")
 
-    def ready(self):
+    def ready(self) -> None:
         """Reports that the group of this generation is connected."""
         self._was_ready = True
         self._say("ready", generation=self.generation)
 
-    def broken(self, why):
+    def broken(self, why: object) -> None:
         """Reports that collectives failed although no worker seems dead, so that all regroup."""
         self._say("broken", generation=self.generation, why=str(why)[:1000])
 
-    def wait_until_over(self, seconds):
+    def wait_until_over(self, seconds: float) -> bool:
         """Returns False if the generation still runs after `seconds`."""
         with self._changed:
             return self._changed.wait_for(lambda: self._over() or self._stop is not None, seconds)
 
-    def wait_until_ends(self, seconds):
+    def wait_until_ends(self, seconds: float | None) -> bool:
         """Like wait_until_over, but a graceful end counts too, because a failed step cannot be finished."""
         with self._changed:
             return self._changed.wait_for(lambda: self._over() or self._graceful or self._stop is not None, seconds)
@@ -277,7 +296,7 @@ class Job:
             self._say("progress", epoch=int(epoch), step=int(step), samples=int(samples))
 
     @contextlib.contextmanager
-    def loads(self):
+    def loads(self) -> Iterator[None]:
         """Wraps waiting for a step's input, which clients then see apart from computing."""
         since = time.monotonic()
         try:
@@ -286,7 +305,7 @@ class Job:
             self._times.data += time.monotonic() - since
 
     @contextlib.contextmanager
-    def waits(self):
+    def waits(self) -> Iterator[None]:
         """Wraps waiting for other workers. The agent is told once a second, so that this worker is not taken for the
         one that hangs; clients see the time apart from computing."""
         if self.elastic and not self._reporter:
@@ -299,7 +318,7 @@ class Job:
             self._waits_since = None
             self._times.exchange += time.monotonic() - since
 
-    def _report_waits(self):
+    def _report_waits(self) -> None:
         while True:
             time.sleep(1)
             since = self._waits_since
@@ -307,7 +326,7 @@ class Job:
                 self._say("waiting", generation=self.generation, seconds=seconds)
                 self._abort_again()
 
-    def _abort_again(self):
+    def _abort_again(self) -> None:
         """Aborts again: the first abort can miss a wait that began while it ran."""
         with self._changed:
             if self._aborted and self._waits_since is not None and self._over():
@@ -333,7 +352,7 @@ class Job:
         self._say("leaving", why=why)
 
     # ---- the lease
-    def hold(self, outside=False):
+    def hold(self, outside: bool = False) -> None:
         """Blocks, before a commit, until this node's lease is valid. Interrupted if the generation ends, even
         gracefully, or if half of this worker's grace period has passed since it was asked to leave. `outside`: the
         generation may be over, and the commit is this worker's final state."""
@@ -357,11 +376,11 @@ class Job:
             self.check()
 
     # ---- the channel
-    def _say(self, kind, **fields):
+    def _say(self, kind: str, **fields: Any) -> None:
         if self._channel:
             self._channel.send(kind, **fields)
 
-    def _ask(self, kind, keys):
+    def _ask(self, kind: str, keys: Sequence[str]) -> list[bytes]:
         if not self.elastic:
             raise Stopped("without mtrun there is no key-value store")
         with self._changed:
@@ -375,53 +394,53 @@ class Job:
             raise Interrupted(f"no value for {', '.join(keys)}: {error}")
         return [base64.b64decode(values[key]) for key in keys]
 
-    def _has_next(self):
+    def _has_next(self) -> bool:
         return (self._newest is not None and self._newest.generation != self._entered
                 and self._newest.generation != self._ended)
 
-    def _over(self):
+    def _over(self) -> bool:
         if self._lost or self._stop:
             return True
         if self._newest is None or self._entered is None or (self._graceful and not self._connects):
             return False  # a graceful end: the next assignment can arrive before this worker's last step
         return self._ended == self._entered or self._newest.generation != self._entered
 
-    def _break(self, why):
+    def _break(self, why: str) -> None:
         abort, self._abort = self._abort, None
         if abort:
             self._aborted = abort
             abort(why)
 
-    def _hear(self, message):
+    def _hear(self, message: dict[str, Any]) -> None:
         kind = message.get("type")
         with self._changed:
             if kind == "assignment":
-                self._newest = parse_assignment(message)
+                self._newest = assignment = parse_assignment(message)
                 if self._over():
-                    self._break(f"generation {self._newest.number} has begun")
+                    self._break(f"generation {assignment.number} has begun")
             elif kind == "dissolved":
                 self._dissolve(message)
             elif kind == "drain":
                 self._drained = True
             elif kind == "stop":
-                self._stop = str(message.get("why", "")) or "the job has ended"
+                self._stop = why = str(message.get("why", "")) or "the job has ended"
                 self._work_is_done = message.get("complete") is True
-                self._break(self._stop)
+                self._break(why)
             elif kind == "watch":
                 self._watched_until = time.monotonic() + watch_seconds(message)
             elif kind == "store_values":
                 self._answers[message.get("id")] = (message.get("values", {}), message.get("error", ""))
             self._changed.notify_all()
 
-    def _dissolve(self, message):
-        self._ended, self._why_ended = message.get("generation"), str(message.get("why", ""))
+    def _dissolve(self, message: dict[str, Any]) -> None:
+        self._ended, self._why_ended = message.get("generation"), (why := str(message.get("why", "")))
         if self._ended == self._entered:
             self._graceful = bool(message.get("graceful"))
             if self._over():
-                self._break(self._why_ended)
+                self._break(why)
 
-    def _lose(self, why):
+    def _lose(self, why: str) -> None:
         with self._changed:
-            self._lost = f"lost the connection to this node's agent: {why}"
-            self._break(self._lost)
+            self._lost = lost = f"lost the connection to this node's agent: {why}"
+            self._break(lost)
             self._changed.notify_all()

@@ -1,8 +1,11 @@
 """Which of a launcher's variables are this process's own (docs/protocol.md, "Variables that are inherited"). A job that a
 worker submits, a step that it starts by srun and a launcher in it inherit all of them. C++: base/own_launch.h."""
+from __future__ import annotations
+
 import os
 import socket
 import struct
+from collections.abc import Callable, Mapping
 
 STEP = ("SLURM_JOB_ID", "SLURM_STEP_ID", "LSB_JOBID", "PBS_JOBID")
 OF_MTRUN = ("MTRUN_SOCKET", "MTRUN_GENERATION", "MTRUN_LEASE", "MTRUN_STEP", "MTRUN_WORKER", "MTRUN_CONFIGURED_WORLD",
@@ -13,22 +16,22 @@ OF_TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RA
                "TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_TIMER_FILE")
 
 
-def unix_address(path):
+def unix_address(path: str) -> str:
     return "\0" + path[1:] if path.startswith("@") else path
 
 
-def peer_of(connection):
+def peer_of(connection: socket.socket) -> tuple[int, int]:
     """Returns pid and user of the process that listens at the other end; pid 0: it is in another pid namespace."""
     return struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[:2]
 
 
-def parent_of(pid):
+def parent_of(pid: int) -> int:
     """Returns the parent's pid, 0 at the top. OSError if the process cannot be seen."""
     with open(f"/proc/{pid}/stat", "rb") as stat:
         return int(stat.read().rpartition(b")")[2].split()[1])
 
 
-def owner_is_above(path):
+def owner_is_above(path: str) -> bool | None:
     """Returns whether the process that listens at `path`, or its parent (an agent's guardian, which inherits orphans), is
     this process or an ancestor; None if that is not known."""
     try:
@@ -43,7 +46,7 @@ def owner_is_above(path):
         return None
 
 
-def own_launch(environment, is_above=owner_is_above):
+def own_launch(environment: Mapping[str, str], is_above: Callable[[str], bool | None] = owner_is_above) -> Mapping[str, str]:
     """Returns the environment without variables of another job: those of an mtrun that is not above this process or is in
     another step of a batch system, and those of one below which another launcher has started this process."""
     path = environment.get("MTRUN_SOCKET")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,15 +41,16 @@ class Loader:
     TypeError if samples cannot be named by number, or if an option belongs to the sampler. ValueError if the dataset
     has another number of samples than the sampler, now or at a later step."""
 
-    def __init__(self, dataset: Dataset, sampler: ElasticSampler, *, collate_fn: Callable[[list], Any] | None = None,
-                 keep_workers: bool = True, **options: Any):
+    def __init__(self, dataset: Dataset, sampler: ElasticSampler, *, collate_fn: Callable[[list[Any]], Any] | None = None,
+                 keep_workers: bool = True, **options: Any) -> None:
         _check(dataset, options)
         self.dataset, self.sampler = dataset, sampler
         self._size = len(dataset)
         if self._size != sampler.size:
             raise ValueError(f"the dataset has {self._size} samples, but the sampler was made for {sampler.size}: "
                              "make it with ElasticSampler(len(dataset), ...)")
-        self._batches, self._ahead = None, _Ahead(sampler)
+        self._batches: Iterator[Any] | None = None
+        self._ahead = _Ahead(sampler)
         init = _Start(options.pop("worker_init_fn", None))
         self._loader = DataLoader(_Samples(dataset, sampler.seed), batch_sampler=self._ahead,
                                   collate_fn=_Collate(collate_fn or default_collate, sampler.seed), worker_init_fn=init,
@@ -82,22 +83,23 @@ class Loader:
 class Ids:
     """A Loader without data: its micro-batches are the lists of ids themselves."""
 
-    def __init__(self, sampler):
-        self.sampler, self._place, self._left = sampler, None, iter(())
+    def __init__(self, sampler: ElasticSampler) -> None:
+        self.sampler, self._place = sampler, (0, 1)
+        self._left: Iterator[tuple[int, list[int]]] = iter(())
 
-    def begin(self, rank, world_size):
+    def begin(self, rank: int, world_size: int) -> None:
         self._place = (rank, world_size)
 
-    def plan(self):
+    def plan(self) -> StepPlan:
         plan = self.sampler.plan(*self._place)
         self._left = iter(plan.micro_batches)
         return plan
 
-    def next(self):
+    def next(self) -> list[int]:
         return next(self._left)[1]
 
 
-def _check(dataset, options):
+def _check(dataset: Dataset[Any], options: dict[str, Any]) -> None:
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
         raise TypeError(f"{type(dataset).__name__} is an iterable dataset, whose samples have no numbers, so that none can be "
                         "taken exactly once by changing workers: give a map-style Dataset (__len__ and __getitem__), for "
@@ -117,24 +119,25 @@ class _Ahead:
     """The batch sampler of the DataLoader: this worker's MicroBatches from the sampler's position on. It keeps the plans of
     steps that have been asked for but not taken."""
 
-    def __init__(self, sampler):
-        self._sampler, self._place, self._plans = sampler, None, {}
+    def __init__(self, sampler: ElasticSampler) -> None:
+        self._sampler, self._place = sampler, (0, 1)
+        self._plans: dict[int, StepPlan] = {}
 
-    def begin(self, rank, world_size):
+    def begin(self, rank: int, world_size: int) -> None:
         self._place, self._plans = (rank, world_size), {}
 
-    def plan(self):
+    def plan(self) -> StepPlan:
         """Returns the StepPlan of the sampler's next step."""
         self._plans = {step: plan for step, plan in self._plans.items() if step >= self._sampler.step}
         return self._plan_of(self._sampler.step)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[MicroBatch]:
         for step in range(self._sampler.step, self._sampler.steps):
             plan = self._plan_of(step)
             for number, ids in plan.micro_batches:
                 yield MicroBatch(step, plan.epoch, number, ids)
 
-    def _plan_of(self, step):
+    def _plan_of(self, step: int) -> StepPlan:
         if step not in self._plans:
             self._plans[step] = self._sampler.plan(*self._place, step)
         return self._plans[step]
@@ -143,28 +146,28 @@ class _Ahead:
 class _Samples:
     """The dataset as a DataLoader's worker sees it."""
 
-    def __init__(self, dataset, seed):
+    def __init__(self, dataset: Dataset[Any], seed: int) -> None:
         self._dataset, self._seed = dataset, seed
 
-    def __getitems__(self, wanted):
+    def __getitems__(self, wanted: MicroBatch) -> tuple[MicroBatch, Any]:
         return wanted, self._read(wanted)
 
-    def _read(self, wanted):
+    def _read(self, wanted: MicroBatch) -> Any:
         if getattr(self._dataset, "__getitems__", None):
             seed_generators(seed_of(self._seed, "samples", wanted.step, wanted.number))
             return self._dataset.__getitems__(wanted.ids)
         return [self._read_one(wanted.epoch, each) for each in wanted.ids]
 
-    def _read_one(self, epoch, sample):
+    def _read_one(self, epoch: int, sample: int) -> Any:
         seed_generators(seed_of(self._seed, "sample", epoch, sample))
         return self._dataset[sample]
 
 
 class _Collate:
-    def __init__(self, collate, seed):
+    def __init__(self, collate: Callable[[Any], Any], seed: int) -> None:
         self._collate, self._seed = collate, seed
 
-    def __call__(self, fetched):
+    def __call__(self, fetched: tuple[MicroBatch, Any]) -> Any:
         wanted, samples = fetched
         seed_generators(seed_of(self._seed, "collate", wanted.step, wanted.number))
         return self._collate(samples)
@@ -175,10 +178,10 @@ class _Start:
     processes of a group, but the training process decides when it has read its last batch. So this one leaves the group,
     and the kernel ends it with the training process."""
 
-    def __init__(self, own):
+    def __init__(self, own: Callable[[int], object] | None) -> None:
         self._own = own
 
-    def __call__(self, number):
+    def __call__(self, number: int) -> None:
         close_inherited()
         os.setpgid(0, 0)
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,6 +1,9 @@
 """Decides whose state counts when members of a new generation meet. Pure functions of their claims."""
+from __future__ import annotations
+
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
-from typing import Optional
+from typing import Any
 
 from mtrun.position import Position
 
@@ -26,26 +29,27 @@ class Claim:
     gap: int = 0                # added to the generation's number, in case others continued its state unseen
     refused: bool = False       # its disk refuses to read a checkpoint
 
-    def numbers(self):
+    def numbers(self) -> list[int]:
         """Returns the claim as int64 numbers."""
-        flat = []
+        flat: list[int] = []
         for each in fields(self):
             value = getattr(self, each.name)
             flat += value if isinstance(value, Position) else [_signed(int(value))]
         return flat
 
 
-def _signed(value):
+def _signed(value: int) -> int:
     return value - BITS64 if value >> 63 else value
 
 
-def claim_of(numbers):
+def claim_of(numbers: Iterable[int]) -> Claim:
     """The inverse of Claim.numbers()."""
-    left, values = list(numbers), {}
+    left = list(numbers)
+    values: dict[str, Any] = {}
     for each in fields(Claim):
-        if each.type is Position:
+        if isinstance(each.default, Position):
             values[each.name] = Position(left.pop(0), left.pop(0))
-        elif each.type is bool:
+        elif isinstance(each.default, bool):
             values[each.name] = bool(left.pop(0))
         else:
             values[each.name] = left.pop(0) % BITS64
@@ -54,20 +58,21 @@ def claim_of(numbers):
 
 @dataclass(frozen=True)
 class Plan:
+    """What the members of a generation do about their states."""
     source: int                # rank whose state all continue from; if there is no state, the rank that starts
     generation: int
-    needy: list = field(default_factory=list)   # ranks that receive the state, ascending
-    rivals: list = field(default_factory=list)  # ranks at the source's position with another state, the source first
+    needy: list[int] = field(default_factory=list)   # ranks that receive the state, ascending
+    rivals: list[int] = field(default_factory=list)  # ranks at the source's position with another state, the source first
     nobody: bool = False       # no rank holds a state
 
 
-def find_source(claims) -> Optional[int]:
+def find_source(claims: list[Claim]) -> int | None:
     """Returns the lowest rank that holds the furthest state, whichever run it is of; None if no rank holds one."""
     holders = [rank for rank, claim in enumerate(claims) if claim.holds]
     return max(holders, key=lambda rank: (claims[rank].position, -rank), default=None)
 
 
-def readers(claims):
+def readers(claims: list[Claim]) -> tuple[set[int], Claim | None]:
     """Returns ({ranks}, claim): the ranks that must read a checkpoint above this claim, which is the furthest state's,
     before a decision; None if there is no state. No ranks if no checkpoint of its run is further."""
     source = find_source(claims)
@@ -78,7 +83,7 @@ def readers(claims):
             if claim.saved_run == truth.run and claim.saved > truth.position}, truth
 
 
-def to_digest(claims):
+def to_digest(claims: list[Claim]) -> set[int]:
     """Returns the ranks whose digests decide() needs: of those that hold the furthest state, or of all if none holds
     one. None if there is nothing to compare."""
     source = find_source(claims)
@@ -88,13 +93,13 @@ def to_digest(claims):
     return ranks if len(ranks) > 1 else set()
 
 
-def decide(claims, number):
+def decide(claims: list[Claim], number: int) -> Plan:
     """Returns the Plan. `number` is the rendezvous's number of this generation; it restarts with a new service, so the
     members' own numbers count too."""
-    source = find_source(claims)
-    nobody = source is None
-    if nobody:
-        source = min(range(len(claims)), key=lambda rank: (claims[rank].torn, not claims[rank].begins_again))
+    holder = find_source(claims)
+    nobody = holder is None
+    source = holder if holder is not None else min(
+        range(len(claims)), key=lambda rank: (claims[rank].torn, not claims[rank].begins_again))
     truth = claims[source]
     at_truth = [rank for rank, claim in enumerate(claims)
                 if not nobody and claim.holds and claim.position == truth.position]
@@ -112,10 +117,10 @@ def decide(claims, number):
     return Plan(source, max(number, known + 1) + gap, needy, rivals if len(rivals) > 1 else [], nobody)
 
 
-def discarded(first, truth):
+def discarded(first: list[Claim], truth: Claim) -> list[int]:
     """Returns the ranks whose state is given up for `truth`, by their initial claims, because another generation is
     further. A step that such a rank did not finish is not mentioned."""
-    def is_given_up(claim):
+    def is_given_up(claim: Claim) -> bool:
         return claim.run != truth.run or claim.position.generation != truth.position.generation
 
     return [rank for rank, claim in enumerate(first) if claim.lived and claim.holds and is_given_up(claim)]

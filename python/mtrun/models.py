@@ -1,8 +1,10 @@
 """What a Replica accepts as a model."""
+from __future__ import annotations
+
 import torch
 
 
-def plain(model):
+def plain(model: torch.nn.Module) -> torch.nn.Module:
     """Returns the module whose state is saved: of a torch.compile'd model the original one, which has the same
     parameters and names without `_orig_mod`. ValueError if the model sums gradients or statistics itself."""
     model = getattr(model, "_orig_mod", model)

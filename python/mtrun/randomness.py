@@ -14,7 +14,7 @@ from mtrun.sampler import MASK, fnv1a, splitmix
 
 
 @functools.lru_cache(64)
-def _key_of(seed, purpose):
+def _key_of(seed: int, purpose: str) -> int:
     return splitmix(fnv1a(purpose) ^ splitmix(seed & MASK))
 
 

@@ -3,11 +3,10 @@ each sample is taken exactly once."""
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,15 +25,31 @@ from mtrun.handover import give, pass_on, take
 from mtrun.job import Interrupted, Job, Stopped
 from mtrun.ledger import Ledger, gathered, joined, parts_of
 from mtrun.loader import Ids, Loader
-from mtrun.meeting import NONE, Claim, claim_of, decide, discarded, readers, to_digest
+from mtrun.meeting import (
+    NONE,
+    Claim,
+    Plan,
+    claim_of,
+    decide,
+    discarded,
+    readers,
+    to_digest,
+)
 from mtrun.metrics import Metrics
 from mtrun.models import plain
-from mtrun.position import Lineage
-from mtrun.sampler import ElasticSampler
+from mtrun.position import Lineage, Position
+from mtrun.sampler import ElasticSampler, StepPlan
 from mtrun.saver import Saver
 from mtrun.several_nodes import had_several_nodes, note_several_nodes
 from mtrun.snapshot import Snapshot
-from mtrun.torch import barrier, finish, finish_all, interruptible, leave_group, regroup, start
+from mtrun.torch import (
+    barrier,
+    finish_all,
+    interruptible,
+    leave_group,
+    regroup,
+    start,
+)
 from mtrun.training_step import TrainingStep
 from mtrun.update import Update
 from mtrun.waits import await_call
@@ -43,6 +58,10 @@ RECENT = 16       # ledger lines that each worker keeps in case the writer dies 
 EXIT_DIFFERS = 3  # two workers hold different states of one step; neither can be trusted
 SLOW_SAVE = 1.0   # seconds of a wait for the save before that are reported
 MAX_GAP = 1 << 16  # random distance between the numbers of branches that are unaware of each other
+
+
+# Loss, samples, hash of their ids, votes to leave and to regroup, (counts, sums) of buffers; of all workers.
+Sums = tuple[float, int, int, int, int, tuple[torch.Tensor, torch.Tensor]]
 
 
 @dataclass(frozen=True)
@@ -73,7 +92,7 @@ class Replica:
     def __init__(self, job: Job, model: torch.nn.Module, optimizer: torch.optim.Optimizer, sampler: ElasticSampler,
                  folder: str | None = None, data: str = "", backend: str | None = None, checkpoint_steps: int = 0,
                  more: dict[str, Any] | None = None, scaler: torch.amp.GradScaler | None = None,
-                 evaluation: Evaluation | None = None, settings: dict[str, Any] | None = None):
+                 evaluation: Evaluation | None = None, settings: dict[str, Any] | None = None) -> None:
         self.job, self.model, self.optimizer, self.sampler = job, plain(model), optimizer, sampler
         self.complete = False  # whether the run has ended, so that this worker's weights are the final ones
         self._backend, self._checkpoint_steps = backend, checkpoint_steps
@@ -83,10 +102,10 @@ class Replica:
         self._buffers, self._gradients = Buffers(self.model), Gradients(self.model)
         self._update = Update(optimizer, scaler)
         self._first_use = FirstUse(self.model)
-        self._metrics = Metrics(folder, settings or {}, evaluation) if folder else None
         self._ledger = Ledger(folder, sampler, data) if folder else None
+        self._metrics = Metrics(folder, self._ledger, settings or {}, evaluation) if folder and self._ledger else None
         self._checkpoints = Checkpoints(folder) if folder else None
-        self._saver = Saver(job, folder) if folder else None
+        self._saver = Saver(job, folder, self._checkpoints) if folder and self._checkpoints else None
         self._folder = folder
         self._run, self._generation, self._lineage = secrets.token_hex(8), 0, Lineage()
         self._begins_again = False  # the ledger of a run exists, but no checkpoint
@@ -96,7 +115,8 @@ class Replica:
         self._known = 0  # the last generation agreed on, begun or not
         self._may_be_behind = False  # others may have continued its state unseen, until a generation has begun
         self._several_nodes = False  # at any time so far
-        self._recent, self._writes = [], False
+        self._recent: list[dict[str, Any]] = []
+        self._writes = False
         self._votes_to_leave = False  # in the last summed step
         self._votes = 0, 0  # of all workers: to leave, and to regroup
         self._evaluations_agree = False  # in this generation, about the last epoch
@@ -114,10 +134,10 @@ class Replica:
                     step.backward(loss_of(ids))
                 except Interrupted as error:  # of collectives of the program's own
                     step.interrupt(error)
-            if step.apply():
+            if step.apply() and step.applied:
                 yield step.applied
 
-    def train(self, loader: Loader) -> Iterator[TrainingStep]:
+    def train(self, loader: Loader | Ids) -> Iterator[TrainingStep]:
         """Trains to the end of the sampler and yields each TrainingStep; one that was not committed comes again.
         `loader`: a Loader with this sampler. Regroups, hands over and leaves as required. A worker asked to leave ends
         here; if its whole job was asked to, or it waits for others, it saves and exits with 128 + signal. Without mtrun
@@ -160,14 +180,14 @@ class Replica:
                     raise broke from None
                 return
 
-    def _is_complete(self):
+    def _is_complete(self) -> bool:
         """Evaluates if an epoch has just ended. Returns whether the run has ended."""
         if self._evaluation is None or not self._evaluation.is_due(self.sampler):
             return self.sampler.finished
         self._evaluate()
         return self.sampler.finished or self._evaluation.stops
 
-    def _evaluate(self):
+    def _evaluate(self) -> None:
         """Evaluates, unless every worker has the result of this position. A worker can lack it: it was interrupted while
         the others finished. Then all evaluate again, and have equal results."""
         evaluation, steps = self._evaluation, self.sampler.step
@@ -184,7 +204,7 @@ class Replica:
                 self._metrics.evaluated()
             evaluation.tell()
 
-    def _stop_while_waiting(self):
+    def _stop_while_waiting(self) -> None:
         """Saves the state, which may be the newest, because no generation follows for this worker. A spare of a
         finished job does not save: its state is not needed, and its lease is not renewed."""
         if self._checkpoints and self._knows and not self.job.work_is_done:
@@ -197,35 +217,36 @@ class Replica:
             self.job.leave(f"asked to leave after step {self.sampler.step}")
             sys.exit(self.job.exit_status)
 
-    def _finish(self):
+    def _finish(self) -> bool:
         """Returns True if the job has ended; False if another generation begins first, which this worker must join."""
         self._finish_save_in_flight()
         if self._checkpoints and self._writes:
             if not self.saved():
                 self.save()
-            self._metrics.finish(self._ledger, self.sampler, self.job)
+            self._metrics.finish(self.sampler, self.job)
         with interruptible(self.job):
             barrier(self.job)  # all data are on the disk before any worker reports it
         return self.job.done(self.sampler.step)
 
     # ---- a step, as TrainingStep drives it
-    def _begin_step(self, loader):
+    def _begin_step(self, loader: Loader | Ids) -> TrainingStep:
         self.optimizer.zero_grad()
         self._gradients.begin()
         self._buffers.begin()
         return TrainingStep(self, loader.plan(), loader)
 
-    def micro_batch(self):
+    def micro_batch(self) -> contextlib.AbstractContextManager[None]:
         """Returns a context that wraps one micro-batch's pass."""
         return self._buffers.micro_batch()
 
-    def differentiate(self, part, last):
+    def differentiate(self, part: torch.Tensor, last: bool) -> None:
         """Adds the gradients of a micro-batch's weighted loss to this worker's. `last`: of its micro-batches; sums over
         the workers start within the pass."""
         with self._gradients.last_pass(self.job) if last else contextlib.nullcontext():
             self._update.scaled(part).backward()
 
-    def commit(self, plan, loss, max_norm, norm_type):
+    def commit(self, plan: StepPlan, loss: torch.Tensor, max_norm: float | None,
+               norm_type: float) -> tuple[Step, torch.Tensor | None]:
         """Sums over the workers, and makes and records the step. `loss`: this worker's weighted sum, a tensor []. Returns
         (Step, norm). Interrupted if the generation ended; nothing has changed then."""
         self._first_use.report(self.job.rank, plan.step)
@@ -239,17 +260,17 @@ class Replica:
         self._votes = leaving, regroups
         return self._commit(plan, samples, hash, loss, skipped, float(rate)), norm
 
-    def _trained(self):
+    def _trained(self) -> list[torch.nn.Parameter]:
         return [p for p in self.model.parameters() if p.requires_grad]
 
-    def _sum(self, loss, ids):
+    def _sum(self, loss: torch.Tensor, ids: list[int]) -> Sums:
         """Sums the gradients, and the losses, sample counts, votes to leave or regroup, and new buffers. The latter come
         last: if any worker has them, the gradients' sums are complete on every worker."""
-        self._votes_to_leave, regroups, counts = self.job.leaves, self.job.wants_regroup, self._buffers.counts()
+        self._votes_to_leave, wants, counts = self.job.leaves, self.job.wants_regroup, self._buffers.counts()
         with interruptible(self.job):
             self._gradients.sum(self.job, *([counts] if self._buffers.any() else []))
         count, hash = gathered(ids)
-        record = [count, self._votes_to_leave, regroups, *parts_of(hash)]
+        record = [count, self._votes_to_leave, wants, *parts_of(hash)]
         own = torch.tensor(record, dtype=torch.float64), loss.double().reshape(1).cpu(), self._buffers.sums(counts)
         total = torch.cat(own)
         self.add_up(total)
@@ -262,7 +283,7 @@ class Replica:
         with interruptible(self.job):
             finish_all(self.job, [(start(tensor), tensor) for tensor in tensors])
 
-    def _commit(self, plan, samples, hash, loss, skipped, rate):
+    def _commit(self, plan: StepPlan, samples: int, hash: int, loss: float, skipped: bool, rate: float) -> Step:
         taken = Step(plan.step, plan.epoch, loss, samples, self.job.world_size, self._generation, skipped)
         line = Ledger.step_line(taken.step, taken.epoch, taken.generation, taken.world_size, plan.ids, samples, hash, loss,
                                 skipped)
@@ -279,7 +300,7 @@ class Replica:
         return taken
 
     # ---- a generation
-    def _enter(self):
+    def _enter(self) -> None:
         regroup(self.job, self._backend)
         self._may_be_behind = self._may_be_behind or (self._knows and self.job.lease_lapsed)
         self._note_several_nodes()
@@ -291,23 +312,23 @@ class Replica:
         if self._folder and self._writes:
             self.job.hold()
             self._ledger.begin(self._run, self._recent, self._lineage, self._generation)
-            self._metrics.begin(self._ledger, self.sampler, self.job, self._generation)
+            self._metrics.begin(self.sampler, self.job, self._generation)
 
-    def _compare_programs(self):
+    def _compare_programs(self) -> None:
         """Raises ValueError if this worker's model or optimizer is not that of the others."""
         mine = torch.tensor(program_of(self.model, self.optimizer, self._lived))
         all_of = [torch.zeros_like(mine) for _ in range(self.job.world_size)]
         await_call(self.job, lambda: dist.all_gather(all_of, mine))
         compare(self.job.rank, [each.tolist() for each in all_of])
 
-    def _note_several_nodes(self):
+    def _note_several_nodes(self) -> None:
         here = len(self.job.peers) > 1 or self.job.world_size > self.job.local_world_size
         if here and self._folder:
             note_several_nodes(self._folder)
         noted = self._folder is not None and had_several_nodes(self._folder)
         self._several_nodes = self._several_nodes or here or noted
 
-    def _share(self):
+    def _share(self) -> None:
         """Compares the members' progress; those that are behind receive the furthest state."""
         came = claims = self._claims()
         while (reading := readers(claims))[0]:
@@ -337,14 +358,14 @@ class Replica:
         self._generation, self._lived, self._may_be_behind = plan.generation, True, False
         self._lineage = self._lineage.enter(self._generation, self.sampler.step)
 
-    def _claims(self, digests=False):
+    def _claims(self, digests: bool = False) -> list[Claim]:
         """Returns the claims of all members, by rank. `digests`: of this one's state too."""
         mine = torch.tensor(self._claim(digests).numbers())
         all_of = [torch.zeros_like(mine) for _ in range(self.job.world_size)]
         await_call(self.job, lambda: dist.all_gather(all_of, mine))
         return [claim_of(each.tolist()) for each in all_of]
 
-    def _claim(self, digests=False):
+    def _claim(self, digests: bool = False) -> Claim:
         saved = self._checkpoints.furthest() if self._checkpoints else None
         known = [self._known, self._generation]
         if self._folder:
@@ -355,14 +376,14 @@ class Replica:
                      parameters=digest_of(self.model.parameters()) if digests else 0,
                      buffers=digest_of(self._buffers.tensors().values()) if digests else 0,
                      rest=self._digest_of_rest() if digests and not self._knows else 0, torn=self._torn,
-                     saved_run=int(saved.run, 16) if saved else 0, saved=saved.position if saved else NONE,
+                     saved_run=int(saved.run, 16) if saved else 0, saved=saved.position if saved and saved.position else NONE,
                      known=max(known), gap=1 + secrets.randbelow(MAX_GAP) if gap else 0,
                      refused=self._refused() is not None)
 
-    def _position(self):
+    def _position(self) -> Position:
         return self._lineage.position(self.sampler.step)
 
-    def _say_what_is_discarded(self, came, truth):
+    def _say_what_is_discarded(self, came: list[Claim], truth: Claim) -> None:
         ranks = discarded(came, truth)
         if ranks and self.job.rank == ranks[0]:
             for position in sorted({came[rank].position for rank in ranks}):
@@ -370,26 +391,26 @@ class Replica:
                 print(f"mtrun: discarding the state of rank {who}, {position}: the run continues from {truth.position}",
                       file=sys.stderr)
 
-    def _digest_of_rest(self):
+    def _digest_of_rest(self) -> int:
         """Returns the digest of what a fresh run begins with, except for the model."""
         state = self._state()
         return digest_of_state([state[name] for name in ("optimizer", "sampler", "more")])
 
-    def _state(self, keep_vars=False):
+    def _state(self, keep_vars: bool = False) -> dict[str, Any]:
         """Returns the state; its tensors are the live ones. `keep_vars`: those of the model are its parameters and
         buffers themselves, and loading them back costs nothing."""
         return {"model": self.model.state_dict(keep_vars=keep_vars), "optimizer": self.optimizer.state_dict(),
-                "parameters": self._parameters(), "sampler": self.sampler.state_dict(), "run": self._run, "generation": self._generation,
-                "lineage": self._lineage.entries(), "recent": self._recent,
+                "parameters": self._parameters(), "sampler": self.sampler.state_dict(),
+                "run": self._run, "generation": self._generation, "lineage": self._lineage.entries(), "recent": self._recent,
                 "more": {name: each.state_dict() for name, each in self._more.items()}}
 
-    def _parameters(self):
+    def _parameters(self) -> list[str]:
         """Returns the names of the optimizer's parameters, in its order."""
         names = {id(parameter): name for name, parameter in self.model.named_parameters()}
         trained = [each for group in self.optimizer.param_groups for each in group["params"]]
         return [names.get(id(each), str(number)) for number, each in enumerate(trained)]
 
-    def _restore(self, state):
+    def _restore(self, state: dict[str, Any]) -> None:
         """Restores a state. Unfit if it is another program's: it may be partly restored, so the run cannot continue."""
         try:
             self.model.load_state_dict(state["model"])
@@ -402,7 +423,7 @@ class Replica:
         except Exception as error:  # including those of the program's own objects
             raise Unfit(error) from error
 
-    def _hand_over(self, plan, truth):
+    def _hand_over(self, plan: Plan, truth: Claim) -> None:
         """Brings the needy workers to the source's state, by broadcasts of all."""
         mine = self.job.rank
         if plan.nobody and mine != plan.source and mine not in plan.needy:
@@ -416,7 +437,7 @@ class Replica:
         else:
             pass_on(self.job, plan.source)
 
-    def _take(self, source):
+    def _take(self, source: int) -> None:
         """Receives a state into this worker's own tensors. While they are partly overwritten it holds none; if the
         transfer fails, it gets back a state that no checkpoint has."""
         kept = Snapshot().take(self._state()) if self._knows and not (self._checkpoints and self.saved()) else None
@@ -433,18 +454,18 @@ class Replica:
         self._knows, self._torn = True, False
 
     # ---- checkpoints
-    def saved(self):
+    def saved(self) -> bool:
         """Returns whether the checkpoint of exactly this state exists."""
         return self._checkpoints.has(self._run, self._position())
 
-    def save(self, outside=False):
+    def save(self, outside: bool = False) -> None:
         """Saves a checkpoint and waits until it is on the disk. `outside`: the worker is outside of a generation."""
-        self._saver.finish(self._checkpoints)
+        self._saver.finish()
         self.job.hold(outside)
         self._ledger.sync()
         self._checkpoints.save(self._state(), lambda: self.job.hold(outside), alone=outside)
 
-    def _save_if_due(self):
+    def _save_if_due(self) -> None:
         """Starts a periodic save, which a thread writes, and raises the error of the one before. A save that was given
         up with its generation is made up for."""
         if not self._checkpoints or not self._checkpoint_steps:
@@ -453,36 +474,36 @@ class Replica:
         if due or self._saver.idle():
             due = not self._finish_save() or due
         if due and self._writes:
-            self._saver.save(self._state(), self._ledger.descriptor(), self._checkpoints)
+            self._saver.save(self._state(), self._ledger.descriptor())
 
-    def _finish_save_in_flight(self):
+    def _finish_save_in_flight(self) -> None:
         if self._saver:
-            self._saver.finish(self._checkpoints)
+            self._saver.finish()
 
-    def _finish_save(self):
+    def _finish_save(self) -> bool:
         """Waits for the save in flight; returns False if it was given up."""
         began = time.monotonic()
-        saved = self._saver.finish(self._checkpoints)
+        saved = self._saver.finish()
         if (waited := time.monotonic() - began) >= SLOW_SAVE:
             print(f"mtrun: step {self.sampler.step} has waited {waited:.1f} s for the checkpoint before it: the disk is slower "
                   f"than checkpoint_steps={self._checkpoint_steps} needs", file=sys.stderr)
         return saved
 
-    def _save_unless_saved(self):
+    def _save_unless_saved(self) -> None:
         """Saves unless another worker has: workers with the same state can be asked to leave together, and the first
         one saves for all. Does nothing if others have gone further without this worker, or have saved as much."""
         self._finish_save_in_flight()
         self.job.hold(outside=True)  # first, so that a wait for the lease does not block the folder
         with self._checkpoints.alone():
             saved, others = self._checkpoints.furthest(self._run), self._ledger.end()
-            if saved and saved.position >= self._position():
+            if saved and saved.position and saved.position >= self._position():
                 return
             if others.generation > self._generation and others.steps > self.sampler.step:
                 return
             self._ledger.begin(self._run, self._recent, self._lineage)
             self.save(outside=True)
 
-    def _save_for_all(self):
+    def _save_for_all(self) -> None:
         """Saves, because the whole job was asked to leave."""
         if self._checkpoints and self._writes:
             self.save()
@@ -492,10 +513,10 @@ class Replica:
         leave_group(self.job)
         sys.exit(self.job.exit_status)
 
-    def _refused(self):
+    def _refused(self) -> OSError | None:
         return self._checkpoints.refused if self._checkpoints else None
 
-    def _load_newest(self, *which):
+    def _load_newest(self, *which: Any) -> None:
         """Loads the furthest checkpoint. `which`: of a run, and above a position."""
         if self._checkpoints.load_newest(self._restore, *which):
             self._knows = self._may_be_behind = True
@@ -504,5 +525,5 @@ class Replica:
             self._run, self._begins_again = run, True
 
 
-def _text(ranks):
+def _text(ranks: Iterable[int]) -> str:
     return ", ".join(str(rank) for rank in ranks)

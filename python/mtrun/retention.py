@@ -1,8 +1,12 @@
 """Decides which checkpoints a save moves out of the way. Pure functions."""
+from __future__ import annotations
+
+from mtrun.position import Lineage, Position
+
 KEPT = 2  # newest checkpoints that are kept, including the saved one
 
 
-def sort_out(found, lineage, steps, alone=False):
+def sort_out(found: dict[int, Position], lineage: Lineage, steps: int, alone: bool = False) -> tuple[list[int], list[int]]:
     """Returns (steps to remove, steps to move aside) when the state after `steps` steps is saved. `found`: {step:
     Position} of the run's checkpoints. Of those up to the saved one only the newest stay: older ancestors are removed;
     those of other branches are moved aside, as is one whose name is needed. Further ones stay, because the next meeting

@@ -4,18 +4,19 @@ from __future__ import annotations
 import hashlib
 import struct
 from dataclasses import dataclass
+from typing import Any
 
 MASK = (1 << 64) - 1
 
 
-def splitmix(x):
+def splitmix(x: int) -> int:
     z = (x + 0x9E3779B97F4A7C15) & MASK
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
     z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK
     return z ^ z >> 31
 
 
-def fnv1a(name):
+def fnv1a(name: str) -> int:
     h = 0xCBF29CE484222325
     for c in name.encode():
         h = (h ^ c) * 0x100000001B3 & MASK
@@ -25,12 +26,12 @@ def fnv1a(name):
 class Permutation:
     """A permutation of one epoch's samples: a Feistel network, repeated until the number is in [0, size)."""
 
-    def __init__(self, seed, size, epoch):
+    def __init__(self, seed: int, size: int, epoch: int) -> None:
         key = splitmix((fnv1a("sampler") ^ splitmix(seed)) + epoch & MASK)
         self._size, self._half = size, max(4, ((size - 1).bit_length() + 1) // 2)
         self._keys = [splitmix(key + r & MASK) for r in range(8)]
 
-    def __getitem__(self, position):
+    def __getitem__(self, position: int) -> int:
         half, low, x = self._half, (1 << self._half) - 1, position
         while True:
             left, right = x >> half, x & low
@@ -41,12 +42,12 @@ class Permutation:
                 return x
 
 
-def digest(ids):
+def digest(ids: list[int]) -> str:
     """Returns the SHA-256 over the ids (8 bytes each, little-endian), by which the ledger names a step's samples."""
     return hashlib.sha256(struct.pack(f"<{len(ids)}q", *ids)).hexdigest()
 
 
-def hash_of(ids):
+def hash_of(ids: list[int]) -> int:
     """Returns the sum of the ids' hashes modulo 2^64; the workers' values add up."""
     return sum(splitmix(i) for i in ids) & MASK
 
@@ -66,7 +67,8 @@ class ElasticSampler:
     `micro_batch`; worker w of W computes a contiguous range of the micro-batches. Neither depends on W, so a step's
     batch is the same for any number of workers, and each sample is taken once per epoch while workers come and go."""
 
-    def __init__(self, size: int, global_batch: int, micro_batch: int, epochs: int = 1, seed: int = 0, shuffle: bool = True):
+    def __init__(self, size: int, global_batch: int, micro_batch: int, epochs: int = 1, seed: int = 0,
+                 shuffle: bool = True) -> None:
         for name, value in (("size", size), ("global_batch", global_batch), ("micro_batch", micro_batch), ("epochs", epochs)):
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} is {value!r}, but must be a whole number of at least 1")
@@ -75,10 +77,11 @@ class ElasticSampler:
         self.size, self.global_batch, self.micro_batch = size, global_batch, micro_batch
         self.epochs, self.seed, self.shuffle = epochs, seed, shuffle
         self.step = 0  # finished steps
-        self._order = (-1, None)
+        self._order: tuple[int, Permutation] | None = None  # epoch
 
     @property
     def steps_per_epoch(self) -> int:
+        """Returns the steps of an epoch; the last one can be short."""
         return -(-self.size // self.global_batch)
 
     @property
@@ -99,6 +102,7 @@ class ElasticSampler:
 
     @property
     def finished(self) -> bool:
+        """Returns whether all steps of all epochs are finished."""
         return self.step >= self.steps
 
     def ids(self, step: int | None = None) -> list[int]:
@@ -108,9 +112,10 @@ class ElasticSampler:
         positions = range(within * self.global_batch, min((within + 1) * self.global_batch, self.size))
         if not self.shuffle:
             return list(positions)
-        if self._order[0] != epoch:
+        if self._order is None or self._order[0] != epoch:
             self._order = (epoch, Permutation(self.seed, self.size, epoch))
-        return [self._order[1][p] for p in positions]
+        order = self._order[1]
+        return [order[p] for p in positions]
 
     def plan(self, rank: int, world_size: int, step: int | None = None) -> StepPlan:
         """Returns this worker's StepPlan of a step, by default of the next one. It has no micro-batches if the step has
@@ -134,11 +139,12 @@ class ElasticSampler:
         """Counts the step as applied."""
         self.step += 1
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the position, and what the order depends on."""
         return {"step": self.step, "size": self.size, "global_batch": self.global_batch, "micro_batch": self.micro_batch,
                 "seed": self.seed, "shuffle": self.shuffle}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Raises ValueError if the state belongs to another order."""
         mine = self.state_dict()
         other = sorted(name for name in mine if name != "step" and state.get(name) != mine[name])

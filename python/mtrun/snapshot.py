@@ -1,4 +1,8 @@
 """A copy of a state in memory that is used again for the next one."""
+from __future__ import annotations
+
+from typing import Any
+
 import torch
 
 from mtrun.tensor_memory import dense_strides
@@ -8,14 +12,15 @@ from mtrun.trees import map_tensors
 class Snapshot:
     """Keeps its memory, which is page-locked for tensors of a GPU. Only one copy at a time: take() overwrites it."""
 
-    def __init__(self):
-        self._kept = []
+    def __init__(self) -> None:
+        self._kept: list[tuple[Any, torch.Tensor]] = []
 
-    def take(self, state):
+    def take(self, state: dict[str, Any]) -> dict[str, Any]:
         """Returns the state with copies of its tensors, which share memory if the tensors do (tied weights)."""
-        targets, sources, copies = [], [], {}
+        targets, sources = [], []
+        copies: dict[Any, torch.Tensor] = {}
 
-        def copied(tensor):
+        def copied(tensor: torch.Tensor) -> torch.Tensor:
             tensor = tensor.detach()
             if tensor.layout != torch.strided or tensor.is_quantized:
                 return tensor.cpu().clone()
@@ -34,7 +39,7 @@ class Snapshot:
             torch.cuda.current_stream(device).synchronize()
         return copy
 
-    def _place(self, index, tensor):
+    def _place(self, index: int, tensor: torch.Tensor) -> torch.Tensor:
         strides, pinned = dense_strides(tensor), tensor.is_cuda
         wanted = tensor.shape, strides, tensor.dtype, pinned
         if index >= len(self._kept) or self._kept[index][0] != wanted:

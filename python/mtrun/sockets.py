@@ -1,5 +1,7 @@
 """Finds the TCP connections of a process group: neither PyTorch nor Gloo exposes them, and Gloo has no other way to end
 a wait for a silent peer."""
+from __future__ import annotations
+
 import contextlib
 import os
 import socket
@@ -8,7 +10,7 @@ import stat
 TCP_FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
-def connections():
+def connections() -> set[tuple[int, int]]:
     """Returns {(descriptor, inode)} of all but the listening TCP sockets, whose owner would retry for ever."""
     found = set()
     for name in os.listdir("/proc/self/fd"):
@@ -22,7 +24,7 @@ def connections():
     return found
 
 
-def duplicate(descriptor):
+def duplicate(descriptor: int) -> socket.socket:
     """Returns a socket on a duplicate of the descriptor, which can be closed."""
     return socket.socket(fileno=os.dup(descriptor))
 
@@ -30,13 +32,14 @@ def duplicate(descriptor):
 class NewConnections:
     """The connections made from now on until `complete`."""
 
-    def __init__(self):
-        self._before, self._made = connections(), None
+    def __init__(self) -> None:
+        self._before = connections()
+        self._made: set[tuple[int, int]] | None = None
 
-    def complete(self):
+    def complete(self) -> None:
         self._made = connections() - self._before
 
-    def shut_down(self):
+    def shut_down(self) -> None:
         """Ends every wait on them, from any thread. Shuts down only reads: Gloo (of PyTorch 2.11) queues a send whose
         write fails with EPIPE and never wakes the sum that waits for it, while the end of the reads fails all sums."""
         for descriptor, inode in self._all():
@@ -45,10 +48,10 @@ class NewConnections:
                     if os.fstat(each.fileno()).st_ino == inode:  # the number has not been reused for another socket
                         each.shutdown(socket.SHUT_RD)
 
-    def close(self):
+    def close(self) -> None:
         """Closes this process's descriptors of them; for a forked child, whose copies no thread uses."""
         for descriptor, _ in self._all() & connections():
             os.close(descriptor)
 
-    def _all(self):
+    def _all(self) -> set[tuple[int, int]]:
         return connections() - self._before if self._made is None else self._made

@@ -42,8 +42,8 @@ class Encoder:
             return items if kind is list else {SEQUENCES[kind]: items}
         if kind in SCALARS:
             return {f"${SCALARS[kind][0]}": SCALARS[kind][1](value)}
-        raise ValueError(f"{_text(place)} is of the type {kind.__module__}.{kind.__qualname__}, which a checkpoint cannot hold: "
-                         "let its state_dict() return tensors, numbers, texts, lists, tuples, sets and dicts")
+        raise ValueError(f"{_text(place)} is of the type {kind.__module__}.{kind.__qualname__}, which a checkpoint cannot "
+                         "hold: let its state_dict() return tensors, numbers, texts, lists, tuples, sets and dicts")
 
     def _dict(self, value: dict[Any, Any], place: tuple[Any, ...]) -> Any:
         pairs = [(key, self.encode(each, (*place, key))) for key, each in value.items()]
@@ -56,8 +56,8 @@ class Encoder:
 
     def _tensor(self, tensor: torch.Tensor, place: tuple[Any, ...]) -> Any:
         if not is_plain(tensor):
-            raise ValueError(f"{_text(place)} is a tensor of the kind {type(tensor).__name__} {tensor.layout}, which a checkpoint "
-                             "cannot hold: let its state_dict() return plain ones")
+            raise ValueError(f"{_text(place)} is a tensor of the kind {type(tensor).__name__} {tensor.layout}, which a "
+                             "checkpoint cannot hold: let its state_dict() return plain ones")
         file = MODEL if len(place) == 2 and place[0] == "model" else REST
         found: dict[str, Any] = {"$tensor": [file, self._name(tensor, place, file)]}
         strides = dense_strides(tensor)
@@ -109,7 +109,7 @@ def decode(value: Any, tensors: Tensors) -> Any:
         found = DICTS[tag]((decode(key, tensors), decode(each, tensors)) for key, each in value[tag])
         if "metadata" in value:
             metadata = collections.OrderedDict(decode(value["metadata"], tensors))
-            found._metadata = metadata  # type: ignore[attr-defined]  # as Module.state_dict() leaves it
+            found._metadata = metadata  # as Module.state_dict() leaves it
         return found
     if tag in LISTS:
         return LISTS[tag](decode(value[tag], tensors))

@@ -1,6 +1,8 @@
 """Measures where the time of a worker's steps goes, for watching clients. Values; time is an argument."""
+from __future__ import annotations
 
 import math
+from typing import Any
 
 EVERY = 2.0  # minimum seconds between reports
 LONGEST_WATCH = 60.0
@@ -9,17 +11,18 @@ LONGEST_WATCH = 60.0
 class StepTimes:
     """Adds up the waits of a generation's steps. Time before its first finished step belongs to no step."""
 
-    def __init__(self):
-        self._told = None
+    def __init__(self) -> None:
+        self._told: float | None = None
         self.restart()
 
-    def restart(self):
+    def restart(self) -> None:
         """Starts a generation."""
         self._steps, self._begun = 0, False
         self.data = self.exchange = 0.0  # seconds waiting for input and for other workers since the last report
-        self._losses = []                # of the steps since then
+        self._losses: list[float] = []  # of the steps since then
 
-    def finish(self, step, watched, now, loss=None, learning_rate=None):
+    def finish(self, step: int, watched: bool, now: float, loss: float | None = None,
+               learning_rate: float | None = None) -> dict[str, Any] | None:
         """Records that `step` steps are finished. Returns the fields of a report, means over the steps since the last
         one, if a client watches and one is due; else None. Losses and rates that are not finite are left out."""
         self._steps += self._begun
@@ -40,7 +43,7 @@ class StepTimes:
         return means
 
 
-def watch_seconds(message):
+def watch_seconds(message: dict[str, Any]) -> float:
     """Returns for how long a client watches, by the agent's message. ValueError if it is malformed."""
     seconds = message.get("seconds")
     if not isinstance(seconds, (int, float)):

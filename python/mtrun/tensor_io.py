@@ -9,8 +9,8 @@ from mtrun.tensor_files import Malformed, head_of, read_head
 from mtrun.tensor_memory import memory_of
 
 DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
-          "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U64": torch.uint64, "U32": torch.uint32, "U16": torch.uint16,
-          "U8": torch.uint8, "BOOL": torch.bool, "C64": torch.complex64, "F8_E4M3": torch.float8_e4m3fn,
+          "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U64": torch.uint64, "U32": torch.uint32,
+          "U16": torch.uint16, "U8": torch.uint8, "BOOL": torch.bool, "C64": torch.complex64, "F8_E4M3": torch.float8_e4m3fn,
           "F8_E5M2": torch.float8_e5m2, "F8_E4M3FNUZ": torch.float8_e4m3fnuz, "F8_E5M2FNUZ": torch.float8_e5m2fnuz}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
@@ -34,8 +34,8 @@ def _described(name: str, tensor: torch.Tensor) -> tuple[str, str, tuple[int, ..
 
 
 def read_tensors(file: BinaryIO, path: str) -> dict[str, torch.Tensor]:
-    """Returns the tensors of a file by name, in memory of their own. The file is read once, from begin to end. Raises Malformed,
-    which names `path`."""
+    """Returns the tensors of a file by name, in memory of their own. The file is read once, from begin to end. Raises
+    Malformed, which names `path`."""
     tensors = {}
     for name, record in read_head(file, path).records.items():
         if record.dtype not in DTYPES:

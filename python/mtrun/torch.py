@@ -23,7 +23,7 @@ def regroup(job: Job, backend: str | None = None) -> Assignment:
     default process group, and repeats until one connects. The first call makes the group of the job's current
     generation. Returns the Assignment. Raises mtrun.Stopped if no generation follows. `backend`: as for
     torch.distributed; by default NCCL for CUDA tensors if there is a GPU, Gloo for CPU tensors."""
-    first = not dist.is_initialized() and not getattr(job, "_grouped", False)
+    first = not dist.is_initialized() and not job._grouped
     while True:
         leave_group(job)
         if not first or not job.elastic:
@@ -103,7 +103,7 @@ def finish_all(job: Job, begun: list[tuple[dist.Work, torch.Tensor]]) -> None:
             raise dist.DistBackendError(f"a collective failed: {error}")
 
 
-def close_inherited():
+def close_inherited() -> None:
     """Closes the copies of this process group's connections that a forked child has. Otherwise they would outlive a
     killed worker in its DataLoader's processes, and the other members' collectives would not fail."""
     if _connections:
@@ -118,20 +118,20 @@ def barrier(job: Job) -> None:
         dist.barrier()
 
 
-def _error_of(device):
+def _error_of(device: str) -> str | None:
     """Returns the error of this device's backend, if the backend reports it."""
     get_error = getattr(dist.distributed_c10d._get_default_group()._get_backend(device), "get_error", None)
     error = get_error() if get_error else None
     return None if error is None or error.name == "SUCCESS" else error.name
 
 
-def _of_a_collective(error):
+def _of_a_collective(error: BaseException) -> bool:
     text = str(error)
     return isinstance(error, dist.DistError) or any(word in text for word in ("gloo", "Gloo", "NCCL", "Connection closed",
                                                                               "Connection reset", "aborted"))
 
 
-def _make_group(job, backend):
+def _make_group(job: Job, backend: str | None) -> None:
     global _connections
     given = job.assignment
     job.on_break(lambda why: _abort())
@@ -151,7 +151,7 @@ def _make_group(job, backend):
     _connections.complete()
 
 
-def _abort():
+def _abort() -> None:
     """Ends this process's waits in collectives. Any thread."""
     with contextlib.suppress(Exception):
         group = dist.distributed_c10d._get_default_group()

@@ -1,14 +1,18 @@
 """The store through which a generation's process group connects. A wait for a member that will not come is interrupted
 when the generation ends, not after torch.distributed's minutes."""
+from __future__ import annotations
+
 import contextlib
 import socket
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 
 import torch.distributed as dist
 
-from mtrun.job import Interrupted
+from mtrun.assignment import Assignment
+from mtrun.job import Interrupted, Job
 from mtrun.sockets import connections, duplicate
 
 CONNECT_TIMEOUT = timedelta(seconds=600)
@@ -21,11 +25,11 @@ LOOK_SECONDS = (0.001, 0.05)  # between two polls for a key: at first, and at mo
 class GenerationStore(dist.Store):
     """Wraps `store`; its waits raise Interrupted if the generation ends."""
 
-    def __init__(self, job, store):
+    def __init__(self, job: Job, store: dist.Store) -> None:
         super().__init__()
         self._job, self._store = job, store
 
-    def wait(self, keys, timeout=CONNECT_TIMEOUT):
+    def wait(self, keys: list[str], timeout: timedelta = CONNECT_TIMEOUT) -> None:
         deadline, pause = time.monotonic() + timeout.total_seconds(), LOOK_SECONDS[0]
         while not self._checked(keys):
             if self._job.wait_until_over(pause):
@@ -34,7 +38,7 @@ class GenerationStore(dist.Store):
                 raise dist.DistStoreError(f"no {', '.join(keys)} within {timeout}")
             pause = min(2 * pause, LOOK_SECONDS[1])
 
-    def _checked(self, keys):
+    def _checked(self, keys: list[str]) -> bool:
         try:
             return self._store.check(keys)
         except RuntimeError:  # its connection was cut, or rank 0 is lost and the agent will report that soon
@@ -42,33 +46,33 @@ class GenerationStore(dist.Store):
                 return False
             raise
 
-    def get(self, key):
+    def get(self, key: str) -> bytes:
         self.wait([key])
         return self._store.get(key)
 
-    def set(self, key, value):
+    def set(self, key: str, value: bytes) -> None:
         self._store.set(key, value)
 
-    def add(self, key, amount):
+    def add(self, key: str, amount: int) -> int:
         return self._store.add(key, amount)
 
-    def check(self, keys):
+    def check(self, keys: list[str]) -> bool:
         return self._store.check(keys)
 
-    def compare_set(self, key, expected, desired):
+    def compare_set(self, key: str, expected: bytes, desired: bytes) -> bytes:
         return self._store.compare_set(key, expected, desired)
 
-    def delete_key(self, key):
+    def delete_key(self, key: str) -> bool:
         return self._store.delete_key(key)
 
-    def num_keys(self):
+    def num_keys(self) -> int:
         return self._store.num_keys()
 
     # The names by which C++ calls them, for example from a store that wraps this one.
     deleteKey, getNumKeys = delete_key, num_keys
 
 
-def meet(job, abort):
+def meet(job: Job, abort: Callable[[], object]) -> GenerationStore:
     """Returns a store of the entered generation in rank 0's process, whose port is published in the job's own key-value
     space. When the generation ends, this process's connections to it are cut and `abort` is called."""
     given = job.assignment
@@ -83,7 +87,7 @@ def meet(job, abort):
     return GenerationStore(job, store)
 
 
-def _cut(address, port, abort):
+def _cut(address: str, port: int, abort: Callable[[], object]) -> None:
     """Cuts connections, because a wait for a silent store does not even respect its timeout."""
     try:
         addresses = {info[4][0] for info in socket.getaddrinfo(address, port)}
@@ -97,7 +101,7 @@ def _cut(address, port, abort):
     abort()
 
 
-def _listen(job, given):
+def _listen(job: Job, given: Assignment) -> dist.TCPStore:
     low, _, high = job.port_range.partition("-")
     error = None
     for port in range(int(low), int(high) + 1) if high else (0,):
@@ -108,7 +112,7 @@ def _listen(job, given):
     raise RuntimeError(f"no port of MTRUN_PORT_RANGE={job.port_range} is free for generation {given.number}") from error
 
 
-def _reach(job, address, port):
+def _reach(job: Job, address: str, port: int) -> dist.Store:
     """Returns the store of rank 0 once it answers. TCPStore retries for minutes and waits for an answer for ever, so it
     does that on a thread, which is abandoned if the generation ends."""
     while True:
@@ -130,11 +134,12 @@ def _reach(job, address, port):
 
 
 class _Connecting(threading.Thread):
-    def __init__(self, address, port):
+    def __init__(self, address: str, port: int) -> None:
         super().__init__(name="mtrun-connects", daemon=True)
-        self._where, self.store, self.error = (address, port), None, None
+        self._where, self.store = (address, port), None
+        self.error: RuntimeError | None = None
 
-    def run(self):
+    def run(self) -> None:
         try:
             self.store = dist.TCPStore(*self._where, None, False, timeout=CONNECT_TIMEOUT)
         except RuntimeError as error:

@@ -2,12 +2,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from mtrun.job import Interrupted
 from mtrun.randomness import restored, seed_generators, seed_of
+
+if TYPE_CHECKING:
+    from mtrun.loader import Ids, Loader
+    from mtrun.replica import Replica, Step
+    from mtrun.sampler import StepPlan
 
 
 class TrainingStep:
@@ -27,23 +32,26 @@ class TrainingStep:
     `skipped`, whether the GradScaler met an infinite gradient; `norm`, of all gradients before clipping, a tensor, if
     `max_norm` was given; `applied`, the Step."""
 
-    def __init__(self, replica, plan, loader):
+    def __init__(self, replica: Replica, plan: StepPlan, loader: Loader | Ids) -> None:
         self._replica, self._plan, self._loader = replica, plan, loader
         self.number, self.epoch, self.samples = plan.step, plan.epoch, len(plan.ids)
         within = plan.step % replica.sampler.steps_per_epoch
         self.begins_epoch, self.ends_epoch = within == 0, within == replica.sampler.steps_per_epoch - 1
-        self._passes = 0         # finished micro-batches
-        self._weight = None      # of the running micro-batch; None: it has no loss yet, or there is none
+        self._passes = 0  # finished micro-batches
+        self._weight: float | None = None  # of the running micro-batch; None: it has no loss yet, or there is none
         self._sum = torch.zeros((), dtype=torch.float64)
-        self._error = None       # why the generation ended
-        self.applied = self.norm = None
+        self._error: Interrupted | None = None  # why the generation ended
+        self.applied: Step | None = None
+        self.norm: torch.Tensor | None = None
 
     @property
     def loss(self) -> float | None:
+        """Returns the mean loss of the step's samples, before the update; None if the step is not committed."""
         return self.applied.loss if self.applied else None
 
     @property
     def skipped(self) -> bool:
+        """Returns whether the GradScaler met an infinite gradient, so that the weights have not changed."""
         return self.applied is not None and self.applied.skipped
 
     # ---- the loop
@@ -105,14 +113,14 @@ class TrainingStep:
         self._error = error.with_traceback(None)  # a traceback would keep the step's tensors alive
 
     # ---- the replica
-    def finish(self):
+    def finish(self) -> None:
         """Raises Interrupted if the step was not committed, RuntimeError if the loop did not ask for it."""
         if self._error:
             raise self._error
         if not self.applied:
             raise RuntimeError(f"step {self.number}: the loop's body ended without step.apply()")
 
-    def _ended(self):
+    def _ended(self) -> bool:
         try:
             self._replica.job.check()
         except Interrupted as error:
@@ -120,7 +128,7 @@ class TrainingStep:
         return self._error is not None
 
 
-def _check(loss):
+def _check(loss: object) -> None:
     if not isinstance(loss, torch.Tensor):
         raise ValueError(f"the loss is a {type(loss).__name__}, but must be the tensor that the model's outputs lead to")
     if loss.numel() != 1:

@@ -1,10 +1,14 @@
 """States as torch objects save them: dicts, lists and tuples with tensors and other values in them."""
+from __future__ import annotations
+
 import copy
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
 
-def map_tensors(tree, call):
+def map_tensors(tree: Any, call: Callable[[torch.Tensor], Any]) -> Any:
     """Returns a copy of a state in which each tensor is replaced by call(tensor), in a fixed order. Containers keep their
     type and attributes (a module's state_dict has versions in one). Other values are copied."""
     if isinstance(tree, torch.Tensor):

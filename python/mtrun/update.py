@@ -1,4 +1,6 @@
 """Applies summed gradients: unscales and clips them, and makes the optimizer's step."""
+from __future__ import annotations
+
 import torch
 
 MOST_SKIPPED_IN_A_ROW = 64  # each halves the loss scale, so 65536 is then 2^-48: the scale is not the cause
@@ -8,7 +10,7 @@ class Update:
     """The optimizer of a run and, with mixed precision, its torch.amp.GradScaler. Every worker calls it with the same
     summed gradients, so all skip the same steps. ValueError if the optimizer cannot be used."""
 
-    def __init__(self, optimizer, scaler=None):
+    def __init__(self, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler | None = None) -> None:
         if isinstance(optimizer, torch.optim.LBFGS):
             raise ValueError("LBFGS computes the loss several times a step, but a step's gradients are summed once: use an "
                              "optimizer whose step() needs no closure")
@@ -16,11 +18,12 @@ class Update:
         self.scaler = scaler if scaler is not None and scaler.is_enabled() else None
         self._skipped = 0  # in a row
 
-    def scaled(self, loss):
+    def scaled(self, loss: torch.Tensor) -> torch.Tensor:
         """Returns the loss to be differentiated."""
         return self.scaler.scale(loss) if self.scaler else loss
 
-    def apply(self, step, parameters, max_norm=None, norm_type=2.0):
+    def apply(self, step: int, parameters: list[torch.nn.Parameter], max_norm: float | None = None,
+              norm_type: float = 2.0) -> tuple[bool, torch.Tensor | None]:
         """Makes the step, unless a gradient is infinite and there is a scaler. Returns (skipped, norm of the unscaled
         gradients before clipping, a tensor; None without `max_norm`). FloatingPointError after 65 skipped steps in a
         row."""
@@ -29,14 +32,14 @@ class Update:
         norm = None
         if max_norm is not None:
             norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm, norm_type)
-        skipped = self._make(step)
+        skipped = self._make()
         self._skipped = self._skipped + 1 if skipped else 0
         if self._skipped > MOST_SKIPPED_IN_A_ROW:
             raise FloatingPointError(f"step {step}: gradients are not finite at any loss scale for {self._skipped} steps in a "
                                      "row; a lower learning rate, a warm-up or no autocast usually helps")
         return skipped, norm
 
-    def _make(self, step):
+    def _make(self) -> bool:
         if not self.scaler:
             self.optimizer.step()
             return False

@@ -1,29 +1,33 @@
 """Waits for collectives that Gloo may never end. Gloo (of PyTorch 2.11) loses a send that it had to queue when its
 connection breaks; the sum then waits until its group's timeout. So this process stops waiting for a collective that
 outlives its generation, and keeps its group, whose clean-up would wait for it."""
+from __future__ import annotations
+
 import ctypes
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import torch.distributed as dist
 
-from mtrun.job import Interrupted
+from mtrun.job import Interrupted, Job
 
 SLICE_SECONDS = 0.25    # between two checks whether the generation is over
 LOOK_SECONDS = 0.001    # between two checks whether a collective has ended
 ABANDON_SECONDS = 1.0   # time within which an abort ends a collective
 
 _abandoned = False      # a wait in the current group was abandoned
-_begun = set()          # collectives of the current group that were begun and not waited for
+_begun: set[dist.Work] = set()          # collectives of the current group that were begun and not waited for
 
 
-def note_begun(work):
+def note_begun(work: dist.Work) -> None:
     """Records a Gloo collective for which `await_work` has yet to be called."""
     _begun.add(work)
 
 
-def await_work(job, work):
+def await_work(job: Job, work: dist.Work) -> None:
     """Calls a Gloo work.wait(). Raises its errors; Interrupted if it outlives its generation."""
     deadline = _Deadline(job)
     _begun.discard(work)
@@ -38,7 +42,7 @@ def await_work(job, work):
         deadline.check()
 
 
-def await_call(job, call):
+def await_call(job: Job, call: Callable[[], Any]) -> Any:
     """Returns the result of call(), which blocks in a collective. Raises Interrupted if it outlives its generation."""
     calling, deadline = _Calling(call), _Deadline(job)
     calling.start()
@@ -51,7 +55,7 @@ def await_call(job, call):
     return calling.result
 
 
-def release(group):
+def release(group: Any) -> None:
     """Releases an aborted `group` before it is destroyed; keeps it for ever if a collective in it does not end."""
     global _abandoned
     until = time.monotonic() + ABANDON_SECONDS
@@ -65,10 +69,11 @@ def release(group):
 
 
 class _Deadline:
-    def __init__(self, job):
-        self._job, self._over = job, None  # when this worker first saw the end
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._over: float | None = None  # when this worker first saw the end
 
-    def check(self):
+    def check(self) -> None:
         """Raises Interrupted some time after the end of the generation."""
         global _abandoned
         now = time.monotonic()
@@ -82,16 +87,17 @@ class _Deadline:
 
 
 class _Calling(threading.Thread):
-    def __init__(self, call):
+    def __init__(self, call: Callable[[], Any]) -> None:
         super().__init__(name="mtrun-collective", daemon=True)
-        self._call, self.result, self.error = call, None, None
+        self._call, self.result = call, None
+        self.error: BaseException | None = None
 
-    def run(self):
+    def run(self) -> None:
         try:
             self.result = self._call()
         except BaseException as error:  # the waiting thread raises it
             self.error = error
 
 
-def is_gloo(device):
+def is_gloo(device: str) -> bool:
     return isinstance(dist.distributed_c10d._get_default_group()._get_backend(device), dist.ProcessGroupGloo)

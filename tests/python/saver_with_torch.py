@@ -157,7 +157,7 @@ class BesideTest(SaverCase):
             next(steps)
             with unittest.mock.patch.object(job, "hold", side_effect=Interrupted("no service")):
                 run._save_if_due()
-                self.assertFalse(run._saver.finish(run._checkpoints))
+                self.assertFalse(run._saver.finish())
             self.assertEqual(self.names(), [])
             leave_group(job)
 

@@ -84,7 +84,7 @@ class Clock:
 
 
 def step_of_replica():
-    job, run = replica()
+    _, run = replica()
     clock = Clock()
     for taken in run.steps(lambda ids: loss_of(ids, model)):
         clock.tick(taken.step, taken.loss)
@@ -169,7 +169,7 @@ def handover_of_ddp():
 
 def checkpoint_of_replica():
     with tempfile.TemporaryDirectory() as folder:
-        job, run = replica(folder=folder, checkpoint_steps=1)
+        _, run = replica(folder=folder, checkpoint_steps=1)
         stalls, cpu, files, save = [], [], [], run._save_if_due
 
         def timed_save():

@@ -23,7 +23,7 @@ from resnet18 import ResNet18  # noqa: E402
 COMPARED = 5  # first steps whose losses are compared
 MASK = (1 << 64) - 1
 torch.set_num_threads(int(threads))
-rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 cuda = device == "cuda"
 device = torch.device("cuda", rank) if cuda else torch.device("cpu")
 if cuda:

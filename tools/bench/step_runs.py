@@ -94,8 +94,8 @@ def ours(bin_folder, data, name, world, folder, recipe, more, device="cpu"):
     subprocess.run(["rm", "-rf", run], check=True)  # the ledger must be the new run's
     peak = os.path.join(folder, "peak")
     # /usr/bin/time is not always installed, so a wrapper reports its only child's usage.
-    wrapper = ["python3", "-c", "import subprocess, sys, resource; code = subprocess.call(sys.argv[2:]); "
-               "open(sys.argv[1], 'w').write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)); sys.exit(code)",
+    wrapper = ["python3", "-c", ("import subprocess, sys, resource; code = subprocess.call(sys.argv[2:]); "
+                                "open(sys.argv[1], 'w').write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)); sys.exit(code)"),
                peak]
     cpu = world.run(wrapper + [
         os.path.join(bin_folder, name), "--data", data, "--model_folder", run, "--shuffle=false", "--batch_size", str(recipe.micro),

@@ -305,7 +305,7 @@ class Book:
             worlds = {line.get("world") for line in steps.values()}
             if len(worlds) > 1:
                 yield f"generation {generation} has {len(worlds)} world sizes"
-        for generation, begin, end in self.walk():
+        for generation, begin, _ in self.walk():
             parent = self.begin(generation)[1]
             if begin and parent is not None and parent not in self.made:
                 yield f"generation {generation} continues generation {parent}, of which no ledger has a line"

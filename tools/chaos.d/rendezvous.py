@@ -248,7 +248,7 @@ def parse(argv):
     parser = help_page.Parser("tools/chaos rendezvous", USAGE, "tools/chaos rendezvous [flags]")
     add = parser.add_argument
     add("--minutes", type=float, default=2, metavar="N", help="Length of the faults, over all settings. [2]")
-    add("--seed", type=int, default=int(os.environ.get("MTRUN_SEED", 0)) or secrets.randbelow(10**6), metavar="N",
+    add("--seed", type=int, default=int(os.environ.get("MTRUN_SEED", "0")) or secrets.randbelow(10**6), metavar="N",
         help="Seed of the schedule. [$MTRUN_SEED, else random]")
     add("--settings", default="one,list", metavar="NAME,...", help="Settings: of one, list, hosted. [one,list]")
     add("--keep", action="store_true", help="Keep logs and records, and print where.")

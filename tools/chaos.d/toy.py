@@ -26,7 +26,7 @@ BROKEN_STATUS = 75    # of an ordinary worker that ends for that reason: not its
 
 COOPERATIVE = sys.argv[1] == "cooperative"
 HOST = socket.gethostname()
-JOB = int(os.environ.get("MTRUN_CHAOS_JOB", 0))
+JOB = int(os.environ.get("MTRUN_CHAOS_JOB", "0"))
 DONE = os.path.join(os.environ["MTRUN_CHAOS_RECORDS"], "..", f"done-{JOB}")
 LEASE = mmap.mmap(int(os.environ["MTRUN_LEASE"]), 4096, prot=mmap.PROT_READ) if "MTRUN_LEASE" in os.environ else None
 RECORDS = os.open(os.path.join(os.environ["MTRUN_CHAOS_RECORDS"], f"{HOST}-{os.getpid()}-{time.monotonic_ns()}.jsonl"),

@@ -61,7 +61,7 @@ def parse(argv):
     add("--minutes", type=float, default=0, metavar="N", help="Length of a storm. [no storm; wide: 3 for each setting]")
     add("--wide", action="store_true", help="A storm with more kinds of faults.")
     add("--settings", metavar="NAME,...", help="Settings of a storm. [one:shared,list:own; wide: all six]")
-    add("--seed", type=int, default=int(os.environ.get("MTRUN_SEED", 0)) or secrets.randbelow(10**6), metavar="N",
+    add("--seed", type=int, default=int(os.environ.get("MTRUN_SEED", "0")) or secrets.randbelow(10**6), metavar="N",
         help="Seed of the schedule. [$MTRUN_SEED, else random]")
     add("--keep", action="store_true", help="Keep logs and runs, and print where.")
     add("--regular", action="store_true", help="Failures exactly --interval apart, as in torchft's figures.")

@@ -75,8 +75,8 @@ def trainers_page(texts):
             everything.setdefault((flag.spelling, flag.text), {})[trainer] = flag
     common = {key: flags for key, flags in everything.items() if len(flags) == len(texts)}
     parts = ["# All flags of the trainers",
-             "First those that all trainers take. The default is that of most; a recipe that differs is named.\n"
-             "[The trainers](../trainers.md) says what they are for."]
+             ("First those that all trainers take. The default is that of most; a recipe that differs is named.\n"
+              "[The trainers](../trainers.md) says what they are for.")]
     for group, flags in by_group([next(iter(flags.values())) for flags in common.values()]):
         rows = [f"| {name_and_value(flag.spelling)} | {cell(flag.text)} | {default_of(common[flag.spelling, flag.text])} |" for flag in flags]
         parts.append("\n".join([f"## {group}", "| flag | what it says | default |", "| --- | --- | --- |", *rows]))

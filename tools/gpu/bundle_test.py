@@ -9,7 +9,6 @@ import os
 import sys
 import tarfile
 import tempfile
-import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "package.d")]

@@ -4,7 +4,7 @@ import mmap
 import operator
 import struct
 
-from tensor_files import SIZES, Malformed, read_head
+from tensor_files import SIZES, read_head
 
 FORMATS = {"F64": "d", "F32": "f", "F16": "e", "I64": "q", "U64": "Q", "I32": "i", "U32": "I", "I16": "h", "U16": "H", "I8": "b", "U8": "B",
            "BOOL": "?"}
