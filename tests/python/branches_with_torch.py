@@ -179,6 +179,7 @@ class FrozenTest(BranchCase):
         self.enter(3, frozen, ended=1)
         self.until(12, frozen, begin=FROZEN)
         frozen.await_line("wants 12")
+        self.await_names(folders[0], ["replica_10", "replica_5"])  # a save that still waits ends with its generation
         self.join_to(frozen, 4, fresh, frozen)
         for worker in (fresh, frozen):
             worker.await_line("wants 20")
