@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch.distributed.checkpoint import FileSystemReader
-from torch.distributed.checkpoint.metadata import Metadata, TensorStorageMetadata
-from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.metadata import Metadata
 
+from mtrun.dcp_folder import read_index, read_values
 from mtrun.models import plain
 
 GROUPS = "param_groups."
@@ -22,19 +21,20 @@ def load_dcp(folder: str, model: torch.nn.Module, optimizer: torch.optim.Optimiz
 
     The saved dictionary may have any nesting, and its optimizer the form of Optimizer.state_dict() or get_state_dict().
     `model_key`, `optimizer_key`: their keys, joined by dots, as "app.model"; found if the folder has one that fits.
-    ValueError if it has none or several, or if shapes differ; then nothing is loaded. The folder's index and its numbers
-    are pickles, which PyTorch executes: load only what you trust."""
-    index, model = FileSystemReader(folder).read_metadata(), plain(model)
+    ValueError if it has none or several, if shapes differ, or if a value is more than data: numbers, text, tensors and
+    containers of them are read, nothing is executed. Then nothing is loaded."""
+    index, model = read_index(folder), plain(model)
     weights = model.state_dict()
     keys, first = index.state_dict_metadata, next(iter(weights), "")
     roots = [key[:len(key) - len(first)] for key in keys if key.endswith(first)]
     begin = _chosen(folder, "the model", model_key, [
         root for root in roots if (not root or root.endswith(".")) and all(root + name in keys for name in weights)])
-    read = _read(folder, index, begin, weights)
-    other = [name for name, value in weights.items() if isinstance(value, torch.Tensor) and value.shape != read[name].shape]
+    sizes = {name: getattr(keys[begin + name], "size", ()) for name in weights}
+    other = [name for name, value in weights.items() if isinstance(value, torch.Tensor) and value.shape != sizes[name]]
     if other:
-        raise ValueError(f"{folder} is of another model: {other[0]} is {list(read[other[0]].shape)} there, "
+        raise ValueError(f"{folder} is of another model: {other[0]} is {list(sizes[other[0]])} there, "
                          f"{list(weights[other[0]].shape)} here")
+    read = _read(folder, index, begin, weights)
     state = None
     if optimizer is not None:
         begin = _chosen(folder, "the optimizer", optimizer_key, [key[:key.index(GROUPS)] for key in keys if GROUPS in key])
@@ -59,11 +59,8 @@ def _chosen(folder: str, what: str, key: str | None, found: list[str]) -> str:
 
 def _read(folder: str, index: Metadata, begin: str, names: Iterable[str]) -> dict[str, Any]:
     """Returns the values of the keys that begin so and end with a name, by name."""
-    entries = {begin + name: index.state_dict_metadata[begin + name] for name in names}
-    wanted = {key: torch.empty(entry.size, dtype=entry.properties.dtype) if isinstance(entry, TensorStorageMetadata) else None
-              for key, entry in entries.items()}
-    load(wanted, checkpoint_id=folder, no_dist=True)
-    return {key[len(begin):]: value for key, value in wanted.items()}
+    values = read_values(folder, index, [begin + name for name in names])
+    return {key[len(begin):]: value for key, value in values.items()}
 
 
 def _of_optimizer(folder: str, read: dict[str, Any], optimizer: torch.optim.Optimizer, names: dict[int, str]) -> dict[str, Any]:

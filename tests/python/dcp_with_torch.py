@@ -1,6 +1,7 @@
 """A Replica starts from folders that torch.distributed.checkpoint wrote. It needs PyTorch; tests/e2e/python_package_test.cc runs it."""
 import contextlib
 import os
+import pickle
 import socket
 import tempfile
 import unittest
@@ -109,6 +110,26 @@ class DcpTest(unittest.TestCase):
             self.assertTrue(all(torch.equal(value, before[name]) for name, value in model.state_dict().items()))
         with self.assertRaises(FileNotFoundError):
             load_dcp(self.folder, self.model)
+
+    def test_a_folder_that_needs_more_than_data_is_refused_and_nothing_is_called(self):
+        state, ours = forms(self.model, self.optimizer)["plain"], support.CalledByPickle
+        state["optim"]["param_groups"][0]["betas"] = ours()
+        value = self.save(state, "value")
+        model, optimizer = program(1)
+        before = {name: value.clone() for name, value in model.state_dict().items()}
+        with self.assertRaisesRegex(ValueError, r"value is not loaded: optim\.param_groups\.0\.betas needs more than data: "):
+            load_dcp(value, model, optimizer)
+        index = self.save(self.model.state_dict(), "index")
+        for content, why in ((pickle.dumps(ours()), "it needs support.CalledByPickle.call, and only data is read"),
+                             (pickle.dumps({"model": 1}), "it is no index but a dict"), (b"", "Ran out of input"),
+                             (pickle.dumps(os.system), "it needs posix.system, and only data is read"),
+                             (pickle.dumps(torch.load), "it needs torch.serialization.load, and only data is read")):
+            with open(os.path.join(index, ".metadata"), "wb") as file:
+                file.write(content)
+            with self.subTest(why=why), self.assertRaisesRegex(ValueError, f"/index/.metadata is not loaded: {why}$"):
+                load_dcp(index, model)
+        self.assertEqual(ours.calls, 0)
+        self.assertTrue(all(torch.equal(value, before[name]) for name, value in model.state_dict().items()))
 
     def several(self, *counts):
         """Returns parameters for groups of these sizes."""

@@ -31,6 +31,18 @@ def lease_page(case, *leases, outside=(0, 0)):
     return fd
 
 
+class CalledByPickle:
+    """Counts, in `calls`, how often a pickle of it was executed."""
+    calls = 0
+
+    def __reduce__(self):
+        return CalledByPickle.call, ()
+
+    @staticmethod
+    def call():
+        CalledByPickle.calls += 1
+
+
 def restore_signals(case):
     """Restores, after the case, the handlers of the signals that a Job catches."""
     for number in importlib.import_module("mtrun.job").CAUGHT:
