@@ -74,6 +74,9 @@ class SetupTest(unittest.TestCase):
         status, said = self.setup(UNZIP, "--check")
         self.assertEqual(status, 1)
         self.assertIn(f"ruff and mypy missing: tools/setup makes {self.folder}/cache/mtrun/linters", said)
+        self.assertEqual(self.setup(UNZIP, "--build-only")[0], 0)
+        self.assertEqual(self.setup(UNZIP, "--check")[0], 1)
+        self.assertEqual(self.setup(UNZIP, "--check", "--build-only")[0], 0)
         self.setup(UNZIP)
         self.assertEqual(self.setup(UNZIP, "--check")[0], 0)
 
