@@ -163,7 +163,7 @@ TEST(JpegCropTest, CropsAreCloseToResizedParts) {
                               .height = int64_t{box.height} * part->eighths,
                               .width = int64_t{box.width} * part->eighths};
       const test::Difference apart = test::Compare(*crop, ResizeBilinear(part->image, scaled, target));
-      EXPECT_LE(apart.mean, 1) << apart.largest;
+      EXPECT_LE(apart.mean, 1 + 1e-6) << apart.largest;  // all of a few pixels can differ by a level
       ++compared;
     }
   }
