@@ -16,7 +16,8 @@ namespace {
 using testing::EndsWith;
 using testing::HasSubstr;
 
-constexpr Seconds kSlow{120};  // a start of Python with PyTorch on a loaded machine
+constexpr Seconds kSlow{120};           // a start of Python with PyTorch on a loaded machine
+constexpr Seconds kLongestSuite{1500};  // beside two other tests; replica_with_torch.py takes 300 s alone
 
 class PythonPackage : public LauncherTest {
  protected:
@@ -124,49 +125,26 @@ TEST_F(PythonPackage, TrainersDoNotWaitForAFreshWorkersStart) {
   ExpectExactlyOnce("run");
 }
 
-// While one connects the other leaves, dies or falls silent, as reported by an agent that the test plays.
-TEST_F(PythonPackage, IncompleteGroupIsLeftAtOnce) {
-  for (const char* file : {"python/regroup_with_torch.py", "python/late_sums_with_torch.py"}) {
-    Program test({PeersPython(), support::TestFile(file)}, PythonEnvironment());
-    EXPECT_EQ(test.Wait(kSlow), 0) << test.Text();
-  }
+/// The suites of tests/python that need PyTorch.
+class PythonSuites : public PythonPackage, public testing::WithParamInterface<const char*> {};
+
+TEST_P(PythonSuites, Pass) {
+  const std::string file = absl::StrCat("python/", GetParam(), "_with_torch.py");
+  Program test({PeersPython(), support::TestFile(file)}, PythonEnvironment());
+  EXPECT_EQ(test.Wait(kLongestSuite), 0) << test.Text();
 }
 
-// The loop of a program, with its loader, evaluation and files.
-TEST_F(PythonPackage, ProgramsKeepTheirLoop) {
-  Program test({PeersPython(), support::TestFile("python/training_with_torch.py")}, PythonEnvironment());
-  EXPECT_EQ(test.Wait(3 * kSlow), 0) << test.Text();
-}
+INSTANTIATE_TEST_SUITE_P(WithTorch, PythonSuites,
+                         testing::Values("branches", "checkpoint", "dcp", "exact", "gradients", "handover",
+                                         "late_sums", "regroup", "replica", "replica_sums", "saver",
+                                         "training"),
+                         [](const auto& suite) { return std::string(suite.param); });
 
 // A script with loader processes, augmentation, dropout, clipping, a schedule, EMA and loss scaling.
 TEST_F(PythonPackage, ResultsDoNotDependOnWorkersOrKills) {
   Program test({PeersPython(), support::TestFile("python/training_under_mtrun.py"), Mtrun()},
                PythonEnvironment());
   EXPECT_EQ(test.Wait(5 * kSlow), 0) << test.Text();
-}
-
-// A Replica keeps its training state if it is stopped at any time.
-TEST_F(PythonPackage, ReplicaLosesNoTrainingState) {
-  for (const char* file :
-       {"python/replica_with_torch.py", "python/replica_sums_with_torch.py", "python/handover_with_torch.py",
-        "python/saver_with_torch.py", "python/checkpoint_with_torch.py", "python/dcp_with_torch.py"}) {
-    Program test({PeersPython(), support::TestFile(file)}, PythonEnvironment());
-    EXPECT_EQ(test.Wait(3 * kSlow), 0) << test.Text();
-  }
-}
-
-// Gradients are summed within the backward pass, and losses do not depend on the number of workers.
-TEST_F(PythonPackage, ReplicaSumsExactly) {
-  for (const char* file : {"python/gradients_with_torch.py", "python/exact_with_torch.py"}) {
-    Program test({PeersPython(), support::TestFile(file)}, PythonEnvironment());
-    EXPECT_EQ(test.Wait(kSlow), 0) << test.Text();
-  }
-}
-
-// A worker that was frozen while others continued, and nodes with disks of different age.
-TEST_F(PythonPackage, ReplicaNeverRewinds) {
-  Program test({PeersPython(), support::TestFile("python/branches_with_torch.py")}, PythonEnvironment());
-  EXPECT_EQ(test.Wait(3 * kSlow), 0) << test.Text();
 }
 
 TEST_F(PythonPackage, NodesJoinLeaveAndDie) {
