@@ -50,6 +50,11 @@ void Visit(V& v, StepTimes& m) {
   v.Field("exchange_seconds", m.exchange_seconds);
   v.Optional("loss", m.loss);
   v.Optional("learning_rate", m.learning_rate);
+  v.Optional("accuracy", m.accuracy);
+  v.Optional("epoch", m.epoch);
+  v.Optional("epochs", m.epochs);
+  v.Optional("total_steps", m.total_steps);
+  v.Optional("run", m.run);
 }
 template <typename V>
 void Visit(V& v, Watch& m) {
@@ -186,6 +191,12 @@ class Writer {
   void Optional(const char* name, const std::optional<int>& value) {
     if (value) Field(name, *value);
   }
+  void Optional(const char* name, int64_t value) {
+    if (value != 0) Field(name, value);
+  }
+  void Optional(const char* name, const std::string& value) {
+    if (!value.empty()) Field(name, value);
+  }
   /// Omits non-finite numbers, which JSON cannot express.
   void Optional(const char* name, const std::optional<double>& value) {
     if (value && std::isfinite(*value)) Field(name, *value);
@@ -241,6 +252,12 @@ class Reader {
   }
   void Optional(const char* name, std::optional<double>& value) {
     if (fields_.Has(name)) Field(name, value.emplace());
+  }
+  void Optional(const char* name, int64_t& value) {
+    if (fields_.Has(name)) Field(name, value);
+  }
+  void Optional(const char* name, std::string& value) {
+    if (fields_.Has(name)) Field(name, value);
   }
   void Bytes(const char* name, std::string& value) {
     std::string encoded;

@@ -62,6 +62,11 @@ struct StepTimes {
   // The training loss, averaged likewise, and the current learning rate, if the worker has them.
   std::optional<double> loss = {};
   std::optional<double> learning_rate = {};
+  std::optional<double> accuracy = {};  // part of right predictions, averaged likewise
+  // How far the run is. 0 or "": unknown.
+  int64_t epoch = 0;  // of the next step, counted from 1
+  int64_t epochs = 0, total_steps = 0;
+  std::string run = {};  // the name of its folder
   bool operator==(const StepTimes&) const = default;
 };
 /// Sets a key of a generation's key-value space: the named generation, or (number 0) the one that is current

@@ -120,10 +120,28 @@ json Stragglers(const std::vector<const WatchedNode*>& nodes) {
   return made;
 }
 
-/// Takes loss and learning rate from rank 0, because a step has one of each.
+/// Adds how far the run is, and rank 0's values of its steps, because a step has one of each.
+void AddRun(const WorkerUse* first, const std::optional<int64_t>& step,
+            const std::optional<double>& step_seconds, json* made) {
+  json& to = *made;
+  for (const char* unknown :
+       {"loss", "learning_rate", "accuracy", "epoch", "epochs", "total_steps", "run", "left_s"})
+    to[unknown] = nullptr;
+  if (first == nullptr) return;
+  to["loss"] = OrNull(first->loss);
+  to["learning_rate"] = OrNull(first->learning_rate);
+  to["accuracy"] = OrNull(first->accuracy);
+  for (const auto& [name, value] :
+       {std::pair("epoch", first->epoch), {"epochs", first->epochs}, {"total_steps", first->total_steps}})
+    if (value > 0) to[name] = value;
+  if (!first->run.empty()) to["run"] = first->run;
+  if (first->total_steps > 0 && step && step_seconds)
+    to["left_s"] = static_cast<double>(std::max<int64_t>(0, first->total_steps - *step)) * *step_seconds;
+}
+
 void AddSteps(const std::vector<const WatchedNode*>& nodes, json* made) {
   std::optional<int64_t> step, samples;
-  std::optional<double> loss, learning_rate;
+  const WorkerUse* first = nullptr;
   std::vector<Duration> times;
   for (const WatchedNode* node : nodes) {
     for (const WorkerUse& worker : node->use.workers) {
@@ -131,15 +149,16 @@ void AddSteps(const std::vector<const WatchedNode*>& nodes, json* made) {
       if (worker.step >= 0) step = std::max(step.value_or(0), worker.step);
       if (worker.samples >= 0) samples = std::max(samples.value_or(0), worker.samples);
       if (worker.step_time > Duration::zero()) times.push_back(worker.step_time);
-      if (worker.rank == 0) loss = worker.loss, learning_rate = worker.learning_rate;
+      if (worker.rank == 0) first = &worker;
     }
   }
   std::sort(times.begin(), times.end());
   (*made)["step"] = step ? json(*step) : json(nullptr);
   (*made)["samples"] = samples ? json(*samples) : json(nullptr);
-  (*made)["loss"] = OrNull(loss);
-  (*made)["learning_rate"] = OrNull(learning_rate);
-  (*made)["step_s"] = times.empty() ? json(nullptr) : json(ToSeconds(times[times.size() / 2]));
+  const std::optional<double> step_seconds =
+      times.empty() ? std::nullopt : std::optional(ToSeconds(times[times.size() / 2]));
+  (*made)["step_s"] = OrNull(step_seconds);
+  AddRun(first, step, step_seconds, made);
 }
 
 json GoneJson(const GoneNode& gone, TimePoint now) {

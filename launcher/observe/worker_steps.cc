@@ -2,7 +2,15 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
+
 namespace mtrun::launcher {
+namespace {
+
+/// Limits what a worker says of its run, for people, to what a message can carry.
+int64_t Clamped(int64_t number) { return std::clamp<int64_t>(number, 0, int64_t{1} << 53); }
+
+}  // namespace
 
 void WorkerSteps::OnProgress(int local_rank, const channel::Progress& progress, TimePoint now) {
   Worker& worker = workers_[local_rank];
@@ -35,6 +43,12 @@ void WorkerSteps::Fill(int local_rank, TimePoint now, rendezvous::WorkerUse* use
   use->exchange_wait = FromSeconds(std::clamp(worker.times.exchange_seconds, 0.0, 1e6));
   use->loss = worker.times.loss;
   use->learning_rate = worker.times.learning_rate;
+  use->accuracy = worker.times.accuracy;
+  use->epoch = Clamped(worker.times.epoch);
+  use->epochs = Clamped(worker.times.epochs);
+  use->total_steps = Clamped(worker.times.total_steps);
+  use->run = AsPlainText(worker.times.run);
+  if (use->run.size() > rendezvous::kMaxName) use->run.clear();
 }
 
 }  // namespace mtrun::launcher

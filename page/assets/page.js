@@ -204,10 +204,12 @@ function showJobs(jobs) {
 }
 
 function showJob(job) {
-  setText(byId('job-title'), `Job ${job.job}`);
-  document.title = `${job.phase} \u00b7 ${job.job} \u00b7 mtrun`;
+  const name = job.run ?? (job.job === 'none' ? 'Job' : `Job ${job.job}`);
+  setText(byId('job-title'), name);
+  document.title = [percentDone(job), job.phase, job.run ?? job.job, 'mtrun'].filter(Boolean).join(' \u00b7 ');
   const ended = job.ended_for_s === null ? '' : `Ended ${seconds(job.ended_for_s)} ago. `;
   setText(byId('change'), ended + (job.last_change ? `Last change: ${job.last_change}` : ''));
+  showRun(job);
   showTiles(job);
   showCharts(job);
   showNodes(job);
@@ -216,31 +218,62 @@ function showJob(job) {
   showEvents(job);
 }
 
+// ---- how far the run is
+
+const partDone = (job) => job.total_steps === null || job.step === null ? null : Math.min(1, job.step / job.total_steps);
+const percentDone = (job) => partDone(job) === null ? '' : `${Math.floor(100 * partDone(job))} %`;
+
+function showRun(job) {
+  const part = partDone(job);
+  byId('run').hidden = part === null && job.epoch === null;
+  byId('run-bar').hidden = part === null;
+  if (part !== null) byId('run-bar').value = part;
+  const words = [];
+  if (job.epoch !== null) words.push(`Epoch ${number(job.epoch)}${job.epochs === null ? '' : ` of ${number(job.epochs)}`}`);
+  if (job.step !== null)
+    words.push(`step ${number(job.step)}${job.total_steps === null ? '' : ` of ${number(job.total_steps)}`}`);
+  if (part !== null) words.push(percentDone(job));
+  if (job.left_s !== null && job.phase !== 'ended') words.push(`about ${roughly(job.left_s)} left`);
+  setText(byId('run-text'), words.map((word) => word.replaceAll(' ', '\u00a0')).join(', '));
+  const figures = [['Loss', job.loss === null ? null : fourDigits(job.loss)],
+    ['Accuracy', job.accuracy === null ? null : `${(100 * job.accuracy).toFixed(1)} %`],
+    ['Learning rate', job.learning_rate === null ? null : fourDigits(job.learning_rate)],
+    ['Samples/s', job.samples_per_s === null ? null : number(job.samples_per_s, 1)]];
+  showFigures(byId('figures'), figures.filter(([, value]) => value !== null));
+}
+
+function showFigures(list, figures) {
+  while (list.children.length > figures.length) list.lastElementChild.remove();
+  while (list.children.length < figures.length) {
+    const figure = document.createElement('div');
+    figure.append(document.createElement('dt'), document.createElement('dd'));
+    list.append(figure);
+  }
+  figures.forEach(([name, value], i) => {
+    setText(list.children[i].children[0], name);
+    setText(list.children[i].children[1], value);
+  });
+}
+
 function showTiles(job) {
   const nodes = job.nodes.filter((node) => node.first_rank !== null).length;
   const tiles = [
     ['Phase', job.phase], ['For', seconds(job.since_s)], ['Generation', number(job.generation)],
     ['Nodes', `${nodes} of ${job.min_nodes === job.max_nodes ? '' : `${job.min_nodes}\u2013`}${job.max_nodes}`],
     ['Workers', number(job.world_size)], ['Step', number(job.step)], ['Step time', seconds(job.step_s)],
-    ['Samples/s', number(job.samples_per_s, 1)], ['Restarts', `${job.restarts} of ${job.max_restarts}`]];
-  const list = byId('tiles');
-  while (list.children.length < tiles.length) {
-    const tile = document.createElement('div');
-    tile.append(document.createElement('dt'), document.createElement('dd'));
-    list.append(tile);
-  }
-  tiles.forEach(([name, value], i) => {
-    setText(list.children[i].children[0], name);
-    setText(list.children[i].children[1], value);
-  });
+    ['Restarts', `${job.restarts} of ${job.max_restarts}`]];
+  if (job.run !== null && job.job !== 'none') tiles.unshift(['Job', job.job]);
+  showFigures(byId('tiles'), tiles);
 }
 
 function showCharts(job) {
   if (!charts) {
     const parent = byId('charts');
     charts = {
-      step: new Chart(parent, 'Step time', seconds), rate: new Chart(parent, 'Samples/s', (v) => number(v, 1)),
-      loss: new Chart(parent, 'Loss', fourDigits), pace: new Chart(parent, 'Learning rate', fourDigits),
+      loss: new Chart(parent, 'Loss', fourDigits, {fromZero: false}),
+      right: new Chart(parent, 'Accuracy', (v) => `${fourDigits(100 * v)} %`, {fromZero: false}),
+      pace: new Chart(parent, 'Learning rate', fourDigits),
+      rate: new Chart(parent, 'Samples/s', (v) => number(v, 1)), step: new Chart(parent, 'Step time', seconds),
       cpus: new Chart(parent, 'Busy CPUs of all nodes', busy), world: new Chart(parent, 'Workers', (v) => number(v))};
   }
   const now = Date.now();
@@ -252,12 +285,13 @@ function showCharts(job) {
   charts.step.add(now, job.step_s ?? NaN);
   charts.rate.add(now, job.samples_per_s ?? NaN);
   charts.loss.add(now, job.loss ?? NaN);
+  charts.right.add(now, job.accuracy ?? NaN);
   charts.pace.add(now, job.learning_rate ?? NaN);
   charts.cpus.add(now, known.length ? known.reduce((a, b) => a + b) : NaN);
   charts.world.add(now, job.world_size);
   Object.values(charts).forEach((chart) => chart.draw(now));
   // Hidden if the program does not report them.
-  for (const chart of [charts.loss, charts.pace]) chart.figure.hidden = !chart.known();
+  for (const chart of [charts.loss, charts.right, charts.pace]) chart.figure.hidden = !chart.known();
 }
 
 function nodeButtons(cell, job, node) {

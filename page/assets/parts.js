@@ -14,6 +14,14 @@ function seconds(value) {
   return `${Math.floor(value / 3600)} h ${String(Math.floor(value / 60 % 60)).padStart(2, '0')} min`;
 }
 
+// For an estimate: one or two units, without fractions.
+function roughly(value) {
+  if (value < 90) return `${Math.max(1, Math.round(value))} s`;
+  if (value < 5400) return `${Math.round(value / 60)} min`;
+  if (value < 172800) return `${Math.floor(value / 3600)} h ${Math.round(value / 60 % 60)} min`;
+  return `${Math.round(value / 86400)} days`;
+}
+
 function bytes(value) {
   if (value === null || value === undefined) return '-';
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];

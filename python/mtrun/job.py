@@ -277,15 +277,18 @@ class Job:
 
     # ---- reports to the agent
     def progress(self, epoch: int, step: int, samples: int = -1, loss: float | None = None,
-                 learning_rate: float | None = None) -> None:
-        """Call after each step. `step`: finished steps; `samples`: total consumed, if they are counted; `loss`: the mean
-        over the step's samples. The agent is told every half second, and, while a client watches, every two seconds what
-        the steps waited for, with the mean loss and the learning rate."""
+                 learning_rate: float | None = None, *, epochs: int | None = None, total_steps: int | None = None,
+                 run: str | None = None) -> None:
+        """Call after each step. `epoch`: counted from 0; `step`: finished steps; `samples`: total consumed, if they are
+        counted; `loss`: the mean over the step's samples; `epochs`, `total_steps`: of the whole run; `run`: its name. The
+        agent is told every half second, and, while a client watches, every two seconds what the steps waited for, with the
+        mean loss and the other values."""
         if not self.elastic:
             return
         self.still_works(epoch, step, samples)
         now = time.monotonic()
-        if means := self._times.finish(step, now < self._watched_until, now, loss, learning_rate):
+        if means := self._times.finish(step, now < self._watched_until, now, loss, learning_rate, epoch=int(epoch) + 1,
+                                       epochs=epochs, total_steps=total_steps, run=run):
             self._say("step_times", **means)
 
     def still_works(self, epoch: int, step: int, samples: int = -1) -> None:

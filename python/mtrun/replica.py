@@ -3,6 +3,7 @@ each sample is taken exactly once."""
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import sys
 import time
@@ -107,6 +108,7 @@ class Replica:
         self._checkpoints = Checkpoints(folder) if folder else None
         self._saver = Saver(job, folder, self._checkpoints) if folder and self._checkpoints else None
         self._folder = folder
+        self._name = os.path.basename(os.path.normpath(folder)) if folder else None  # of the run, for people
         self._run, self._generation, self._lineage = secrets.token_hex(8), 0, Lineage()
         self._begins_again = False  # the ledger of a run exists, but no checkpoint
         self._knows = False  # holds a valid state: from a checkpoint, or from a generation that it was in
@@ -296,7 +298,8 @@ class Replica:
             self._metrics.step(taken, rate, self._writes)
         if self._evaluation is not None:
             self._evaluation.count(taken)
-        self.job.progress(taken.epoch, self.sampler.step, self.sampler.samples, loss=loss, learning_rate=rate)
+        self.job.progress(taken.epoch, self.sampler.step, self.sampler.samples, loss=loss, learning_rate=rate,
+                          epochs=self.sampler.epochs, total_steps=self.sampler.steps, run=self._name)
         return taken
 
     # ---- a generation

@@ -22,9 +22,10 @@ class StepTimes:
         self._losses: list[float] = []  # of the steps since then
 
     def finish(self, step: int, watched: bool, now: float, loss: float | None = None,
-               learning_rate: float | None = None) -> dict[str, Any] | None:
+               learning_rate: float | None = None, **about: Any) -> dict[str, Any] | None:
         """Records that `step` steps are finished. Returns the fields of a report, means over the steps since the last
-        one, if a client watches and one is due; else None. Losses and rates that are not finite are left out."""
+        one, if a client watches and one is due; else None. Losses and rates that are not finite are left out. `about`:
+        further fields; those that are None are left out."""
         self._steps += self._begun
         if self._begun and loss is not None and math.isfinite(loss):
             self._losses.append(loss)
@@ -36,6 +37,7 @@ class StepTimes:
                 means["loss"] = sum(self._losses) / len(self._losses)
             if learning_rate is not None and math.isfinite(learning_rate):
                 means["learning_rate"] = learning_rate
+            means |= {name: value for name, value in about.items() if value is not None}
             self._told = now
         if means or not watched or not self._begun:
             self.restart()

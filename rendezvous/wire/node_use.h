@@ -26,6 +26,10 @@ struct WorkerUse {
   int64_t memory = 0;                         // resident bytes, of all of them
   std::optional<double> loss = {};            // recent training loss, if reported
   std::optional<double> learning_rate = {};
+  std::optional<double> accuracy = {};  // recent part of right predictions
+  int64_t epoch = 0;                    // of the next step, counted from 1; 0: unknown
+  int64_t epochs = 0, total_steps = 0;  // of the run; 0: unknown
+  std::string run = {};                 // name of the run's folder; "": unknown
   bool operator==(const WorkerUse&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
@@ -42,6 +46,11 @@ struct WorkerUse {
     field("memory", self.memory, Range{0, INT64_MAX});
     field("loss", self.loss);
     field("learning_rate", self.learning_rate);
+    field("accuracy", self.accuracy);
+    field("epoch", self.epoch, Range{0, int64_t{1} << 53});
+    field("epochs", self.epochs, Range{0, int64_t{1} << 53});
+    field("total_steps", self.total_steps, Range{0, int64_t{1} << 53});
+    field("run", self.run, Size{0, kMaxName});
   }
 };
 

@@ -98,6 +98,9 @@ TEST(WorkerChannel, StepTimesCanIncludeALoss) {
   EXPECT_EQ(
       *DecodeWorkerMessage(R"({"type":"step_times","step":3,"data_seconds":0.5,"exchange_seconds":0.25})"),
       WorkerMessage(StepTimes{3, 0.5, 0.25}));
+  const WorkerMessage all =
+      StepTimes{.step = 3, .accuracy = 0.5, .epoch = 1, .epochs = 2, .total_steps = 9, .run = "r"};
+  EXPECT_EQ(*DecodeWorkerMessage(WithoutNewline(Encode(all))), all);
   const double no_number = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(*DecodeWorkerMessage(WithoutNewline(Encode(WorkerMessage(StepTimes{.loss = no_number})))),
             WorkerMessage(StepTimes{}));

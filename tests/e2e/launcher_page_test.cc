@@ -60,7 +60,8 @@ TEST_F(PageTest, SingleNodeHasAPage) {
                 Environment());
   ASSERT_TRUE(mtrun.WaitForLine("the page is at http://127.0.0.1:", kSoon)) << mtrun.Text();
   EXPECT_TRUE(Shows("/api/state", "\"data_wait_s\":0.004")) << mtrun.Text();
-  EXPECT_TRUE(Shows("/api/state", ContainsRegex("\"learning_rate\":0.05,\"loss\":[0-2]"))) << mtrun.Text();
+  EXPECT_TRUE(Shows("/api/state", ContainsRegex("\"learning_rate\":0.05,\"left_s\":null,\"loss\":[0-2]")))
+      << mtrun.Text();
   EXPECT_TRUE(Shows("/metrics", "mtrun_worker_data_wait_seconds"));
   EXPECT_TRUE(Shows("/metrics", "mtrun_job_loss"));
   EXPECT_TRUE(Shows("/api/log?rank=1", "rank 1 of 2 says <script>"));

@@ -54,7 +54,8 @@ def told(tick):
         "job": "crowd", "phase": "running", "since_s": 60.0 + tick, "generation": 3, "ended_for_s": None,
         "last_change": "node0031 was lost (killed); restart 1 of 3", "restarts": 1, "max_restarts": 3, "min_nodes": 900,
         "max_nodes": NODES, "may_regroup": True, "samples_per_s": 1.2e6 + tick, "world_size": NODES * WORKERS, "step": tick,
-        "step_s": 0.0503, "samples": 32 * tick,
+        "step_s": 0.0503, "samples": 32 * tick, "loss": 2.5 / tick, "learning_rate": 0.1, "accuracy": 0.2 * tick,
+        "epoch": 1, "epochs": 2, "total_steps": 8, "run": "resnet-3", "left_s": 0.0503 * (8 - tick),
         "stragglers": [{"rank": 8 * i, "node": f"id{i:04}", "own_step_s": 0.05 - i / 1000, "times_median": 1.5 - i / 20}
                        for i in range(10)],
         "nodes": [node(number, tick) for number in range(NODES)],

@@ -26,6 +26,12 @@ TEST(StateJsonTest, JobIsWrittenWithItsNodesAndWorkers) {
   EXPECT_EQ(job["samples_per_s"], 64.0);
   EXPECT_EQ(job["loss"], 2.5);
   EXPECT_EQ(job["learning_rate"], 0.125);
+  EXPECT_EQ(job["accuracy"], 0.75);
+  EXPECT_EQ(job["epoch"], 2);
+  EXPECT_EQ(job["epochs"], 5);
+  EXPECT_EQ(job["total_steps"], 34);
+  EXPECT_EQ(job["left_s"], 2.0);
+  EXPECT_EQ(job["run"], "cnnA-2");
   EXPECT_EQ(job["nodes"][2]["ranks"][0]["loss"], 1.5);
   EXPECT_EQ(job["nodes"][2]["cpus_busy"], 2.0);
   EXPECT_EQ(job["nodes"][2]["level"], "good");
@@ -72,7 +78,8 @@ TEST(StateJsonTest, UnknownValuesAreNull) {
   const json made = StateJson(state, history, kNow);
   const json& job = made["jobs"][0];
   EXPECT_TRUE(job["step"].is_null());
-  EXPECT_TRUE(job["loss"].is_null());
+  for (const char* unknown : {"loss", "accuracy", "epoch", "epochs", "total_steps", "run", "left_s"})
+    EXPECT_TRUE(job[unknown].is_null()) << unknown;
   EXPECT_TRUE(job["nodes"][0]["cpus_busy"].is_null());
   EXPECT_EQ(job["nodes"][0]["level"], "bad");
   EXPECT_EQ(job["stragglers"], json::array());

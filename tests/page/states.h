@@ -37,7 +37,12 @@ inline rendezvous::WatchedNode AUse(const std::string& name, int rank, int64_t a
                               .cpu = std::chrono::seconds(5 * asked),
                               .memory = 1 << 20,
                               .loss = 2.5 - 0.5 * rank,
-                              .learning_rate = 0.125});
+                              .learning_rate = 0.125,
+                              .accuracy = 0.75,
+                              .epoch = 2,
+                              .epochs = 5,
+                              .total_steps = 34,
+                              .run = "cnnA-2"});
   return node;
 }
 

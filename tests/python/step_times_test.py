@@ -46,6 +46,13 @@ class StepTimesTest(unittest.TestCase):
         self.assertEqual(means["loss"], 3.0)
         self.assertNotIn("learning_rate", means)
 
+    def test_further_fields_are_reported_as_they_are(self):
+        times = StepTimes()
+        times.finish(1, True, 10.0, epoch=1)
+        means = times.finish(2, True, 11.0, epoch=2, epochs=3, run=None)
+        self.assertEqual((means["epoch"], means["epochs"]), (2, 3))
+        self.assertNotIn("run", means)
+
     def test_a_watch_is_bounded_and_a_malformed_one_named(self):
         for said, meant in ((6, 6), (0.5, 0.5), (-1, 0), (1e9, 60), (float("nan"), 0)):
             self.assertEqual(watch_seconds({"seconds": said}), meant)

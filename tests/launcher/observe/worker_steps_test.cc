@@ -65,5 +65,25 @@ TEST(WorkerStepsTest, LossAndLearningRateAreReportedByTheWorker) {
   EXPECT_EQ(UseOf(steps, At(0)).learning_rate, 0.1);
 }
 
+TEST(WorkerStepsTest, WhatAWorkerSaysOfItsRunIsLimited) {
+  WorkerSteps steps;
+  steps.OnProgress(0, {.step = 1}, At(0));
+  steps.OnTimes(0,
+                {.step = 1, .accuracy = 0.5, .epoch = 2, .epochs = 10, .total_steps = 400, .run = "cnnA-2"});
+  const auto use = UseOf(steps, At(0));
+  EXPECT_EQ(use.accuracy, 0.5);
+  EXPECT_EQ(use.epoch, 2);
+  EXPECT_EQ(use.epochs, 10);
+  EXPECT_EQ(use.total_steps, 400);
+  EXPECT_EQ(use.run, "cnnA-2");
+  steps.OnTimes(0, {.epoch = -1, .epochs = INT64_MAX, .total_steps = INT64_MIN, .run = "a\x1b[2Jb"});
+  EXPECT_EQ(UseOf(steps, At(0)).epoch, 0);
+  EXPECT_EQ(UseOf(steps, At(0)).epochs, int64_t{1} << 53);
+  EXPECT_EQ(UseOf(steps, At(0)).total_steps, 0);
+  EXPECT_EQ(UseOf(steps, At(0)).run, "a\\x1b[2Jb");
+  steps.OnTimes(0, {.run = std::string(rendezvous::kMaxName + 1, 'x')});
+  EXPECT_EQ(UseOf(steps, At(0)).run, "");
+}
+
 }  // namespace
 }  // namespace mtrun::launcher

@@ -31,5 +31,16 @@ TEST(StepTimesMean, LossIsTheMeanAndLearningRateTheLatest) {
             (StepTimes{.step = 3, .loss = 2.5, .learning_rate = 0.25}));
 }
 
+TEST(StepTimesMean, AccuracyIsTheMeanAndTheRunTheLatest) {
+  StepTimesMean mean;
+  mean.Add({.step = 1}, true, kStart);
+  mean.Add({.step = 2, .accuracy = 0.5, .epoch = 1, .epochs = 3, .total_steps = 30, .run = "r"}, true,
+           kStart);
+  const StepTimes last{.step = 3, .accuracy = 0.75, .epoch = 2, .epochs = 3, .total_steps = 30, .run = "r"};
+  StepTimes want = last;
+  want.accuracy = 0.625;
+  EXPECT_EQ(mean.Add(last, true, kStart + StepTimesMean::kEvery), want);
+}
+
 }  // namespace
 }  // namespace mtrun::trainers
