@@ -171,6 +171,27 @@ std::string Pictures(const RunRecord& run) {
   return out + "</div>\n";
 }
 
+/// Returns the pictures of images with their two classes.
+std::string Guesses(const RunRecord& run, const std::vector<NotableImage>& images) {
+  if (images.empty() || !run.result) return "";
+  std::string out = "<div class=\"guesses\">";
+  for (const NotableImage& image : images) {
+    const std::string guess = Escape(run.result->classes[image.guess].name),
+                      label = Escape(run.result->classes[image.label].name);
+    const bool right = image.guess == image.label;
+    const std::string said =
+        right ? std::string("which is right") : absl::StrCat("but is <b>", label, "</b>");
+    const std::string picture =
+        image.png.empty() ? "<div class=\"none\">no picture</div>"
+                          : absl::StrCat("<img alt=\"test image ", image.image,
+                                         "\" src=\"data:image/png;base64,", html::Base64(image.png), "\">");
+    absl::StrAppend(&out, "<figure>", picture, "<figcaption><span>", Percent(image.probability), " <b>",
+                    guess, "</b></span><span>", said, "</span><span class=\"number\">image ",
+                    Grouped(image.image), "</span></figcaption></figure>");
+  }
+  return out + "</div>\n";
+}
+
 std::string Stragglers(const RunRecord& run) {
   std::vector<int> named;
   for (const WorkerPoint& point : run.workers) {
@@ -233,6 +254,8 @@ std::string Sections(const RunRecord& run) {
   if (run.result) {
     out += Section("Classes", Classes(*run.result));
     out += Section("Confusion matrix", Matrix(*run.result));
+    out += Section("Most confident mistakes", Guesses(run, run.mistakes));
+    out += Section("Least certain images", Guesses(run, run.uncertain));
   }
   out += Section("Timeline", Generations(run));
   out += Section("Checkpoints", Checkpoints(run));

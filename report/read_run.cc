@@ -85,6 +85,7 @@ absl::StatusOr<RunRecord> ReadRun(const std::string& folder) {
   reader.AddSettings(TextOf(config));
   reader.AddEnvironment(TextOf(folder + "/environment.json"));
   reader.AddResult(TextOf(folder + "/report.json"));
+  reader.AddNotable(TextOf(folder + "/notable.json"));
   std::vector<std::string> pictures;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename();

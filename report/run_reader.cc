@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -71,6 +72,29 @@ void ReadMatrix(const json& rows, Result& result) {
   for (size_t c = 0; c < result.confusion.size(); ++c) {
     for (const int64_t count : result.confusion[c]) result.classes[c].images += count;
   }
+}
+
+/// Reads a list of notable.json; leaves out entries of unknown classes, and pictures that are none.
+std::vector<NotableImage> ReadNotable(const json& list, size_t classes) {
+  constexpr size_t kMaxImages = 100, kMaxPngBytes = 1 << 20;
+  constexpr std::string_view kPngStart = "\x89PNG\r\n\x1a\n";
+  std::vector<NotableImage> images;
+  if (!list.is_array()) return images;
+  for (const json& entry : list) {
+    const auto label = WholeNumber<size_t>(At(entry, "label")),
+               guess = WholeNumber<size_t>(At(entry, "guess"));
+    if (!label || !guess || *label >= classes || *guess >= classes || images.size() == kMaxImages) continue;
+    NotableImage image{.image = Whole(entry, "image"),
+                       .label = *label,
+                       .guess = *guess,
+                       .probability = Number(entry, "probability")};
+    std::string png;
+    const std::string text = Text(entry, "png");
+    if (text.size() <= kMaxPngBytes && absl::Base64Unescape(text, &png) && png.rfind(kPngStart, 0) == 0)
+      image.png = std::move(png);
+    images.push_back(std::move(image));
+  }
+  return images;
 }
 
 }  // namespace
@@ -281,6 +305,13 @@ void RunReader::AddResult(std::string_view text) {
   }
   ReadMatrix(At(*object, "confusion_rows_actual"), result);
   run_.result = std::move(result);
+}
+
+void RunReader::AddNotable(std::string_view text) {
+  const auto object = ParseJsonObject(text, kMaxFileBytes);
+  if (!object.ok() || !run_.result) return;
+  run_.mistakes = ReadNotable(At(*object, "mistakes"), run_.result->classes.size());
+  run_.uncertain = ReadNotable(At(*object, "uncertain"), run_.result->classes.size());
 }
 
 void RunReader::AddCheckpoint(int64_t steps, std::string_view manifest) {

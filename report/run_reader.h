@@ -24,6 +24,8 @@ class RunReader {
   void AddEnvironment(std::string_view json);
   /// Adds report.json.
   void AddResult(std::string_view json);
+  /// Adds notable.json. Call after AddResult, which has the names of the classes.
+  void AddNotable(std::string_view json);
   /// Adds the file DONE of the checkpoint at `steps`.
   void AddCheckpoint(int64_t steps, std::string_view manifest);
 

@@ -61,6 +61,14 @@ struct Picture {
   std::string png;
 };
 
+/// A test image that says much about the classifier.
+struct NotableImage {
+  int64_t image = 0;  // its number in the split
+  size_t label = 0, guess = 0;
+  double probability = 0;  // of the guess
+  std::string png = "";    // "": there is none
+};
+
 /// The contents of report.json, which only a complete run has.
 struct Result {
   std::string program = "";
@@ -89,6 +97,7 @@ struct RunRecord {
   std::vector<std::pair<int64_t, double>> saves;  // steps, seconds without a step
   std::vector<Checkpoint> checkpoints;
   std::vector<Picture> pictures;
+  std::vector<NotableImage> mistakes, uncertain;  // the most probable guesses first; the least probable ones
   Table settings, environment;
   std::optional<Result> result;
   int64_t unread_lines = 0;  // left by a killed writer, or written by a later release

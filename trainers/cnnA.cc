@@ -1,8 +1,9 @@
 // cnnA: CNN-A (9,986 parameters) on images of 32x32, plain SGD. configs/cnnA-tuned.yaml holds a better
 // recipe than the defaults below.
-#include "trainers/models/cnn_a.h"      // the network
-#include "trainers/program/program.h"   // settings, data, workers, steps, evaluation, report
-#include "trainers/tasks/classifier.h"  // cross-entropy, right predictions, confusion matrix
+#include "trainers/models/cnn_a.h"       // the network
+#include "trainers/program/make_task.h"  // options of all classifiers
+#include "trainers/program/program.h"    // settings, data, workers, steps, evaluation, report
+#include "trainers/tasks/classifier.h"   // cross-entropy, right predictions, confusion matrix
 
 namespace mtrun {
 namespace {
@@ -16,7 +17,7 @@ const trainers::Recipe kRecipe = {
 
 std::unique_ptr<trainers::Task> MakeTask(const trainers::TaskInputs& in) {
   const auto net = std::make_shared<models::CnnA>(in.options.seed, in.classes);
-  return trainers::Classify(trainers::AsModel(net), in.classes, in.options.mixing);
+  return trainers::Classify(trainers::AsModel(net), in.classes, trainers::ClassifierOptionsOf(in), in.device);
 }
 
 }  // namespace

@@ -6,5 +6,6 @@
   X("cnnA", CnnAProgram)         \
   X("cnnB", CnnBProgram)         \
   X("vit", VitProgram)           \
+  X("resnet", ResNetProgram)     \
   X("resnet18", ResNet18Program) \
   X("diffusion", DiffusionProgram)

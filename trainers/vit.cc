@@ -1,8 +1,9 @@
 // vit: a vision transformer for images of 32x32 (2,690,506 parameters), AdamW, fp16 on a GPU, augmented
 // images, dropout and stochastic depth. configs/vit-tuned.yaml holds a better recipe than the defaults below.
-#include "trainers/models/vit.h"        // the network
-#include "trainers/program/program.h"   // settings, data, workers, steps, evaluation, report
-#include "trainers/tasks/classifier.h"  // cross-entropy, right predictions, confusion matrix
+#include "trainers/models/vit.h"         // the network
+#include "trainers/program/make_task.h"  // options of all classifiers
+#include "trainers/program/program.h"    // settings, data, workers, steps, evaluation, report
+#include "trainers/tasks/classifier.h"   // cross-entropy, right predictions, confusion matrix
 
 namespace mtrun {
 namespace {
@@ -50,7 +51,7 @@ std::unique_ptr<trainers::Task> MakeTask(const trainers::TaskInputs& in) {
   trainers::Model model = trainers::AsModel(net);
   if (options.dropout > 0 || options.drop_path > 0)
     model.set_stream = [net](at::Tensor stream) { net->SetStream(std::move(stream)); };
-  return trainers::Classify(std::move(model), in.classes, in.options.mixing);
+  return trainers::Classify(std::move(model), in.classes, trainers::ClassifierOptionsOf(in), in.device);
 }
 
 }  // namespace

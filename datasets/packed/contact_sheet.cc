@@ -15,18 +15,6 @@ namespace {
 /// Neither black nor white, so that the edges of most images are visible.
 constexpr uint8_t kBackground = 64;
 
-absl::StatusOr<RgbImage> FittedImage(const PackedSplit& split, int64_t i) {
-  const ImageSize size = split.image_size(i), target = FitIntoCell(size);
-  if (!split.encoded()) {
-    const absl::Span<const uint8_t> pixels = split.image(i);
-    return ResizeImage({size, {pixels.begin(), pixels.end()}}, target);
-  }
-  auto image = DecodeBox(split.record(i), {0, 0, size.height, size.width}, target, DecodeMode::kFast,
-                         split.decode_limits(i));
-  if (!image.ok()) return Annotate(absl::DataLossError(image.status().message()), absl::StrCat("image ", i));
-  return image;
-}
-
 /// Copies `image` to the middle of the cell whose upper left pixel is (top, left).
 void PutImage(const RgbImage& image, int top, int left, RgbImage& picture) {
   top += (kCellSide - image.size.height) / 2;
@@ -51,6 +39,18 @@ std::vector<int64_t> SpreadOver(int64_t size, int64_t count) {
 
 ImageSize FitIntoCell(const ImageSize& size) {
   return ScaledSize(size, kCellSide, std::max(size.height, size.width));
+}
+
+absl::StatusOr<RgbImage> FittedImage(const PackedSplit& split, int64_t i) {
+  const ImageSize size = split.image_size(i), target = FitIntoCell(size);
+  if (!split.encoded()) {
+    const absl::Span<const uint8_t> pixels = split.image(i);
+    return ResizeImage({size, {pixels.begin(), pixels.end()}}, target);
+  }
+  auto image = DecodeBox(split.record(i), {0, 0, size.height, size.width}, target, DecodeMode::kFast,
+                         split.decode_limits(i));
+  if (!image.ok()) return Annotate(absl::DataLossError(image.status().message()), absl::StrCat("image ", i));
+  return image;
 }
 
 absl::StatusOr<ContactSheet> MakeContactSheet(const PackedSplit& split, int64_t count) {

@@ -27,6 +27,9 @@ std::vector<int64_t> SpreadOver(int64_t size, int64_t count);
 /// Returns the largest size with the image's aspect ratio that fits into a cell; small images are enlarged.
 ImageSize FitIntoCell(const ImageSize& size);
 
+/// Returns image i in the size of FitIntoCell. kDataLoss: it cannot be decoded; the message names it.
+absl::StatusOr<RgbImage> FittedImage(const PackedSplit& split, int64_t i);
+
 /// Makes a sheet with about as many columns as rows and each image in the middle of its cell. kDataLoss: an
 /// image cannot be decoded; the message names it. REQUIRES: count is within 1..kMaxCells.
 absl::StatusOr<ContactSheet> MakeContactSheet(const PackedSplit& split, int64_t count);

@@ -319,6 +319,12 @@ bool PackedSplit::has_all() const { return state_->missing == 0; }
 int PackedSplit::height() const { return state_->index.height; }
 int PackedSplit::width() const { return state_->index.width; }
 const std::vector<std::string>& PackedSplit::class_names() const { return state_->index.classes; }
+std::vector<int64_t> PackedSplit::class_counts() const {
+  if (!state_->ids) return state_->index.splits.at(state_->name).class_counts;
+  std::vector<int64_t> counts(class_names().size());
+  for (int64_t i = 0; i < size(); ++i) ++counts[static_cast<size_t>(label(i))];
+  return counts;
+}
 const std::string& PackedSplit::orientation() const { return state_->index.orientation; }
 const std::string& PackedSplit::digest() const { return state_->digest; }
 

@@ -73,6 +73,8 @@ class PackedSplit {
   bool varies() const;
   static constexpr int channels() { return 3; }
   const std::vector<std::string>& class_names() const;
+  /// Returns the number of (kept) images of each class. REQUIRES: has_all(), if the split is restricted.
+  std::vector<int64_t> class_counts() const;
   /// Index::orientation.
   const std::string& orientation() const;
   /// Returns uint8 [H, W, 3], row-major, in the mapped file. REQUIRES: !encoded().

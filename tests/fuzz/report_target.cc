@@ -16,6 +16,8 @@ void Take(report::RunReader& reader, std::string_view line) {
     reader.AddEnvironment(rest);
   } else if (kind == 'R') {
     reader.AddResult(rest);
+  } else if (kind == 'N') {
+    reader.AddNotable(rest);
   } else if (kind == 'C') {
     reader.AddCheckpoint(static_cast<int64_t>(rest.size()), rest);
   } else {

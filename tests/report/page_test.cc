@@ -77,6 +77,20 @@ TEST(Page, ClassWithoutTestImagesHasNoFigures) {
   EXPECT_THAT(page, Not(HasSubstr(">0.00 %<")));
 }
 
+TEST(Page, MistakesAreShownWithBothClasses) {
+  RunRecord run = Old();
+  EXPECT_THAT(Page({run}, "today"), Not(HasSubstr("Most confident mistakes")));
+  run.result->classes = {{.name = "cat"}, {.name = "<dog>"}};
+  run.mistakes = {{.image = 1234, .label = 0, .guess = 1, .probability = 0.987, .png = "\x89PNG"}};
+  run.uncertain = {{.image = 5, .label = 0, .guess = 0, .probability = 0.51}};
+  const std::string page = Page({run}, "today");
+  for (const char* part :
+       {"Most confident mistakes", "98.70 % <b>&lt;dog&gt;</b>", "but is <b>cat</b>", "image 1,234",
+        "src=\"data:image/png;base64,iVBORw==\"", "Least certain images", "no picture", "which is right"})
+    EXPECT_THAT(page, HasSubstr(part)) << part;
+  EXPECT_THAT(page, Not(HasSubstr("<dog>")));
+}
+
 TEST(Page, SeveralRunsAreOverlaid) {
   RunRecord other = Old();
   other.name = "other";

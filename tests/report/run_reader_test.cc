@@ -112,6 +112,24 @@ TEST(RunReader, ResultWithWrongShapesIsReadWithoutThem) {
   EXPECT_TRUE(reader.Take().result->confusion.empty());
 }
 
+TEST(RunReader, NotableImagesHaveKnownClassesAndPictures) {
+  RunReader reader;
+  reader.AddNotable(R"({"mistakes":[{"image":1,"label":0,"guess":1,"probability":0.5}]})");
+  reader.AddResult(R"({"class_names":["cat","dog"],"per_class":[{},{}]})");
+  reader.AddNotable(R"({"mistakes":[
+      {"image":7,"label":0,"guess":1,"probability":0.9,"png":"iVBORw0KGgo="},
+      {"image":8,"label":1,"guess":0,"probability":0.8,"png":"PHNjcmlwdD4="},
+      {"image":9,"label":1,"guess":2,"probability":0.7},{"label":-1,"guess":0},{"label":"0","guess":0},5],
+      "uncertain":{"image":1}})");
+  const RunRecord run = reader.Take();
+  EXPECT_THAT(run.uncertain, IsEmpty());
+  ASSERT_THAT(run.mistakes, SizeIs(2)) << "without a result the names of classes are not known";
+  EXPECT_EQ(run.mistakes[0].image, 7);
+  EXPECT_EQ(run.mistakes[0].guess, 1u);
+  EXPECT_EQ(run.mistakes[0].png, "\x89PNG\r\n\x1a\n");
+  EXPECT_EQ(run.mistakes[1].png, "") << "it is no PNG";
+}
+
 TEST(RunReader, MatrixOfManyClassesIsReadOnlyIfTheFileHasIt) {
   std::string names, figures;
   for (int c = 0; c < 30000; ++c) {  // their matrix would have 7 GB

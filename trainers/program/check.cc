@@ -17,6 +17,7 @@
 #include "trainers/program/machine.h"
 #include "trainers/program/run_outline.h"
 #include "trainers/program/settle_folder.h"
+#include "trainers/program/starting_weights.h"
 #include "trainers/run/files/other_runs.h"
 #include "trainers/run/files/run_folder.h"
 #include "trainers/weights/init_from.h"
@@ -24,8 +25,8 @@
 namespace mtrun::trainers {
 namespace {
 
-/// The options that name weights to start from, and their files.
-std::vector<std::pair<std::string, std::string>> StartingWeights(const Run& run) {
+/// The options that name weights to start from, and their values.
+std::vector<std::pair<std::string, std::string>> StartingFiles(const Run& run) {
   std::vector<std::pair<std::string, std::string>> files;
   for (const Option& option : AllOptions(run.program.name, run.program.settings)) {
     const std::string& name = option.spec.name;
@@ -59,7 +60,7 @@ RunOutline Outline(const Run& run, const RunData& data, const Task& task) {
     outline.parameters += parameter.numel();
     if (parameter.requires_grad()) outline.trained += parameter.numel();
   }
-  if (const auto files = StartingWeights(run); !files.empty()) outline.weights = files.back().second;
+  if (const auto files = StartingFiles(run); !files.empty()) outline.weights = files.back().second;
   if (const auto state = ContinuedState(run)) outline.continued = state->position.steps;
   return outline;
 }
@@ -69,7 +70,7 @@ absl::StatusOr<std::unique_ptr<Task>> MakeTaskToCheck(const Run& run, const RunD
   absl::StatusOr<std::unique_ptr<Task>> task = absl::InternalError("no task");
   MT_RETURN_IF_ERROR(TorchStatus("create the network", [&] {
     task = MakeTaskOf(run, static_cast<int64_t>(data.train.class_names().size()),
-                      BatchOptions{.device = at::kCPU});
+                      BatchOptions{.device = at::kCPU}, data.train.class_counts());
   }));
   return task;
 }
@@ -102,7 +103,7 @@ absl::StatusOr<int> CheckRun(Run& run, const RunData& data) {
   const auto note = [&wrong](const absl::Status& status) {
     if (!status.ok()) wrong.emplace_back(status.message());
   };
-  if (by_hand || !StartingWeights(run).empty()) {
+  if (by_hand || !StartingFiles(run).empty()) {
     const absl::StatusOr<std::unique_ptr<Task>> task = MakeTaskToCheck(run, data);
     note(task.status());
     if (by_hand && task.ok()) {
@@ -123,8 +124,12 @@ absl::StatusOr<int> CheckWithoutData(Run& run) {
   MT_RETURN_IF_ERROR(datasets::MakeSetRequest(run.options.data, run.options.remote, environment).status());
   const int side = FittingSide(run.program.images, run.options);
   MT_RETURN_IF_ERROR(ResolveSettings(run, {.height = side, .width = side}));
-  for (const auto& [flag, file] : StartingWeights(run)) {
-    const absl::StatusOr<NamedTensors> weights = LoadWeights(file, {});
+  for (const auto& [flag, file] : StartingFiles(run)) {
+    std::string path = file;
+    if (flag == "--weights") {
+      MT_ASSIGN_OR_RETURN(path, StartingWeights(run.settings));
+    }
+    const absl::StatusOr<NamedTensors> weights = LoadWeights(path, {});
     if (!weights.ok()) return Annotate(weights.status(), flag);
   }
   MT_RETURN_IF_ERROR(CheckFolder(run));

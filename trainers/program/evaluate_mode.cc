@@ -16,6 +16,7 @@
 #include "trainers/membership/drain.h"
 #include "trainers/membership/job_membership.h"
 #include "trainers/program/modes.h"
+#include "trainers/program/notable_file.h"
 #include "trainers/program/trained_network.h"
 #include "trainers/run/records/progress.h"
 #include "trainers/run/records/summary.h"
@@ -69,6 +70,7 @@ nlohmann::json EvaluationJson(const Run& run, const TrainedNetwork& network, con
     json["confusion_rows_actual"].push_back(
         std::vector<int64_t>(counts.begin() + row * side, counts.begin() + (row + 1) * side));
   }
+  json["notable"] = NotableJson(report.notable, nullptr);
   return json;
 }
 
@@ -80,6 +82,7 @@ absl::Status Tell(const Run& run, const TrainedNetwork& network, const Evaluatio
   report.matrix = evaluation.matrix;
   report.test_loss = evaluation.loss;
   report.test_top5 = evaluation.top5;
+  report.notable = evaluation.notable;
   const std::string accuracy = report.class_names.empty()
                                    ? ""
                                    : absl::StrFormat(", accuracy %.2f %% (%d correct)",

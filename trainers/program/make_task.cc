@@ -19,6 +19,13 @@ void MoveNetwork(torch::nn::Module& module, const BatchOptions& batch) {
 
 }  // namespace
 
+ClassifierOptions ClassifierOptionsOf(const TaskInputs& inputs) {
+  ClassifierOptions options{.mixing = inputs.options.mixing};
+  if (inputs.options.class_weights == "balanced")
+    options.class_weights = BalancedWeights(inputs.class_counts);
+  return options;
+}
+
 absl::StatusOr<std::unique_ptr<Task>> MakeTask(const Program& program, const TaskInputs& inputs,
                                                const BatchOptions& batch) {
   absl::StatusOr<std::unique_ptr<Task>> task = absl::InternalError("no task");
@@ -36,6 +43,11 @@ absl::StatusOr<std::unique_ptr<Task>> MakeTask(const Program& program, const Tas
   if (inputs.options.mixing.any() && !(*task)->mixes()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--mixup and --cutmix mix images and their labels: ", program.name, " does not support that"));
+  }
+  const bool trains = !inputs.class_counts.empty();
+  if (trains && inputs.options.class_weights != "none" && !(*task)->weighs_classes()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--class_weights changes the loss of classes: ", program.name, " does not support that"));
   }
   return task;
 }

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "trainers/program/description.h"
+#include "trainers/program/starting_weights.h"
 #include "trainers/weights/init_from.h"
 #include "trainers/weights/safetensors.h"
 
@@ -34,12 +35,13 @@ absl::StatusOr<TrainedPixels> PixelsOf(const std::string& weights, const std::st
 }
 
 absl::Status ResolveNormalize(const checkpoints::Identity& continued, bool first, Settings& settings) {
-  const std::string asked = settings.Text(kNormalize), weights = settings.Text("weights");
+  const std::string asked = settings.Text(kNormalize);
   const auto before = continued.find(kNormalize);
   if (asked == kAuto && before != continued.end()) {
     settings.Derive(kNormalize, before->second, "as the run began");
     return absl::OkStatus();
   }
+  MT_ASSIGN_OR_RETURN(const std::string weights, StartingWeights(settings));
   if (weights.empty()) {
     if (asked == kAuto) settings.Derive(kNormalize, kHalf, "auto, without --weights");
     return absl::OkStatus();

@@ -15,6 +15,7 @@
 #include "base/string_view.h"
 #include "datasets/images/any_image.h"
 #include "datasets/images/exif.h"
+#include "datasets/images/jpeg.h"
 #include "datasets/images/resample.h"
 #include "trainers/device/torch_status.h"
 #include "trainers/input/byte_values.h"
@@ -64,13 +65,22 @@ absl::StatusOr<std::vector<std::string>> ListFiles(const std::vector<std::string
   return files;
 }
 
+/// Returns the whole image, small enough for a page, as a JPEG.
+std::string SmallJpeg(const datasets::RgbImage& image) {
+  constexpr int kSide = 160, kQuality = 85;
+  return datasets::EncodeJpeg(datasets::ResizeImage(image, datasets::FitInto(image.size, kSide, kSide)),
+                              kQuality);
+}
+
 /// Reads an image, turned as the training images were, cuts its middle as for test images, and resizes it to
-/// the network's input size.
-absl::StatusOr<datasets::RgbImage> ReadImage(const std::string& file, const TrainedNetwork& network) {
+/// the network's input size. `jpeg`: null if no picture of it is needed.
+absl::StatusOr<datasets::RgbImage> ReadImage(const std::string& file, const TrainedNetwork& network,
+                                             std::string* jpeg) {
   const datasets::ImageSize target = network.description.target();
   MT_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(file));
   MT_ASSIGN_OR_RETURN(datasets::RgbImage image, datasets::DecodeAnyImage(bytes));
   if (network.description.turns()) image = datasets::Upright(image, datasets::ExifOrientation(bytes));
+  if (jpeg != nullptr) *jpeg = SmallJpeg(image);
   const datasets::ImageBox box = network.description.Shown(image.size);
   return datasets::ResizeBilinear(image, datasets::InEighths(box), target);
 }
@@ -93,14 +103,16 @@ at::Tensor ToInput(const std::vector<datasets::RgbImage>& images, const TrainedN
 }
 
 /// Predicts files [first, first + kAtOnce). If a file cannot be read, its prediction has an error.
+/// `pictures`: makes a small picture of each.
 std::vector<Prediction> PredictSome(const TrainedNetwork& network, const std::vector<std::string>& files,
-                                    size_t first, size_t k) {
+                                    size_t first, size_t k, bool pictures) {
   std::vector<Prediction> predictions;
   std::vector<datasets::RgbImage> images;
   std::vector<size_t> read;
   for (size_t i = first; i < std::min(first + kAtOnce, files.size()); ++i) {
     predictions.push_back({.file = files[i]});
-    absl::StatusOr<datasets::RgbImage> image = ReadImage(files[i], network);
+    absl::StatusOr<datasets::RgbImage> image =
+        ReadImage(files[i], network, pictures ? &predictions.back().jpeg : nullptr);
     if (!image.ok()) {
       predictions.back().error = std::string(image.status().message());
       continue;
@@ -149,7 +161,8 @@ absl::StatusOr<int> PredictMode(Run& run) {
   size_t failed = 0;
   for (size_t first = 0; first < files.size(); first += kAtOnce) {
     std::vector<Prediction> some;
-    MT_RETURN_IF_ERROR(TorchStatus("predict", [&] { some = PredictSome(network, files, first, k); }));
+    MT_RETURN_IF_ERROR(TorchStatus(
+        "predict", [&] { some = PredictSome(network, files, first, k, format == PredictionFormat::kPage); }));
     for (const Prediction& prediction : some) {
       text += ToLine(prediction, format, k);
       if (prediction.error.empty()) continue;
@@ -157,6 +170,7 @@ absl::StatusOr<int> PredictMode(Run& run) {
       log::Warning(prediction.file, " is skipped: ", prediction.error);
     }
   }
+  text += TailLine(format);
   if (out.empty()) {
     if (const absl::Status told = PrintOut(text); !told.ok()) {
       log::Error(std::string(told.message()));

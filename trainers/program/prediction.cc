@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/string_view.h"
 #include "nlohmann/json.hpp"
+#include "trainers/program/prediction_page.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -50,19 +51,26 @@ std::vector<std::pair<std::string, double>> TopK(const std::vector<double>& prob
 absl::StatusOr<PredictionFormat> FormatOf(std::string_view file) {
   if (absl::EndsWith(View(file), ".csv")) return PredictionFormat::kCsv;
   if (absl::EndsWith(View(file), ".jsonl")) return PredictionFormat::kJsonLines;
+  if (absl::EndsWith(View(file), ".html")) return PredictionFormat::kPage;
   return absl::InvalidArgumentError(
-      absl::StrCat("--out \"", View(file), "\": give a file that ends in .csv or .jsonl"));
+      absl::StrCat("--out \"", View(file), "\": give a file that ends in .csv, .jsonl or .html"));
 }
 
 std::string HeadLine(PredictionFormat format, size_t k) {
   if (format == PredictionFormat::kJsonLines) return "";
+  if (format == PredictionFormat::kPage) return PredictionPageHead();
   std::string line = "file";
   for (size_t i = 1; i <= k; ++i) absl::StrAppend(&line, ",class_", i, ",probability_", i);
   return line + ",error\n";
 }
 
+std::string TailLine(PredictionFormat format) {
+  return format == PredictionFormat::kPage ? PredictionPageTail() : "";
+}
+
 std::string ToLine(const Prediction& prediction, PredictionFormat format, size_t k) {
   if (format == PredictionFormat::kJsonLines) return JsonLine(prediction);
+  if (format == PredictionFormat::kPage) return PredictionPageEntry(prediction);
   std::string line = Quoted(prediction.file);
   for (size_t i = 0; i < k; ++i) {
     const bool there = i < prediction.best.size();

@@ -34,6 +34,7 @@
 #include "trainers/program/machine.h"
 #include "trainers/program/make_report.h"
 #include "trainers/program/modes.h"
+#include "trainers/program/notable_file.h"
 #include "trainers/program/preview.h"
 #include "trainers/program/program_help.h"
 #include "trainers/program/remote_data.h"
@@ -235,9 +236,11 @@ TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& ba
           .pace = asked.pace,
           .data_wait = run.data_wait,
           .arrival = run.arrival,
-          .finish = [&run, metadata = MetadataOf(run, data, batch)](const TrainState& state,
-                                                                    const RunReport& report) -> absl::Status {
+          .finish = [&run, &data, metadata = MetadataOf(run, data, batch)](
+                        const TrainState& state, const RunReport& report) -> absl::Status {
             MT_RETURN_IF_ERROR(WriteResults(run.options.model_folder, state, report, metadata));
+            MT_RETURN_IF_ERROR(WriteNotable(run.options.model_folder, report.notable,
+                                            data.final_test ? *data.final_test : data.test));
             if (run.options.report)
               MakeReport(run.options.model_folder, run.options.result_file, kReportPatience);
             return absl::OkStatus();
@@ -265,7 +268,8 @@ absl::StatusOr<int> TrainAndReport(Run& run) {
   MT_ASSIGN_OR_RETURN(const RunEnvironment asked, ReadRunEnvironment(run.environment));
   CatchDrainSignals();
   MT_ASSIGN_OR_RETURN(const std::unique_ptr<Task> task,
-                      MakeTaskOf(run, static_cast<int64_t>(data.train.class_names().size()), batch));
+                      MakeTaskOf(run, static_cast<int64_t>(data.train.class_names().size()), batch,
+                                 data.train.class_counts()));
   run.joined = true;
   MT_ASSIGN_OR_RETURN(
       const auto membership,

@@ -31,7 +31,8 @@ struct TaskInputs {
   int eval_image_size;  // the same for test images
   int enlarged_from;    // side of images that are enlarged to image_size; 0: none are
   at::Device device;
-  bool first;  // rank 0, which logs warnings
+  bool first;                              // rank 0, which logs warnings
+  std::vector<int64_t> class_counts = {};  // training images of each class; empty: no training
 };
 
 struct Program {

@@ -103,7 +103,8 @@ Description Describe(const Run& run, const ImageShape& images, const std::vector
   return d;
 }
 
-absl::StatusOr<std::unique_ptr<Task>> MakeTaskOf(const Run& run, int64_t classes, const BatchOptions& batch) {
+absl::StatusOr<std::unique_ptr<Task>> MakeTaskOf(const Run& run, int64_t classes, const BatchOptions& batch,
+                                                 std::vector<int64_t> class_counts) {
   return MakeTask(run.program,
                   {.settings = run.settings,
                    .options = run.options,
@@ -112,7 +113,8 @@ absl::StatusOr<std::unique_ptr<Task>> MakeTaskOf(const Run& run, int64_t classes
                    .eval_image_size = run.resolved.eval_image_size,
                    .enlarged_from = run.resolved.enlarged_from,
                    .device = batch.device,
-                   .first = run.assignment.rank == 0},
+                   .first = run.assignment.rank == 0,
+                   .class_counts = std::move(class_counts)},
                   batch);
 }
 

@@ -72,7 +72,9 @@ BatchOptions TestBatch(const Run& run, BatchOptions batch);
 Description Describe(const Run& run, const ImageShape& images, const std::vector<std::string>& classes,
                      const BatchOptions& test_batch);
 
-absl::StatusOr<std::unique_ptr<Task>> MakeTaskOf(const Run& run, int64_t classes, const BatchOptions& batch);
+/// `class_counts`: training images of each class; empty: the task will not train.
+absl::StatusOr<std::unique_ptr<Task>> MakeTaskOf(const Run& run, int64_t classes, const BatchOptions& batch,
+                                                 std::vector<int64_t> class_counts = {});
 
 collectives::Protection ProtectionOf(const TrainOptions& options);
 

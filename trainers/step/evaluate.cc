@@ -57,24 +57,63 @@ absl::Status AddSamples(Task& task, const ImageBatches& batches, const Evaluatio
   return absl::OkStatus();
 }
 
-/// Reads the device's sums at once: the losses, then the counts, which float64 holds exactly.
-at::Tensor Read(const Task::Sums& sums, const at::Tensor& losses) {
-  return at::cat({losses, sums.confusion.to(at::kDouble), sums.top5.to(at::kDouble)}).cpu();
+/// What this worker has computed, in host memory.
+struct Own {
+  ExactSum loss;
+  at::Tensor counts;  // the confusion matrix, then the samples that are right among the first five guesses
+  NotableImages notable;
+};
+
+/// Reads the device's results at once; float64 holds the counts exactly. `first`: of the guesses.
+Own Read(const Task::Sums& sums, const at::Tensor& losses, int64_t first) {
+  const at::Tensor guesses =
+      sums.guesses.empty() ? at::empty({3, 0}, losses.options()) : at::cat(sums.guesses, 1);
+  const at::Tensor read =
+      at::cat({losses, sums.confusion.to(at::kDouble), sums.top5.to(at::kDouble), guesses.flatten()}).cpu();
+  const double* const value = read.const_data_ptr<double>();
+  const int64_t batches = losses.numel(), counts = sums.confusion.numel() + sums.top5.numel(),
+                n = guesses.size(1);
+  Own own;
+  for (int64_t batch = 0; batch < batches; ++batch) own.loss.Add(value[batch]);
+  own.counts = read.narrow(0, batches, counts).to(at::kLong);
+  const double* const label = value + batches + counts;
+  for (int64_t i = 0; i < n; ++i)
+    own.notable.Add({.image = first + i,
+                     .label = static_cast<int32_t>(label[i]),
+                     .guess = static_cast<int32_t>(label[n + i]),
+                     .probability = label[2 * n + i]});
+  return own;
 }
 
-/// Sums over all workers without a device. Neither sum depends on the number of workers.
-void SumOverWorkers(const collectives::ProcessGroup& group, ExactSum& loss, const at::Tensor& counts) {
+/// Adds up what all workers have, without a device. Nothing of it depends on the number of workers.
+void AddOverWorkers(const collectives::ProcessGroup& group, const EvaluationPart& part, Own& all) {
   if (!group) return;
-  std::string own(sizeof(loss), '\0');
-  std::memcpy(own.data(), &loss, sizeof(loss));
-  loss = ExactSum();
+  std::string own(sizeof(all.loss), '\0');
+  std::memcpy(own.data(), &all.loss, sizeof(all.loss));
+  all.loss = ExactSum();
   for (const std::string& text : collectives::AllGather(group, own)) {
-    ExactSum part;
-    MT_CHECK(text.size() == sizeof(part)) << "a loss of " << text.size() << " bytes";
-    std::memcpy(&part, text.data(), sizeof(part));
-    loss += part;
+    ExactSum loss;
+    MT_CHECK(text.size() == sizeof(loss)) << "a loss of " << text.size() << " bytes";
+    std::memcpy(&loss, text.data(), sizeof(loss));
+    all.loss += loss;
   }
-  if (counts.numel() > 0) collectives::AllReduce(group, counts);
+  if (all.counts.numel() == 0) return;
+  // The images of each worker have places of their own, in which the others add 0.
+  constexpr auto kNumbers = static_cast<int64_t>(NotableImages::kNumbers);
+  at::Tensor images = at::zeros({part.world_size, kNumbers}, at::kLong);
+  const std::vector<int64_t> numbers = all.notable.ToNumbers();
+  std::copy(numbers.begin(), numbers.end(), images.data_ptr<int64_t>() + part.rank * kNumbers);
+  const at::Tensor sums = at::cat({all.counts, images.flatten()});
+  collectives::AllReduce(group, sums);
+  const int64_t counts = all.counts.numel();
+  all.counts = sums.narrow(0, 0, counts);
+  all.notable = NotableImages();
+  for (int rank = 0; rank < part.world_size; ++rank) {
+    const auto notable = NotableImages::FromNumbers(
+        {sums.const_data_ptr<int64_t>() + counts + rank * kNumbers, NotableImages::kNumbers});
+    MT_CHECK(notable.ok()) << notable.status();
+    all.notable.Add(*notable);
+  }
 }
 
 }  // namespace
@@ -88,8 +127,7 @@ int64_t EvaluationBatch(int image_size, bool on_cpu) {
 absl::StatusOr<Evaluation> Evaluate(Task& task, const ImageBatches& batches, const EvaluationPart& part,
                                     const collectives::ProcessGroup& group,
                                     const std::function<absl::Status()>& each_batch) {
-  ExactSum loss;
-  at::Tensor counts;  // the confusion matrix, then the samples that are right among the first five guesses
+  Own all;
   absl::Status computed;
   MT_RETURN_IF_ERROR(TorchStatus("evaluation", [&] {
     torch::NoGradGuard no_grad;
@@ -99,21 +137,21 @@ absl::StatusOr<Evaluation> Evaluate(Task& task, const ImageBatches& batches, con
     computed = AddSamples(task, batches, part, sums, &losses, each_batch);
     task.module().train();
     if (!computed.ok()) return;
-    const at::Tensor read = Read(sums, losses);
-    for (int64_t batch = 0; batch < losses.numel(); ++batch) loss.Add(read.const_data_ptr<double>()[batch]);
-    counts = read.narrow(0, losses.numel(), read.numel() - losses.numel()).to(at::kLong);
-    SumOverWorkers(group, loss, counts);
+    const int64_t at_once = EvaluationBatch(part.image_size, sums.loss.device().is_cpu());
+    all = Read(sums, losses, RangeOf(part, at_once).begin);
+    AddOverWorkers(group, part, all);
   }));
   MT_RETURN_IF_ERROR(computed);
-  Evaluation result{ConfusionMatrix(0), loss.value() / static_cast<double>(part.size)};
+  Evaluation result{ConfusionMatrix(0), all.loss.value() / static_cast<double>(part.size)};
   if (task.classes() == 0) return result;
   const int64_t cells = int64_t{task.classes()} * task.classes();
-  const int64_t* const count = counts.const_data_ptr<int64_t>();
+  const int64_t* const count = all.counts.const_data_ptr<int64_t>();
   result.matrix = ConfusionMatrix(std::vector<int64_t>(count, count + cells));
   MT_CHECK(result.matrix.total() == part.size)
       << result.matrix.total() << " of " << part.size << " samples evaluated";
-  if (counts.numel() > cells)
+  if (all.counts.numel() > cells)
     result.top5 = static_cast<double>(count[cells]) / static_cast<double>(part.size);
+  result.notable = std::move(all.notable);
   return result;
 }
 

@@ -10,6 +10,7 @@
 #include "trainers/device/amp.h"
 #include "trainers/input/batch.h"
 #include "trainers/step/confusion_matrix.h"
+#include "trainers/step/notable_images.h"
 #include "trainers/step/task.h"
 
 namespace mtrun::trainers {
@@ -18,6 +19,7 @@ struct Evaluation {
   ConfusionMatrix matrix{0};        // for tasks with classes
   double loss = 0;                  // mean over the samples
   std::optional<double> top5 = {};  // part of the samples whose class is among the first five guesses
+  NotableImages notable = {};       // for tasks with classes
 };
 
 /// Images computed at once, at most. A device takes more, because one image is less work for it.

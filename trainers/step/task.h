@@ -42,6 +42,9 @@ class Task {
     at::Tensor confusion;  // int64 [classes x classes], rows actual
     /// int64 [1]: samples whose class is among the first five guesses; [0] below kManyClasses.
     at::Tensor top5 = {};
+    /// Of each batch, float64 [3, n]: labels, most probable classes, their probabilities. Empty without
+    /// classes.
+    std::vector<at::Tensor> guesses = {};
   };
 
   explicit Task(std::shared_ptr<torch::nn::Module> module) : module_(std::move(module)) {}
@@ -62,11 +65,13 @@ class Task {
   virtual bool draws_during_pass() const { return false; }
   /// Returns whether training draws at all, before a pass or during it.
   virtual bool draws() const { return draws_during_pass(); }
+  /// Returns whether the loss weighs classes, as --class_weights says.
+  virtual bool weighs_classes() const { return false; }
   /// Returns whether training mixes images and their labels as --mixup and --cutmix say.
   virtual bool mixes() const { return false; }
-  /// Returns the number of values that a frozen part of the network computes from an image, if they may be kept:
-  /// they depend on nothing that changes during the run. 0: there is no such part. Train and Evaluate also take
-  /// these values [n, features()] in place of images.
+  /// Returns the number of values that a frozen part of the network computes from an image, if they may be
+  /// kept: they depend on nothing that changes during the run. 0: there is no such part. Train and Evaluate
+  /// also take these values [n, features()] in place of images.
   virtual int64_t features() const { return 0; }
   /// Computes them from images [n, 3, S, S]. REQUIRES: features() > 0.
   virtual at::Tensor Features(const at::Tensor& images) { return images; }

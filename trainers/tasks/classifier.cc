@@ -41,19 +41,42 @@ at::Tensor MeanCrossEntropy(const at::Tensor& logits, const at::Tensor& labels) 
   return at::cross_entropy_loss(logits, labels);
 }
 
-MeanLoss SmoothedCrossEntropy(double smoothing) {
-  return [smoothing](const at::Tensor& logits, const at::Tensor& labels) {
-    return at::cross_entropy_loss(logits, labels, /*weight=*/{}, at::Reduction::Mean, /*ignore_index=*/-100,
-                                  smoothing);
+MeanLoss LossOf(const ClassifierOptions& options, const at::Device& device) {
+  const double smoothing = options.smoothing;
+  if (options.class_weights.empty()) {
+    if (smoothing == 0) return MeanCrossEntropy;
+    return [smoothing](const at::Tensor& logits, const at::Tensor& labels) {
+      return at::cross_entropy_loss(logits, labels, /*weight=*/{}, at::Reduction::Mean, /*ignore_index=*/-100,
+                                    smoothing);
+    };
+  }
+  const at::Tensor weights = at::tensor(options.class_weights, at::kDouble).to(device);
+  return [smoothing, weights](const at::Tensor& logits, const at::Tensor& labels) {
+    const at::Tensor sum = at::cross_entropy_loss(logits, labels, weights.to(logits.scalar_type()),
+                                                  at::Reduction::Sum, /*ignore_index=*/-100, smoothing);
+    return sum / labels.size(0);
   };
 }
 
-ClassifierTask::ClassifierTask(Model model, MeanLoss loss, int classes, const Mixing& mixing)
+std::vector<double> BalancedWeights(const std::vector<int64_t>& images_of_class) {
+  double images = 0, classes = 0;
+  for (const int64_t count : images_of_class) {
+    images += static_cast<double>(count);
+    classes += count > 0;
+  }
+  std::vector<double> weights;
+  for (const int64_t count : images_of_class)
+    weights.push_back(count > 0 ? images / (classes * static_cast<double>(count)) : 0);
+  return weights;
+}
+
+ClassifierTask::ClassifierTask(Model model, MeanLoss loss, int classes, const ClassifierOptions& options)
     : Task(model.module),
       model_(std::move(model)),
       loss_(std::move(loss)),
       classes_(classes),
-      mixing_(mixing) {}
+      mixing_(options.mixing),
+      weighs_classes_(!options.class_weights.empty()) {}
 
 std::vector<at::Tensor> ClassifierTask::Draw(int64_t, const MicroBatchId& micro_batch) const {
   if (!mixes()) return {};
@@ -85,15 +108,18 @@ void ClassifierTask::Evaluate(const Batch& batch, int64_t, Sums& sums) {
   sums.loss.add_(MeanCrossEntropy(logits, batch.labels).to(at::kDouble).mul(n));
   const at::Tensor cells = batch.labels * classes_ + logits.argmax(1);
   sums.confusion.index_add_(0, cells, at::ones_like(cells));
+  const auto [probabilities, likeliest] = logits.softmax(1).max(1);
+  sums.guesses.push_back(
+      at::stack({batch.labels.to(at::kDouble), likeliest.to(at::kDouble), probabilities.to(at::kDouble)}));
   if (sums.top5.numel() == 0) return;
   const at::Tensor guesses = std::get<1>(logits.topk(5, 1));
   sums.top5.add_(guesses.eq(batch.labels.unsqueeze(1)).sum());
 }
 
-std::unique_ptr<Task> Classify(Model model, int64_t classes, const Mixing& mixing, double smoothing) {
-  return std::make_unique<ClassifierTask>(std::move(model),
-                                          smoothing > 0 ? SmoothedCrossEntropy(smoothing) : MeanCrossEntropy,
-                                          static_cast<int>(classes), mixing);
+std::unique_ptr<Task> Classify(Model model, int64_t classes, const ClassifierOptions& options,
+                               const at::Device& device) {
+  return std::make_unique<ClassifierTask>(std::move(model), LossOf(options, device),
+                                          static_cast<int>(classes), options);
 }
 
 }  // namespace mtrun::trainers

@@ -39,22 +39,38 @@ Model AsModel(std::shared_ptr<Net> net) {
 using MeanLoss = std::function<at::Tensor(const at::Tensor&, const at::Tensor&)>;
 
 at::Tensor MeanCrossEntropy(const at::Tensor& logits, const at::Tensor& labels);
-/// Returns the cross entropy against the label with probability 1 - smoothing + smoothing / classes and the
-/// others with smoothing / classes (Szegedy et al. 2016).
-MeanLoss SmoothedCrossEntropy(double smoothing);
+
+/// What a classifier's training does beside the plain mean cross-entropy.
+struct ClassifierOptions {
+  Mixing mixing = {};
+  /// The label has probability 1 - smoothing + smoothing / classes, the others smoothing / classes (Szegedy
+  /// et al. 2016).
+  double smoothing = 0;
+  /// Factor of each class in the loss, as of PyTorch's CrossEntropyLoss(weight, reduction="sum"), whose sum
+  /// is divided by the number of images: so the loss does not depend on which images share a micro-batch.
+  /// Empty: all are 1.
+  std::vector<double> class_weights = {};
+};
+MeanLoss LossOf(const ClassifierOptions& options, const at::Device& device);
+
+/// Returns images / (classes that have images * images of the class), as scikit-learn's
+/// class_weight="balanced", and 0 for a class without images. Their mean over the images is 1.
+std::vector<double> BalancedWeights(const std::vector<int64_t>& images_of_class);
 
 /// Computes loss, right predictions and a confusion matrix of any network. Evaluation uses MeanCrossEntropy.
 class ClassifierTask : public Task {
  public:
-  /// `loss`: used in training. It must be linear in the distribution over the classes that a label stands for,
-  /// because the loss of a mixed image is the mixture of the losses.
-  ClassifierTask(Model model, MeanLoss loss, int classes, const Mixing& mixing = {});
+  /// `loss`: used in training, in which `options` are contained (LossOf). It must be linear in the
+  /// distribution over the classes that a label stands for, because the loss of a mixed image is the mixture
+  /// of the losses.
+  ClassifierTask(Model model, MeanLoss loss, int classes, const ClassifierOptions& options = {});
 
   int classes() const override { return classes_; }
   at::Tensor Scores(const at::Tensor& images) override;
   bool draws_during_pass() const override { return model_.set_stream != nullptr; }
   bool draws() const override { return draws_during_pass() || mixes(); }
   bool mixes() const override { return mixing_.any(); }
+  bool weighs_classes() const override { return weighs_classes_; }
   std::vector<at::Tensor> Draw(int64_t n, const MicroBatchId& micro_batch) const override;
   int64_t features() const override { return model_.frozen.width; }
   at::Tensor Features(const at::Tensor& images) override { return model_.frozen.features(images); }
@@ -66,9 +82,11 @@ class ClassifierTask : public Task {
   const MeanLoss loss_;
   const int classes_;
   const Mixing mixing_;
+  const bool weighs_classes_;
 };
 
-/// Returns the task of most classifiers; `mixing` and `smoothing` apply to images and labels in training.
-std::unique_ptr<Task> Classify(Model model, int64_t classes, const Mixing& mixing = {}, double smoothing = 0);
+/// Returns the task of most classifiers. `device`: where it will train.
+std::unique_ptr<Task> Classify(Model model, int64_t classes, const ClassifierOptions& options = {},
+                               const at::Device& device = at::kCPU);
 
 }  // namespace mtrun::trainers

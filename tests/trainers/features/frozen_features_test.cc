@@ -6,7 +6,7 @@
 #include <torch/types.h>
 
 #include "trainers/device/amp.h"
-#include "trainers/models/resnet18.h"
+#include "trainers/models/resnet.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -29,7 +29,7 @@ TEST(FrozenFeaturesTest, FeaturesOfAnImageDoNotDependOnItsPlaceInTheBatch) {
                         {at::kFloat, Precision::kBf16, at::MemoryFormat::ChannelsLast, 64},
                         {at::kDouble, Precision::kFp32, at::MemoryFormat::ChannelsLast, 64}};
   for (const auto& [dtype, precision, format, size] : cases) {
-    models::ResNet18 net(1, models::kStem224);
+    models::ResNet net(1, models::ResNet224());
     net.FreezeBackbone();
     net.to(dtype);
     const torch::NoGradGuard no_grad;

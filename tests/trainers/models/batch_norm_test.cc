@@ -4,7 +4,7 @@
 
 #include <torch/nn/modules/batchnorm.h>
 
-#include "trainers/models/resnet18.h"
+#include "trainers/models/resnet.h"
 
 namespace mtrun::models {
 namespace {
@@ -171,7 +171,7 @@ TEST(batch_norm, ModelWithoutNormalisationIsAccepted) {
 }
 
 TEST(batch_norm, FrozenBackboneDoesNotChangeInTraining) {
-  const auto net = std::make_shared<ResNet18>(0, kStem224, 3);
+  const auto net = std::make_shared<ResNet>(0, ResNet224(), 3);
   net->FreezeBackbone();
   net->eval();
   net->train();

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/trainers/models/support/parity_run.h"
 #include "tests/trainers/support/parity.h"
-#include "trainers/models/resnet18.h"
+#include "trainers/models/resnet.h"
 #include "trainers/models/vit.h"
 #include "trainers/tasks/classifier.h"
 
@@ -67,7 +67,7 @@ TEST(parity, bfloat16_is_told_from_float32) {
 
 MakeTask CnnB(const json& file) {
   return [&file] {
-    return trainers::Classify(trainers::AsModel(Filled(std::make_shared<ResNet18>(0, kStem32), file)), 10);
+    return trainers::Classify(trainers::AsModel(Filled(std::make_shared<ResNet>(0, kResNet32), file)), 10);
   };
 }
 
@@ -81,12 +81,12 @@ ParityRecipe CnnBRecipe(const json& file, const char* micro = "batch", int64_t s
 }
 
 TEST(parity, cnnB_names_and_shapes) {
-  ExpectStateDict(*std::make_shared<ResNet18>(0, kStem32), ParityJson("cnnB.json"));
+  ExpectStateDict(*std::make_shared<ResNet>(0, kResNet32), ParityJson("cnnB.json"));
 }
 
 TEST(parity, cnnB_forward) {
   const json file = ParityJson("cnnB.json");
-  ExpectForward(Filled(std::make_shared<ResNet18>(0, kStem32), file), ParityImages(at::kFloat).images, file);
+  ExpectForward(Filled(std::make_shared<ResNet>(0, kResNet32), file), ParityImages(at::kFloat).images, file);
 }
 
 TEST(parity, cnnB_plain) {
@@ -218,37 +218,62 @@ TEST(parity, vit_bfloat16) {
   EXPECT_EQ(WhyNotBfloat16(Train(Vit(file), recipe).losses, file), "");
 }
 
-// ---- resnet18 ----
+// ---- resnet ----
 
 at::Tensor At224(const at::Tensor& images) {
   return at::upsample_bilinear2d(images, {224, 224}, /*align_corners=*/false);
 }
 
-TEST(parity, resnet18_names_and_shapes) {
-  ExpectStateDict(*std::make_shared<ResNet18>(0, kStem224), ParityJson("resnet18.json"));
+std::string ResNetFile(int depth) { return absl::StrCat("resnet", depth, ".json"); }
+
+/// Makes the task of learning the last layer of a frozen network.
+MakeTask LastOfResNet(int depth, const json& file) {
+  return [depth, &file] {
+    const auto net = Filled(std::make_shared<ResNet>(0, ResNet224(depth)), file);
+    net->FreezeBackbone();
+    return trainers::Classify({net, [net](const at::Tensor& x) { return net->forward(At224(x)); }, {}}, 10);
+  };
 }
 
-TEST(parity, resnet18_forward) {
-  const json file = ParityJson("resnet18.json");
-  ExpectForward(Filled(std::make_shared<ResNet18>(0, kStem224), file),
-                At224(ParityImages(at::kFloat).images.narrow(0, 0, 2)), file);
+ParityRecipe ResNetRecipe(const json& file, int64_t micro, int64_t steps) {
+  return {.state = {.optimizer = {.kind = OptimizerOptions::Kind::kAdam}},
+          .learning_rate = 1e-3,
+          .batch = file["batch"],
+          .micro = micro,
+          .steps = steps};
+}
+
+TEST(parity, resnet_names_and_shapes) {
+  for (const int depth : {18, 34, 50}) {
+    SCOPED_TRACE(depth);
+    ExpectStateDict(*std::make_shared<ResNet>(0, ResNet224(depth)), ParityJson(ResNetFile(depth)));
+  }
+}
+
+TEST(parity, resnet_forward) {
+  const at::Tensor images = At224(ParityImages(at::kFloat).images.narrow(0, 0, 2));
+  for (const int depth : {18, 34, 50}) {
+    SCOPED_TRACE(depth);
+    const json file = ParityJson(ResNetFile(depth));
+    ExpectForward(Filled(std::make_shared<ResNet>(0, ResNet224(depth)), file), images, file);
+  }
+}
+
+TEST(parity, resnet34_and_50_last_layer) {
+  for (const int depth : {34, 50}) {
+    SCOPED_TRACE(depth);
+    const json file = ParityJson(ResNetFile(depth));
+    const std::vector<double> want = file["plain"]["losses"];
+    const Curve got = Train(LastOfResNet(depth, file), ResNetRecipe(file, file["batch"], 3));
+    ExpectRelative(got.losses, json(std::vector<double>(want.begin(), want.begin() + 3)), 1e-4);
+  }
 }
 
 TEST(parity, resnet18_last_layer_at_1_2_3_workers) {
   const json file = ParityJson("resnet18.json");
-  const MakeTask make_task = [&file] {
-    const auto net = Filled(std::make_shared<ResNet18>(0, kStem224), file);
-    net->FreezeBackbone();
-    return trainers::Classify({net, [net](const at::Tensor& x) { return net->forward(At224(x)); }, {}}, 10);
-  };
-  const ParityRecipe recipe{.state = {.optimizer = {.kind = OptimizerOptions::Kind::kAdam}},
-                            .learning_rate = 1e-3,
-                            .batch = file["batch"],
-                            .micro = 3,
-                            .steps = 8};
   for (const int world : {1, 2, 3}) {
     SCOPED_TRACE(world);
-    const Curve got = Train(make_task, recipe, at::kFloat, world);
+    const Curve got = Train(LastOfResNet(18, file), ResNetRecipe(file, 3, 8), at::kFloat, world);
     ExpectRelative(got.losses, file["plain"]["losses"], 1e-4);
     ExpectNorms(got, file["plain"], 1e-4, 1e-4);
   }

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/splitmix.h"
-#include "trainers/models/resnet18.h"
+#include "trainers/models/resnet.h"
 #include "trainers/models/unet.h"
 #include "trainers/models/vit.h"
 
@@ -39,19 +39,19 @@ TEST(normal_init, ThreadsDoNotChangeIt) {
 }
 
 TEST(normal_init, ResNetsUseKaimingFanOut) {
-  const auto net = std::make_shared<ResNet18>(3, kStem32);
+  const auto net = std::make_shared<ResNet>(3, kResNet32);
   EXPECT_NEAR(Parameter(*net, "layer3.0.conv1.weight").std().item<double>(), std::sqrt(2.0 / (256 * 9)),
               2e-4);
   EXPECT_NEAR(Parameter(*net, "layer3.0.shortcut.0.weight").std().item<double>(), std::sqrt(2.0 / 256), 2e-3);
   EXPECT_TRUE(Parameter(*net, "bn1.weight").equal(at::ones({64})));
   EXPECT_LE(Parameter(*net, "fc.weight").abs().max().item<double>(), 1 / std::sqrt(512.0));
-  const auto large = std::make_shared<ResNet18>(3, kStem224, 1000);
+  const auto large = std::make_shared<ResNet>(3, ResNet224(), 1000);
   EXPECT_NEAR(Parameter(*large, "conv1.weight").std().item<double>(), std::sqrt(2.0 / (64 * 49)), 1e-3);
   EXPECT_EQ(Parameter(*large, "fc.bias").numel(), 1000);
 }
 
 TEST(normal_init, BodyThatIsLoadedDoesNotChangeTheLastLayer) {
-  const ResNet18 drawn(3, kStem224, 7), loaded(3, kStem224, 7, /*draws_body=*/false);
+  const ResNet drawn(3, ResNet224(), 7), loaded(3, ResNet224(), 7, /*draws_body=*/false);
   for (const char* name : {"fc.weight", "fc.bias"})
     EXPECT_TRUE(Parameter(drawn, name).equal(Parameter(loaded, name))) << name;
   EXPECT_FALSE(Parameter(drawn, "conv1.weight").equal(Parameter(loaded, "conv1.weight")));
@@ -105,7 +105,7 @@ TEST(normal_init, ClassesReachTheUnetsOutput) {
 }
 
 TEST(ZeroInit, BlockStartsAsItsShortcut) {
-  ResNet18 net(3, kStem32);
+  ResNet net(3, kResNet32);
   net.ZeroLastNorms();
   int blocks = 0;
   for (const auto& p : net.named_parameters()) {

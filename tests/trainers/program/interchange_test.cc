@@ -9,7 +9,7 @@
 #include "tests/support/peers_python.h"
 #include "tests/trainers/support/trainer_program.h"
 #include "trainers/models/cnn_a.h"
-#include "trainers/models/resnet18.h"
+#include "trainers/models/resnet.h"
 #include "trainers/models/unet.h"
 #include "trainers/models/vit.h"
 #include "trainers/weights/init_from.h"
@@ -97,7 +97,7 @@ TEST_F(InterchangeTest, CnnA) {
 }
 
 TEST_F(InterchangeTest, CnnB) {
-  models::ResNet18 net(1, models::kStem32);
+  models::ResNet net(1, models::kResNet32);
   ExpectBothWays("cnnB", net, [&](const at::Tensor& x) { return net.forward(x); });
 }
 
@@ -120,7 +120,7 @@ TEST_F(InterchangeTest, ResNet18FromPth) {
   torch::NoGradGuard no_grad;
   const std::string file = folder_.File("resnet18.pth");
   const at::Tensor want = Python("write", "resnet18", file);
-  models::ResNet18 same(1, models::kStem224, 1000), fewer(1, models::kStem224, 10);
+  models::ResNet same(1, models::ResNet224(), 1000), fewer(1, models::ResNet224(), 10);
   const absl::Status status = InitFrom(file, same, "--weights", "fc.");
   ASSERT_TRUE(status.ok()) << status;
   same.eval();
@@ -150,7 +150,7 @@ TEST_F(InterchangeTest, ResNet18LearnsItsLastLayer) {
   EXPECT_GE(testing::Report(run)["test_accuracy"], 0.8) << "12.5 % without learning";
   const auto weights = LoadTensors(run + "/model.safetensors");
   ASSERT_TRUE(weights.ok()) << weights.status();
-  models::ResNet18 start(0, models::kStem224, 8);
+  models::ResNet start(0, models::ResNet224(), 8);
   ASSERT_TRUE(InitFrom(file, start, "--weights", "fc.").ok());
   for (const auto& item : StateDict(start)) {
     const auto now =

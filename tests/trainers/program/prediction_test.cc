@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "absl/strings/str_cat.h"
+
 namespace mtrun::trainers {
 namespace {
 
@@ -19,7 +21,8 @@ TEST(Prediction, MostProbableClassesComeFirst) {
 TEST(Prediction, FileNameChoosesTheFormat) {
   EXPECT_EQ(*FormatOf("x/predictions.csv"), PredictionFormat::kCsv);
   EXPECT_EQ(*FormatOf("p.jsonl"), PredictionFormat::kJsonLines);
-  EXPECT_THAT(std::string(FormatOf("p.txt").status().message()), HasSubstr(".csv or .jsonl"));
+  EXPECT_EQ(*FormatOf("p.html"), PredictionFormat::kPage);
+  EXPECT_THAT(std::string(FormatOf("p.txt").status().message()), HasSubstr(".csv, .jsonl or .html"));
 }
 
 TEST(Prediction, CsvQuotesOnlyWhenNeeded) {
@@ -38,6 +41,20 @@ TEST(Prediction, JsonHasOneLinePerFile) {
   EXPECT_EQ(ToLine({.file = "a.png", .error = "no image"}, PredictionFormat::kJsonLines, 5),
             "{\"error\":\"no image\",\"file\":\"a.png\"}\n");
   EXPECT_THAT(ToLine({.file = "\xff.png"}, PredictionFormat::kJsonLines, 1), HasSubstr("\xEF\xBF\xBD.png"));
+}
+
+TEST(Prediction, PageHasPicturesAndNoMarkupOfNames) {
+  const auto format = PredictionFormat::kPage;
+  const std::string page = absl::StrCat(
+      HeadLine(format, 2),
+      ToLine({.file = "a<script>\x1b.png", .best = {{"R&B", 0.875}, {"dog", 0.125}}, .jpeg = "JPEG"}, format,
+             2),
+      ToLine({.file = "b.png", .error = "it is <no> image"}, format, 2), TailLine(format));
+  for (const char* part :
+       {"<!DOCTYPE html>", "default-src 'none'", "a&lt;script&gt;\\x1b.png", "R&amp;B", "<dd>87.5 %</dd>",
+        "src=\"data:image/jpeg;base64,SlBFRw==\"", "it is &lt;no&gt; image", "</html>"})
+    EXPECT_THAT(page, HasSubstr(part)) << part;
+  EXPECT_THAT(page, ::testing::Not(HasSubstr("<script>")));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/support/port.h"
 #include "tests/trainers/support/trainer_program.h"
-#include "trainers/models/resnet18.h"
+#include "trainers/models/resnet.h"
 #include "trainers/weights/safetensors.h"
 
 namespace mtrun::trainers {
@@ -111,6 +111,16 @@ TEST_F(ProgramsTest, CnnBIsTheSameAtAnyWorldSize) { ExpectSameAtAnyWorldSize("cn
 
 TEST_F(ProgramsTest, CnnBWithSyncBatchNormIsTheSameAtAnyWorldSize) {
   ExpectSameAtAnyWorldSize("cnnB", {"--precision", "float64", "--sync_bn"}, 1e-7);
+}
+
+TEST_F(ProgramsTest, BalancedClassesAreTheSameAtAnyWorldSize) {
+  ExpectSameAtAnyWorldSize("cnnA", {"--class_weights", "balanced", "--warmup_steps", "1"});
+  EXPECT_THAT(ReadText(folder_.File("run2/config.yaml")), HasSubstr("class_weights: balanced"));
+  const std::string data = folder_.File("data");
+  EXPECT_THAT(Failure("diffusion", With(data, "d", {"--class_weights", "balanced"}), 2),
+              HasSubstr("--class_weights changes the loss of classes: diffusion does not support that"));
+  EXPECT_THAT(Failure("cnnA", With(data, "run1", {"--class_weights", "none"}), 2),
+              HasSubstr("class_weights"));
 }
 
 TEST_F(ProgramsTest, DiffusionIsTheSameAtAnyWorldSize) {
@@ -290,7 +300,7 @@ TEST_F(ProgramsTest, IncompatibleSettingsAreReported) {
 
 TEST_F(ProgramsTest, ResNet18UsesTheNormalisationOfItsWeights) {
   const std::string data = Data(), weights = folder_.File("imagenet.safetensors");
-  const models::ResNet18 net(/*seed=*/1, models::kStem224, /*classes=*/1000);
+  const models::ResNet net(/*seed=*/1, models::ResNet224(), /*classes=*/1000);
   ASSERT_TRUE(SaveTensors(weights, StateDict(net), {}).ok());
   const auto train = [&](const std::string& run, const Args& more) {
     Args args = With(data, run,
@@ -305,6 +315,24 @@ TEST_F(ProgramsTest, ResNet18UsesTheNormalisationOfItsWeights) {
   EXPECT_THAT(train("half", {"--max_steps", "1", "--normalize", "half"}), HasSubstr("trained with imagenet"));
   EXPECT_THAT(train("half", {"--max_steps", "2"}), HasSubstr("step_1"));
   EXPECT_THAT(ReadText(folder_.File("half/config.yaml")), HasSubstr("normalize: half"));
+}
+
+TEST_F(ProgramsTest, ResNetOfAnotherDepthIsNamed) {
+  const std::string data = Data(), weights = folder_.File("resnet50.safetensors");
+  ASSERT_TRUE(SaveTensors(weights, StateDict(models::ResNet(1, models::ResNet224(50), 1000)), {}).ok());
+  const std::string of_50 = ": it has the weights of 50 layers, not of ";
+  const Args small = {"--weights",      weights, "--image_size", "32", "--max_steps",   "1",
+                      "--global_batch", "2",     "--batch_size", "2",  "--eval_images", "2"};
+  EXPECT_THAT(Failure("resnet18", With(data, "r18", small), 2),
+              HasSubstr(of_50 + "18: run resnet --depth 50"));
+  Args args = With(data, "r", small);
+  args.insert(args.end(), {"--depth", "34"});
+  EXPECT_THAT(Failure("resnet", args, 2), HasSubstr(of_50 + "34: run resnet --depth 50"));
+  args.back() = "50";
+  testing::Run("resnet", 1, args);
+  EXPECT_THAT(ReadText(folder_.File("r/config.yaml")), HasSubstr("depth: 50"));
+  args.back() = "34";
+  EXPECT_THAT(Failure("resnet", args, 2), HasSubstr("depth"));
 }
 
 TEST_F(ProgramsTest, EvaluateComputesInThePrecisionOfTheRun) {

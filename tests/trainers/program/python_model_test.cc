@@ -18,7 +18,7 @@ TEST(PythonModel, EachProgramHasAPythonModel) {
   const Network networks[] = {{"cnnA", {}},
                               {"cnnB", {"resnet", "cnnB"}},
                               {"vit", {}},
-                              {"resnet18", {"resnet", "resnet18"}},
+                              {"resnet18", {"resnet", "resnet224"}},
                               {"diffusion", {}}};
   for (const auto& [program, files] : networks) {
     const auto text = PythonModel(program, files, true);
@@ -32,7 +32,7 @@ TEST(PythonModel, EachProgramHasAPythonModel) {
 
 TEST(PythonModel, FilesAreConcatenatedInOrder) {
   const std::string text = *PythonModel("cnnB", {"resnet", "cnnB"}, true);
-  EXPECT_LT(text.find("class ResNet18("), text.find("class Model(ResNet18)"));
+  EXPECT_LT(text.find("class ResNet("), text.find("class Model(ResNet)"));
 }
 
 TEST(PythonModel, TrainerWithoutAPythonModelGetsAnError) {

@@ -139,6 +139,15 @@ TEST_F(TrainedTest, EvaluateSeesTestImagesLikeTheRun) {
   const json evaluation = json::parse(ReadText(out)), report = Report(run);
   EXPECT_EQ(evaluation["confusion_rows_actual"], report["confusion_rows_actual"]);
   EXPECT_NEAR(evaluation["loss"].get<double>(), report["test_loss"].get<double>(), 1e-6);
+  json notable = json::parse(ReadText(run + "/notable.json"));
+  EXPECT_EQ(notable["uncertain"].size(), 20u);
+  for (const char* list : {"mistakes", "uncertain"}) {
+    for (json& image : notable[list])
+      EXPECT_EQ(image["png"].get<std::string>().substr(0, 7), "iVBORw0") << image;
+    for (json& image : notable[list]) image.erase("png");
+  }
+  EXPECT_EQ(notable, evaluation["notable"]);
+  EXPECT_THAT(ReadText(run + "/report.html"), HasSubstr("Least certain images"));
 }
 
 /// Normalisation, size and crop are those of the training, even without a config.yaml beside the weights.
@@ -335,6 +344,7 @@ TEST_F(ExportTest, ClassifiersComputeTheSameInPyTorch) {
     ExpectSameInPython(program, data, {});
   }
   ExpectSameInPython("resnet18", data, {"--image_size", "64", "--normalize", "imagenet"});
+  ExpectSameInPython("resnet", data, {"--depth", "50", "--image_size", "64"});
 }
 
 TEST_F(ExportTest, PyTorchUsesTheSameCrop) {

@@ -1,5 +1,6 @@
 #include "trainers/step/evaluate.h"
 
+#include <cmath>
 #include <mutex>
 #include <numeric>
 #include <set>
@@ -11,7 +12,7 @@
 #include "tests/trainers/support/questions.h"
 #include "tests/trainers/support/rank_threads.h"
 #include "trainers/models/cnn_a.h"
-#include "trainers/models/resnet18.h"
+#include "trainers/models/resnet.h"
 #include "trainers/models/vit.h"
 #include "trainers/tasks/classifier.h"
 
@@ -59,7 +60,9 @@ TEST(Evaluate, IsTheSameAndExactAtAnyWorldSize) {
     EXPECT_EQ(result.matrix.total(), 263);
     EXPECT_EQ(result.matrix.counts(), results[0].matrix.counts());
     EXPECT_NEAR(result.loss, results[0].loss, 1e-12);
+    EXPECT_EQ(result.notable, results[0].notable);
   }
+  EXPECT_EQ(results[0].notable.uncertain().size(), NotableImages::kMost);
   for (int c = 0; c < 10; ++c) {
     int64_t row = 0;
     for (int p = 0; p < 10; ++p) row += results[0].matrix.at(c, p);
@@ -79,6 +82,33 @@ TEST(Evaluate, EndsBeforeTheBatchIfCancelled) {
   EXPECT_EQ(result.status(), absl::CancelledError("told to go"));
   EXPECT_EQ(asked, 2);
   EXPECT_TRUE(net->is_training());
+}
+
+/// The test sets the probability of each image's guess.
+TEST(Evaluate, FindsConfidentMistakesAndUncertainImages) {
+  const TestImages set(300);
+  const BatchMaker batches(set.split(), {.image_size = 32});
+  Model model = AsModel(std::make_shared<models::CnnA>(7));
+  int64_t first = 0;
+  // Image i has class i mod 10; guesses are class 3, with logits that grow with the image's number.
+  model.forward = [&first](const at::Tensor& images) {
+    at::Tensor logits = at::zeros({images.size(0), 10}, at::kDouble);
+    for (int64_t i = 0; i < images.size(0); ++i) logits[i][3] = 0.01 * static_cast<double>(first + i + 1);
+    first += images.size(0);
+    return logits;
+  };
+  ClassifierTask task(model, MeanCrossEntropy, 10);
+  const auto result = Evaluate(task, batches, {.size = 300}, nullptr);
+  ASSERT_TRUE(result.ok()) << result.status();
+  const NotableImages& notable = result->notable;
+  ASSERT_EQ(notable.mistakes().size(), NotableImages::kMost);
+  EXPECT_EQ(notable.mistakes()[0].image, 299);
+  EXPECT_EQ(notable.mistakes()[0].label, 9);
+  EXPECT_EQ(notable.mistakes()[0].guess, 3);
+  EXPECT_NEAR(notable.mistakes()[0].probability, std::exp(3.0) / (std::exp(3.0) + 9), 1e-12);
+  EXPECT_EQ(notable.mistakes()[6].image, 292) << "image 293 is right";
+  EXPECT_EQ(notable.uncertain()[3].image, 3);
+  EXPECT_EQ(notable.uncertain()[3].label, 3);
 }
 
 /// The test sets the rank of the label among the logits.
@@ -113,9 +143,9 @@ TEST(Evaluate, DoesNotSmoothLabels) {
   const at::Tensor label = at::zeros({1}, at::kLong);
   const double own = MeanCrossEntropy(logits, label).item<double>();
   const at::Tensor log = logits.log_softmax(1);
-  EXPECT_NEAR(SmoothedCrossEntropy(0.3)(logits, label).item<double>(),
+  EXPECT_NEAR(LossOf({.smoothing = 0.3}, at::kCPU)(logits, label).item<double>(),
               0.7 * own - 0.3 * log.mean().item<double>(), 1e-6);
-  EXPECT_EQ(SmoothedCrossEntropy(0)(logits, label).item<double>(), own);
+  EXPECT_EQ(LossOf({.smoothing = 0}, at::kCPU)(logits, label).item<double>(), own);
 }
 
 /// Evaluation computes in bfloat16 what training does, and counts the results as usual.
@@ -175,7 +205,7 @@ TEST(Evaluate, CountsDoNotDependOnTheBatch) {
   torch::NoGradGuard no_grad;
   std::vector<std::unique_ptr<Task>> tasks;
   tasks.push_back(Classify(AsModel(std::make_shared<models::CnnA>(7)), 10));
-  tasks.push_back(Classify(AsModel(std::make_shared<models::ResNet18>(7, models::kStem32)), 10));
+  tasks.push_back(Classify(AsModel(std::make_shared<models::ResNet>(7, models::kResNet32)), 10));
   tasks.push_back(Classify(AsModel(std::make_shared<models::VisionTransformer>(7)), 10));
   for (const auto& task : tasks) {
     task->module().eval();

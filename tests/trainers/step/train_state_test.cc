@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "trainers/models/resnet18.h"
+#include "trainers/models/resnet.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -90,7 +90,7 @@ TEST(TrainState, TensorsHaveDescriptiveNames) {
 }
 
 TEST(TrainState, FrozenParametersAreNotTrained) {
-  models::ResNet18 net(0, models::kStem224, 3);
+  models::ResNet net(0, models::ResNet224(), 3);
   net.FreezeBackbone();
   TrainState state(net, {.optimizer = {.kind = OptimizerOptions::Kind::kAdam}});
   EXPECT_EQ(state.trained().size(), 2u);

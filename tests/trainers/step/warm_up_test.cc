@@ -15,7 +15,7 @@
 #include "base/posix.h"
 #include "tests/trainers/support/packed_set.h"
 #include "trainers/input/dataset_source.h"
-#include "trainers/models/resnet18.h"
+#include "trainers/models/resnet.h"
 #include "trainers/models/unet.h"
 #include "trainers/models/vit.h"
 #include "trainers/step/train_state.h"
@@ -107,13 +107,13 @@ class WarmUpTest : public ::testing::Test {
 };
 
 TEST_F(WarmUpTest, LeavesWeightsAndStatisticsUnchanged) {
-  const auto task = Classify(AsModel(std::make_shared<models::ResNet18>(1, models::kStem32)), 10);
+  const auto task = Classify(AsModel(std::make_shared<models::ResNet>(1, models::kResNet32)), 10);
   EXPECT_EQ(ExpectToChangeNothing(*task), Events{"update"});
 }
 
 /// Momentum, moments, average and loss scale also belong to the run.
 TEST_F(WarmUpTest, LeavesTheTrainingStateUnchanged) {
-  const auto task = Classify(AsModel(std::make_shared<models::ResNet18>(1, models::kStem32)), 10);
+  const auto task = Classify(AsModel(std::make_shared<models::ResNet>(1, models::kResNet32)), 10);
   ExpectToChangeNothing(*task, {.optimizer = {.momentum = 0.9}, .clip_norm = 1});
   ExpectToChangeNothing(*task, {.optimizer = {.kind = OptimizerOptions::Kind::kAdamW, .weight_decay = 0.1},
                                 .ema_decay = 0.9,
@@ -122,7 +122,7 @@ TEST_F(WarmUpTest, LeavesTheTrainingStateUnchanged) {
 
 /// As in the first steps of a run: the passes, the sums of a single worker, the update.
 TEST_F(WarmUpTest, CapturesPassesAndUpdateAndReplaysThem) {
-  const auto task = Classify(AsModel(std::make_shared<models::ResNet18>(1, models::kStem32)), 10);
+  const auto task = Classify(AsModel(std::make_shared<models::ResNet>(1, models::kResNet32)), 10);
   EXPECT_EQ(ExpectToChangeNothing(*task, {.clip_norm = 1, .ema_decay = 0.9}, /*graph=*/true),
             (Events{"update", "update", "update", "capture", "replay", "capture", "replay", "update"}));
 }
@@ -130,7 +130,7 @@ TEST_F(WarmUpTest, CapturesPassesAndUpdateAndReplaysThem) {
 /// Updates are skipped until the loss scale suits the first batch.
 TEST_F(WarmUpTest, SkippedStepsDoNotDelayTheCapture) {
   int passes = 0;
-  Model model = AsModel(std::make_shared<models::ResNet18>(1, models::kStem32));
+  Model model = AsModel(std::make_shared<models::ResNet>(1, models::kResNet32));
   model.forward = [&passes, forward = model.forward](const at::Tensor& images) {
     const at::Tensor scores = forward(images);
     return ++passes == 1 ? scores * HUGE_VAL : scores;
@@ -147,7 +147,7 @@ TEST_F(WarmUpTest, SkippedStepsDoNotDelayTheCapture) {
 /// The run's own steps will report the error.
 TEST_F(WarmUpTest, GivesUpIfNumbersAreNeverFinite) {
   int passes = 0;
-  Model model = AsModel(std::make_shared<models::ResNet18>(1, models::kStem32));
+  Model model = AsModel(std::make_shared<models::ResNet>(1, models::kResNet32));
   model.forward = [&passes, forward = model.forward](const at::Tensor& images) {
     ++passes;
     return forward(images) * HUGE_VAL;
@@ -183,7 +183,7 @@ TEST_F(WarmUpTest, TaskThatDrawsNoiseDrawsItBefore) {
 }
 
 TEST_F(WarmUpTest, ReportsErrors) {
-  Model model = AsModel(std::make_shared<models::ResNet18>(1, models::kStem32));
+  Model model = AsModel(std::make_shared<models::ResNet>(1, models::kResNet32));
   model.forward = [](const at::Tensor& images) { return images.view({1, 1}); };
   const auto task = Classify(model, 10);
   TrainState state(task->module(), {});

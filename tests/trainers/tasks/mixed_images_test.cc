@@ -85,8 +85,8 @@ class FirstPixels : public torch::nn::Module {
 TEST(MixedImages, LossIsThatOfLabelsAsDistributions) {
   const at::Tensor images = SomeImages(3, 4, 4), labels = at::tensor({0, 3, 1}, at::kLong);
   for (const double smoothing : {0.0, 0.1}) {
-    const auto task =
-        Classify(AsModel(std::make_shared<FirstPixels>()), 4, {.mixup = 0.5, .cutmix = 1}, smoothing);
+    const auto task = Classify(AsModel(std::make_shared<FirstPixels>()), 4,
+                               {.mixing = {.mixup = 0.5, .cutmix = 1}, .smoothing = smoothing});
     EXPECT_TRUE(task->mixes());
     EXPECT_TRUE(task->draws());
     for (int64_t number = 0; number < 20; ++number) {
@@ -104,7 +104,7 @@ TEST(MixedImages, LossIsThatOfLabelsAsDistributions) {
 }
 
 TEST(MixedImages, EmptyMicroBatchHasNoLoss) {
-  const auto task = Classify(AsModel(std::make_shared<FirstPixels>()), 4, {.mixup = 0.5});
+  const auto task = Classify(AsModel(std::make_shared<FirstPixels>()), 4, {.mixing = {.mixup = 0.5}});
   const RandomInputs random{task->Draw(0, {}), {}};
   const Task::Output output =
       task->Train({.images = at::zeros({0, 3, 4, 4}), .labels = at::zeros({0}, at::kLong)}, random);

@@ -1,33 +1,61 @@
 class Block(nn.Module):
-    def __init__(self, channels_in, channels_out, stride, shortcut):
+    expansion = 1
+
+    def __init__(self, channels_in, width, stride, shortcut):
         super().__init__()
-        self.conv1 = nn.Conv2d(channels_in, channels_out, 3, stride, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(channels_out)
-        self.conv2 = nn.Conv2d(channels_out, channels_out, 3, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(channels_out)
-        self.shortcut_name = shortcut if stride != 1 or channels_in != channels_out else None
+        self.conv1 = nn.Conv2d(channels_in, width, 3, stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.make_shortcut(channels_in, width, stride, shortcut)
+
+    def make_shortcut(self, channels_in, channels_out, stride, name):
+        self.shortcut_name = name if stride != 1 or channels_in != channels_out else None
         if self.shortcut_name:
             convolution = nn.Conv2d(channels_in, channels_out, 1, stride, bias=False)
-            self.add_module(shortcut, nn.Sequential(convolution, nn.BatchNorm2d(channels_out)))
+            self.add_module(name, nn.Sequential(convolution, nn.BatchNorm2d(channels_out)))
+
+    def residual(self, x):
+        y = F.relu(self.bn1(self.conv1(x)))
+        return self.bn2(self.conv2(y))
 
     def forward(self, x):
+        return F.relu(self.residual(x) + (getattr(self, self.shortcut_name)(x) if self.shortcut_name else x))
+
+
+class Bottleneck(Block):
+    expansion = 4
+
+    def __init__(self, channels_in, width, stride, shortcut):
+        nn.Module.__init__(self)
+        self.conv1 = nn.Conv2d(channels_in, width, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(4 * width)
+        self.make_shortcut(channels_in, 4 * width, stride, shortcut)
+
+    def residual(self, x):
         y = F.relu(self.bn1(self.conv1(x)))
-        y = self.bn2(self.conv2(y))
-        return F.relu(y + (getattr(self, self.shortcut_name)(x) if self.shortcut_name else x))
+        y = F.relu(self.bn2(self.conv2(y)))
+        return self.bn3(self.conv3(y))
 
 
-class ResNet18(nn.Module):
-    def __init__(self, kernel, stride, max_pool, shortcut):
+class ResNet(nn.Module):
+    def __init__(self, kernel, stride, max_pool, shortcut, depth=18):
         super().__init__()
         self.conv1 = nn.Conv2d(3, 64, kernel, stride, padding=kernel // 2, bias=False)
         self.bn1 = nn.BatchNorm2d(64)
         self.max_pool = max_pool
-        channels_in = 64
-        for number, channels in enumerate((64, 128, 256, 512), 1):
-            first = Block(channels_in, channels, 1 if number == 1 else 2, shortcut)
-            self.add_module(f"layer{number}", nn.Sequential(first, Block(channels, channels, 1, shortcut)))
-            channels_in = channels
-        self.fc = nn.Linear(512, len(CONFIG["classes"]))
+        block, channels_in = Bottleneck if depth >= 50 else Block, 64
+        for number, blocks in enumerate((2, 2, 2, 2) if depth == 18 else (3, 4, 6, 3)):
+            width, stage = 64 << number, nn.Sequential()
+            for place in range(blocks):
+                stage.append(block(channels_in, width, 2 if number and not place else 1, shortcut))
+                channels_in = block.expansion * width
+            self.add_module(f"layer{number + 1}", stage)
+        self.fc = nn.Linear(channels_in, len(CONFIG["classes"]))
 
     def forward(self, x):
         x = F.relu(self.bn1(self.conv1(x)))

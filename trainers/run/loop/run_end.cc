@@ -59,6 +59,7 @@ absl::StatusOr<Outcome> RunEnd::Finish(int writer, const Test& test) {
 absl::Status RunEnd::WriteResults(int writer, const Test& test) {
   const TrainInputs& in = run_.in;
   RunReport report = run_.Report();
+  if (run_.notable_after == run_.steps()) report.notable = run_.notable;
   if (test) {
     MT_RETURN_IF_ERROR(TestBest(writer, test, report));
     report.seconds = run_.replica.seconds();
@@ -92,6 +93,7 @@ absl::Status RunEnd::TestBest(int writer, const Test& test, RunReport& report) {
   MT_ASSIGN_OR_RETURN(const Evaluation evaluation, test());
   report.matrix = evaluation.matrix;
   report.test_loss = evaluation.loss;
+  report.notable = evaluation.notable;
   report.test_top5 = evaluation.top5;
   report.tested_epoch = found.empty() ? 0 : report.best_epoch;
   return absl::OkStatus();

@@ -16,6 +16,7 @@
 #include "trainers/run/records/report.h"
 #include "trainers/run/rules/lifecycle.h"
 #include "trainers/run/rules/run_length.h"
+#include "trainers/step/notable_images.h"
 #include "trainers/step/train_state.h"
 
 namespace mtrun::trainers {
@@ -51,6 +52,8 @@ struct RunMember {
   Lifecycle lifecycle;
   LeaseWait lease;
   RunFiles files;
+  NotableImages notable;      // of the last evaluation that this process took part in, ...
+  int64_t notable_after = 0;  // ... after this many steps
 };
 
 /// Returns how the run's state is trained.

@@ -1,6 +1,7 @@
 #include "trainers/run/loop/train_loop.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -238,11 +239,7 @@ absl::Status TrainLoop::Account(const StepResult& result, double learning_rate, 
   run_.replica.FinishStep();
   const int64_t steps = run_.steps();
   membership.ReportProgress(step.record.epoch, steps, progress.samples);
-  membership.ReportTimes({.step = steps,
-                          .data_seconds = result.times.data,
-                          .exchange_seconds = result.times.wait,
-                          .loss = result.loss,
-                          .learning_rate = learning_rate});
+  ReportTimes(step, result);
   const double smoothed = smoothed_.Add(result.loss);
   if (run_.progress.shows() && pacer_.Due(steps, now)) {
     ProgressState state = meter_.Show(steps, smoothed, learning_rate, progress, now);
@@ -255,6 +252,23 @@ absl::Status TrainLoop::Account(const StepResult& result, double learning_rate, 
   if (run_.files.writes() && every > 0 && steps % every == 0)
     MT_RETURN_IF_ERROR(run_.files.WithRoom([this] { return DrawPicture(); }));
   return watch_.Count(result, steps, now);
+}
+
+/// Tells users who watch.
+void TrainLoop::ReportTimes(const FinishedStep& step, const StepResult& result) {
+  const std::filesystem::path folder = run_.in.options.model_folder;
+  channel::StepTimes times{.step = run_.steps(),
+                           .data_seconds = result.times.data,
+                           .exchange_seconds = result.times.wait,
+                           .loss = result.loss,
+                           .learning_rate = step.record.learning_rate,
+                           .epoch = step.record.epoch,
+                           .epochs = run_.in.options.epochs,
+                           .total_steps = run_.length.steps,
+                           .run = (folder / "").parent_path().filename()};
+  if (step.correct && result.samples > 0)
+    times.accuracy = static_cast<double>(*step.correct) / static_cast<double>(result.samples);
+  run_.membership.ReportTimes(times);
 }
 
 absl::Status TrainLoop::DrawPicture() {
@@ -281,6 +295,8 @@ absl::Status TrainLoop::EndEpoch() {
                                       progress, evaluation.top5);
   record.validation = in.final_test != nullptr;
   progress.history.back() = record;
+  run_.notable = evaluation.notable;
+  run_.notable_after = run_.steps();
   run_.replica.FinishEvaluation();
   run_.lifecycle.Evaluated();
   const bool new_best = run_.Report().BestSteps() == run_.steps();

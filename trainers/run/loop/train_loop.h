@@ -42,6 +42,7 @@ class TrainLoop {
 
   // Steps.
   absl::Status Step();
+  void ReportTimes(const FinishedStep& step, const StepResult& result);
   absl::Status Account(const StepResult& result, double learning_rate, TimePoint began);
   absl::Status DrawPicture();
   MicroBatchSource& Images() { return prefetched_ ? *prefetched_ : run_.source; }

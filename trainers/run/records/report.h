@@ -10,6 +10,7 @@
 #include "nlohmann/json.hpp"
 #include "trainers/run/records/metrics_log.h"
 #include "trainers/step/confusion_matrix.h"
+#include "trainers/step/notable_images.h"
 
 namespace mtrun::trainers {
 
@@ -17,6 +18,7 @@ struct RunReport {
   std::string program;
   std::vector<std::string> class_names;  // empty if the task has no classes
   ConfusionMatrix matrix{0};             // on the test images, with the final weights
+  NotableImages notable = {};            // likewise; empty if another process has evaluated
   double test_loss = 0;
   std::optional<double> test_top5 = {};    // if there are many classes
   double best_accuracy = 0;                // over the evaluations of all epochs

@@ -86,7 +86,8 @@ void ListModeOptions(Table& t) {
       .Takes("RUN|FILE")
       .Otherwise("model_folder");
   t.template Add<std::string>(
-       "out", "", kFree, "With --predict: the .csv or .jsonl file to write; with --evaluate: a JSON file.")
+       "out", "", kFree,
+       "With --predict: the .csv, .jsonl or .html file to write; with --evaluate: a JSON file.")
       .Takes("FILE");
   t.template Add<bool>(
       "onnx", "", kFree,
@@ -189,6 +190,12 @@ void ListOptimizerOptions(Table& t) {
         &O::ema_decay)
       .Max(0.999999)
       .Hints({"model_ema_decay"});
+  t.Add("class_weights", "none", kRun,
+        "Weights of the classes in the loss; balanced: all classes count alike, whatever their numbers of "
+        "training images.",
+        &O::class_weights)
+      .Choices({"none", "balanced"})
+      .Since("none");
 }
 
 template <typename Table>

@@ -51,6 +51,7 @@ struct TrainOptions {
   bool random_resized_crop = false;                  // likewise
   RandomCrop crop;                                   // for random_resized_crop
   Mixing mixing;                                     // likewise
+  std::string class_weights = "none";                // or balanced
   Reading reading;  // except crop and decode, see ReadingNow; jitter is augmentation too
   DecodeChoice decode = DecodeChoice::kAuto;
   int image_size = 0;            // 0 = the program's own

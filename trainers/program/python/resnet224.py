@@ -1,10 +1,10 @@
 
 
-class Model(ResNet18):
+class Model(ResNet):
     """[n, 3, S, S] -> logits [n, classes]; images of another size than image_size are enlarged to it."""
 
     def __init__(self):
-        super().__init__(kernel=7, stride=2, max_pool=True, shortcut="downsample")
+        super().__init__(kernel=7, stride=2, max_pool=True, shortcut="downsample", depth=int(CONFIG.get("depth", 18)))
 
     def forward(self, x):
         size = CONFIG["image_size"]

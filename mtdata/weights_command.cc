@@ -1,0 +1,106 @@
+#include "mtdata/weights_command.h"
+
+#include <signal.h>
+
+#include <atomic>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/log.h"
+#include "base/published_weights.h"
+#include "base/settings.h"
+#include "base/standard_output.h"
+#include "base/status_macros.h"
+#include "base/string_view.h"
+#include "base/worker_env.h"
+#include "datasets/packed/data_url.h"
+#include "mtdata/download.h"
+
+namespace mtrun::mtdata {
+namespace {
+
+constexpr int64_t kReportEvery = 16 << 20;  // bytes
+
+std::atomic<int> weights_stop_signal = 0;
+extern "C" void OnWeightsStop(int number) { weights_stop_signal = number; }
+
+std::vector<SettingSpec> WeightsSpecs() {
+  const std::string group = "Flags";
+  return {{.name = "mirror",
+           .default_text = kPublishedUrl,
+           .help = "URL of a folder with the same files.",
+           .group = group,
+           .value = "URL"}};
+}
+
+/// Prints what the download waits for, and its progress.
+class Reporter {
+ public:
+  absl::Status operator()(int64_t received, const std::string& trouble) {
+    if (weights_stop_signal != 0) return absl::CancelledError("stopped; the data fetched so far is kept");
+    if (trouble != trouble_ && !trouble.empty()) log::Warning("waiting: ", trouble);
+    trouble_ = trouble;
+    if (received - reported_ < kReportEvery) return absl::OkStatus();
+    reported_ = received;
+    log::Info(absl::StrFormat("%.0f MiB", static_cast<double>(received) / (1 << 20)));
+    return absl::OkStatus();
+  }
+
+ private:
+  std::string trouble_;
+  int64_t reported_ = 0;
+};
+
+absl::Status FetchWeights(const std::string& network, const std::string& mirror) {
+  MT_ASSIGN_OR_RETURN(const PublishedWeights weights, FindPublished(network));
+  MT_RETURN_IF_ERROR(Annotate(datasets::ParseDataUrl(mirror).status(), "--mirror"));
+  const EnvironmentMap environment = CurrentEnvironment();
+  if (const auto there = FindOnDisk(weights, environment); there.ok()) {
+    log::Info("it is there already");
+    return PrintOut(*there + "\n");
+  }
+  const Download download{.url = absl::StrCat(mirror, "/", View(weights.file)),
+                          .path = absl::StrCat(HubFolder(environment), "/", View(weights.file)),
+                          .digits = weights.Digits()};
+  log::Info("fetching ", download.url);
+  Reporter report;
+  MT_RETURN_IF_ERROR(FetchFile(download, std::ref(report)));
+  log::Info("its SHA-256 begins with ", download.digits,
+            ", as published; `resnet --weights imagenet` takes it");
+  return PrintOut(download.path + "\n");
+}
+
+int RunWeights(const std::vector<std::string>& args) {
+  Settings settings("mtdata weights", WeightsSpecs());
+  const auto words = datasets::WordsOf(settings, args);
+  if (!words.ok()) return datasets::Complain(datasets::kUsage, words.status());
+  if (words->size() != 1)
+    return datasets::Complain(
+        datasets::kUsage, absl::InvalidArgumentError("give one network, as in `mtdata weights resnet18`"));
+  struct sigaction action {};
+  action.sa_handler = OnWeightsStop;
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
+  const absl::Status fetched = FetchWeights(words->front(), settings.Text("mirror"));
+  if (fetched.ok()) return 0;
+  const bool usage = absl::IsInvalidArgument(fetched) || absl::IsNotFound(fetched);
+  return datasets::Complain(weights_stop_signal != 0 ? 128 + weights_stop_signal
+                            : usage                  ? datasets::kUsage
+                                                     : datasets::kFailure,
+                            fetched);
+}
+
+}  // namespace
+
+datasets::Command WeightsCommand() {
+  return {.name = "weights",
+          .help = {.purpose = "Fetches weights that torchvision publishes into PyTorch's cache.",
+                   .usage = {"mtdata weights resnet18|resnet34|resnet50 [flags]"},
+                   .examples = {{"for resnet --depth 50 --weights imagenet; prints the file's path",
+                                 "mtdata weights resnet50"},
+                                {"from a copy of that folder",
+                                 "mtdata weights resnet18 --mirror https://HOST/models"}}},
+          .specs = WeightsSpecs,
+          .run = RunWeights};
+}
+
+}  // namespace mtrun::mtdata
