@@ -163,6 +163,12 @@ TEST_F(PythonPackage, ReplicaSumsExactly) {
   }
 }
 
+// A model that is sharded within each node trains as a whole one does, and outlives nodes.
+TEST_F(PythonPackage, ShardedReplicasOutliveNodes) {
+  Program test({PeersPython(), support::TestFile("python/hsdp_with_torch.py")}, PythonEnvironment());
+  EXPECT_EQ(test.Wait(3 * kSlow), 0) << test.Text();
+}
+
 // A worker that was frozen while others continued, and nodes with disks of different age.
 TEST_F(PythonPackage, ReplicaNeverRewinds) {
   Program test({PeersPython(), support::TestFile("python/branches_with_torch.py")}, PythonEnvironment());
