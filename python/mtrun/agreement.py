@@ -8,17 +8,18 @@ from collections import Counter
 import torch
 
 PARTS = ("names or shapes of the parameters", "number types", "set of frozen parameters", "buffers",
-         "optimizer or parameter groups")
+         "optimizer or parameter groups", "number of shards")
 MASK63 = (1 << 63) - 1
 
 
-def program_of(model: torch.nn.Module, optimizer: torch.optim.Optimizer, lived: bool) -> list[int]:
-    """Returns what a worker says of its program: int64 numbers. `lived`: it was in an earlier generation."""
+def program_of(model: torch.nn.Module, optimizer: torch.optim.Optimizer, lived: bool, shards: int = 1) -> list[int]:
+    """Returns what a worker says of its program: int64 numbers. `lived`: it was in an earlier generation. `shards`: those
+    into which each node divides the model."""
     named, saved = list(model.named_parameters()), set(model.state_dict())
     parts = ([(name, tuple(each.shape)) for name, each in named], [str(each.dtype) for _, each in named],
              [each.requires_grad for _, each in named],
              [(name, tuple(each.shape), str(each.dtype)) for name, each in model.named_buffers() if name in saved],
-             [type(optimizer).__name__, [len(group["params"]) for group in optimizer.param_groups]])
+             [type(optimizer).__name__, [len(group["params"]) for group in optimizer.param_groups]], [shards])
     return [int(lived)] + [_digest(repr(part)) for part in parts]
 
 

@@ -46,12 +46,12 @@ class Buffers:
         return kept if same else torch.empty_like(tensor)
 
     @contextlib.contextmanager
-    def micro_batch(self) -> Iterator[None]:
-        """Wraps one micro-batch's pass: adds up the buffers that it leaves, then restores them."""
+    def micro_batch(self, counts: bool = True) -> Iterator[None]:
+        """Wraps one micro-batch's pass: adds up the buffers that it leaves, if it `counts`, then restores them."""
         finished = False
         try:
             yield
-            finished = True
+            finished = counts
         finally:
             if self._start:
                 self._end_pass(finished)

@@ -151,10 +151,14 @@ class Evaluation:
         return {**figures, "tested_epoch": chosen.epoch, **({"best_epoch": self.best.epoch} if self.best else {}),
                 "chosen_by_validation": self._split == "val"}
 
-    def save_best(self, folder: str) -> None:
-        """Saves the model's weights atomically."""
-        last, model = self.results[-1], getattr(self._model, "_orig_mod", self._model)
-        weights = {name: value for name, value in model.state_dict().items() if isinstance(value, torch.Tensor)}
+    def weights(self) -> dict[str, torch.Tensor]:
+        """Returns the model's weights by name."""
+        model = getattr(self._model, "_orig_mod", self._model)
+        return {name: value for name, value in model.state_dict().items() if isinstance(value, torch.Tensor)}
+
+    def save_best(self, folder: str, weights: dict[str, torch.Tensor]) -> None:
+        """Saves the weights of the last result atomically."""
+        last = self.results[-1]
         with replacing(os.path.join(folder, BEST)) as file:
             write_tensors(file, weights, {"epoch": str(last.epoch), "steps": str(last.steps), "means": json.dumps(last.means)})
 
@@ -162,16 +166,21 @@ class Evaluation:
     def _sum(self, replica: Replica) -> dict[str, torch.Tensor]:
         job = replica.job
         sums: dict[str, torch.Tensor] = {}
-        self._loader.begin(job.rank, job.world_size)
+        self._loader.begin(job.rank, job.world_size, replica.node)
+        plan = self._loader.plan()
         with restored(), _evaluating(self._model), torch.no_grad():
-            for number, _ in self._loader.plan().micro_batches:
+            for place, (number, _) in enumerate(plan.passes):
                 job.check()
                 job.still_works(replica.sampler.epoch, replica.sampler.step, replica.sampler.samples)
                 with job.loads():
                     batch = self._loader.next()
                 seed_generators(seed_of(replica.sampler.seed, "evaluation", number))
-                for name, value in self._measure(batch).items():
-                    sums[name] = sums.get(name, 0) + _exact(value)
+                measured = self._measure(batch)
+                if replica.interrupted:
+                    raise replica.interrupted
+                if place < len(plan.micro_batches):
+                    for name, value in measured.items():
+                        sums[name] = sums.get(name, 0) + _exact(value)
         return self._over_all(replica, sums)
 
     def _over_all(self, replica: Replica, sums: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -9,11 +9,18 @@ import torch
 
 
 class FirstUse:
-    """Watches this process's first step."""
+    """Watches the first step of a process. `begin` again if the model gets new parameters before it."""
 
     def __init__(self, model: torch.nn.Module) -> None:
-        self._unused: dict[str, torch.nn.Parameter] = {}
+        self._done = False
         self._hooks: list[Any] = []
+        self.begin(model)
+
+    def begin(self, model: torch.nn.Module) -> None:
+        self._unused: dict[str, torch.nn.Parameter] = {}
+        if self._done:
+            return
+        self._remove_hooks()
         for name, parameter in model.named_parameters():
             if parameter.requires_grad:
                 self._unused[name] = parameter
@@ -28,6 +35,10 @@ class FirstUse:
             print(f"mtrun: the loss of this worker's micro-batches of step {step} does not depend on {_list([*self._unused])}: "
                   "if no loss does, freeze them with requires_grad_(False), because weight decay would still change them",
                   file=sys.stderr)
+        self._remove_hooks()
+        self._done = True
+
+    def _remove_hooks(self) -> None:
         for hook in self._hooks:
             hook.remove()
         self._hooks = []

@@ -10,6 +10,7 @@ import torch
 
 from mtrun.job import Interrupted, Job
 from mtrun.torch import finish_all, start
+from mtrun.whole_model import WholeModel
 
 # Bytes of a bucket's gradients. The first one is small, so that its sum starts early in the backward pass.
 FIRST_BYTES, BUCKET_BYTES = 1 << 20, 25 << 20
@@ -19,15 +20,15 @@ OWN_BYTES = {"cpu": 1 << 20, "cuda": BUCKET_BYTES}
 
 
 class Gradients:
-    """The gradients of a model's parameters that require one, in buckets. A step is begin(), then backward passes, the
-    last one within last_pass(), then sum().
+    """The gradients of a model's parameters that require one, or of this worker's shards of them, in buckets. A step is
+    begin(), then backward passes, the last one within last_pass(), then sum().
 
     1. All workers start the sums of all buckets in one order, that of their index, whatever each worker's passes used.
-    2. After sum(), every parameter has the gradient summed over the workers, zero if no pass used it.
+    2. After sum(), every parameter has the gradient summed over the workers that hold it, zero if no pass used it.
     3. A sum that is interrupted does not write into gradients of a later step."""
 
-    def __init__(self, model: torch.nn.Module) -> None:
-        self._model = model
+    def __init__(self, model: torch.nn.Module, held: WholeModel | None = None) -> None:
+        self._held = held or WholeModel(model)
         self._made_for: list[Any] | None = None
         self._buckets: list[Bucket] = []
         self._hooks: list[Any] = []
@@ -38,7 +39,7 @@ class Gradients:
 
     def begin(self) -> None:
         """Begins a step without gradients."""
-        trained = [p for p in self._model.parameters() if p.requires_grad]
+        trained = self._held.trained()
         made_for = [(id(p), p.dtype, p.device, p.shape, p.stride()) for p in trained]
         if made_for != self._made_for:
             self._make_buckets(trained)
@@ -69,9 +70,9 @@ class Gradients:
     def _start_sums(self, end: int) -> None:
         for bucket in self._buckets[len(self._sums):end]:
             flat = bucket.complete()
-            self._sums.append((start(flat), flat))
+            self._sums.append((start(flat, group=self._held.group), flat))
 
-    def _make_buckets(self, trained: list[torch.nn.Parameter]) -> None:
+    def _make_buckets(self, trained: list[Any]) -> None:
         for hook in self._hooks:
             hook.remove()
         self._buckets = [Bucket(parameters) for parameters in plan_buckets(trained)]
@@ -114,7 +115,7 @@ class Bucket:
     """Parameters of one dtype and device whose gradients are summed at once: views of one kept tensor, or, for a single
     parameter that is large, its gradient itself."""
 
-    def __init__(self, parameters: list[torch.nn.Parameter]) -> None:
+    def __init__(self, parameters: list[Any]) -> None:
         self.parameters = parameters
         self._strides = [_strides(p) for p in parameters]
         self._own = len(parameters) == 1 and is_large(parameters[0])
@@ -159,11 +160,11 @@ class Bucket:
         return torch.empty_strided(p.shape, self._strides[place], dtype=p.dtype, device=p.device)
 
 
-def plan_buckets(parameters: list[torch.nn.Parameter]) -> list[list[torch.nn.Parameter]]:
+def plan_buckets(parameters: list[Any]) -> list[list[Any]]:
     """Returns lists of parameters, one for each bucket, in the order in which a backward pass probably completes them:
     the last parameter first. A pure function of sizes, dtypes and devices, so all workers get the same."""
-    buckets: list[list[torch.nn.Parameter]] = []
-    open_ones: dict[Any, tuple[list[torch.nn.Parameter], int]] = {}
+    buckets: list[list[Any]] = []
+    open_ones: dict[Any, tuple[list[Any], int]] = {}
     for p in reversed(parameters):
         if p.numel() == 0:
             continue
@@ -181,10 +182,10 @@ def plan_buckets(parameters: list[torch.nn.Parameter]) -> list[list[torch.nn.Par
     return buckets
 
 
-def is_large(p: torch.Tensor) -> bool:
+def is_large(p: Any) -> bool:
     return p.numel() * p.element_size() >= OWN_BYTES.get(p.device.type, BUCKET_BYTES)
 
 
-def _strides(p: torch.Tensor) -> tuple[int, ...]:
+def _strides(p: Any) -> tuple[int, ...]:
     """Returns the strides of a gradient of `p`: those of `p` if its elements fill a row, as autograd does."""
-    return torch.empty_like(p, device="meta").stride()
+    return torch.empty_like(getattr(p, "local", p), device="meta").stride()

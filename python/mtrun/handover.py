@@ -18,25 +18,26 @@ PIECE_BYTES = 32 << 20   # of one broadcast, and of the memory of a worker that 
 SMALL_BYTES = 256 << 10  # tensors below share broadcasts
 
 
-def give(job: Job, state: dict[str, Any]) -> None:
-    """Sends a state to all other workers, which take() it or pass_on(). Call within `mtrun.torch.interruptible`."""
+def give(job: Job, state: dict[str, Any], group: Any = None) -> None:
+    """Sends a state to all other workers, of a process group if given, which take() it or pass_on(). Call within
+    `mtrun.torch.interruptible`."""
     tensors: list[torch.Tensor] = []
     skeleton = map_tensors(state, lambda tensor: _outline(tensor, tensors))
     file = io.BytesIO()
     torch.save({"state": skeleton, "devices": [tensor.device.type for tensor in tensors]}, file)
     text = torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
-    _broadcast(job, torch.tensor([text.numel()]), job.rank)
-    _broadcast(job, text, job.rank)
+    _broadcast(job, torch.tensor([text.numel()]), job.rank, group)
+    _broadcast(job, text, job.rank, group)
     rows = [_row(tensor) for tensor in tensors]
     for piece, _ in plan_pieces([(row.numel(), row.device.type) for row in rows]):
         parts = [rows[index][begin:end] for index, begin, end in piece]
-        _broadcast(job, parts[0] if len(parts) == 1 else torch.cat(parts), job.rank)
+        _broadcast(job, parts[0] if len(parts) == 1 else torch.cat(parts), job.rank, group)
 
 
-def take(job: Job, source: int, own: dict[str, Any]) -> dict[str, Any]:
+def take(job: Job, source: int, own: dict[str, Any], group: Any = None) -> dict[str, Any]:
     """Returns the state of rank `source`. `own`: this worker's state, whose tensors are overwritten if they fit (same
     place, shape, dtype and strides); others are made. If this raises, they are partly overwritten."""
-    said = _receive_skeleton(job, source)
+    said = _receive_skeleton(job, source, group)
     devices = {kind: _device(own, kind) for kind in set(said["devices"])}
     tensors: list[torch.Tensor] = []
     state = _fit(said["state"], own, iter([devices[kind] for kind in said["devices"]]), tensors)
@@ -44,21 +45,21 @@ def take(job: Job, source: int, own: dict[str, Any]) -> dict[str, Any]:
     for piece, _ in plan_pieces([(row.numel(), row.device.type) for row in rows]):
         parts = [rows[index][begin:end] for index, begin, end in piece]
         if len(parts) == 1:
-            _broadcast(job, parts[0], source)
+            _broadcast(job, parts[0], source, group)
         else:
             together = torch.empty(sum(part.numel() for part in parts), dtype=torch.uint8, device=parts[0].device)
-            _broadcast(job, together, source)
+            _broadcast(job, together, source, group)
             torch._foreach_copy_(parts, list(together.split([part.numel() for part in parts])))
     return state
 
 
-def pass_on(job: Job, source: int) -> None:
+def pass_on(job: Job, source: int, group: Any = None) -> None:
     """Takes part in the broadcasts of a state that this worker does not need."""
-    said, sizes = _receive_skeleton(job, source), []
+    said, sizes = _receive_skeleton(job, source, group), []
     map_tensors(said["state"], lambda tensor: sizes.append(tensor.numel() * tensor.element_size()) if tensor.is_meta else None)
     scratch = {kind: torch.empty(PIECE_BYTES, dtype=torch.uint8, device=_local(kind)) for kind in set(said["devices"])}
     for piece, kind in plan_pieces(list(zip(sizes, said["devices"]))):
-        _broadcast(job, scratch[kind][:sum(end - begin for _, begin, end in piece)], source)
+        _broadcast(job, scratch[kind][:sum(end - begin for _, begin, end in piece)], source, group)
 
 
 def plan_pieces(sizes: list[tuple[int, str]]) -> list[tuple[list[tuple[int, int, int]], str]]:
@@ -93,11 +94,11 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     return tensor.layout == torch.strided and not tensor.is_quantized
 
 
-def _receive_skeleton(job: Job, source: int) -> dict[str, Any]:
+def _receive_skeleton(job: Job, source: int, group: Any) -> dict[str, Any]:
     size = torch.zeros(1, dtype=torch.int64)
-    _broadcast(job, size, source)
+    _broadcast(job, size, source, group)
     text = bytearray(int(size))
-    _broadcast(job, torch.frombuffer(text, dtype=torch.uint8), source)
+    _broadcast(job, torch.frombuffer(text, dtype=torch.uint8), source, group)
     return torch.load(io.BytesIO(text), weights_only=True)
 
 
@@ -123,8 +124,8 @@ def _fit(tree: Any, own: Any, devices: Iterator[torch.device], tensors: list[tor
     return tree
 
 
-def _broadcast(job: Job, tensor: torch.Tensor, source: int) -> None:
-    finish(job, start(tensor, source), tensor)
+def _broadcast(job: Job, tensor: torch.Tensor, source: int, group: Any) -> None:
+    finish(job, start(tensor, source, group), tensor)
 
 
 def _row(tensor: torch.Tensor) -> torch.Tensor:

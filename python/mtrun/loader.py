@@ -60,10 +60,11 @@ class Loader:
         """Returns the steps of an epoch, as a DataLoader's length under DDP does."""
         return self.sampler.steps_per_epoch
 
-    def begin(self, rank: int, world_size: int) -> None:
-        """Begins at the sampler's position, as worker `rank` of `world_size`; discards everything read ahead."""
+    def begin(self, rank: int, world_size: int, node: range | None = None) -> None:
+        """Begins at the sampler's position, as worker `rank` of `world_size`; discards everything read ahead. `node`:
+        as for ElasticSampler.plan."""
         self._batches = None
-        self._ahead.begin(rank, world_size)
+        self._ahead.begin(rank, world_size, node)
 
     def plan(self) -> StepPlan:
         """Returns the StepPlan of the sampler's next step. REQUIRES: begin. ValueError if the dataset has changed."""
@@ -85,14 +86,15 @@ class Ids:
 
     def __init__(self, sampler: ElasticSampler) -> None:
         self.sampler, self._place = sampler, (0, 1)
+        self._node: range | None = None
         self._left: Iterator[tuple[int, list[int]]] = iter(())
 
-    def begin(self, rank: int, world_size: int) -> None:
-        self._place = (rank, world_size)
+    def begin(self, rank: int, world_size: int, node: range | None = None) -> None:
+        self._place, self._node = (rank, world_size), node
 
     def plan(self) -> StepPlan:
-        plan = self.sampler.plan(*self._place)
-        self._left = iter(plan.micro_batches)
+        plan = self.sampler.plan(*self._place, node=self._node)
+        self._left = iter(plan.passes)
         return plan
 
     def next(self) -> list[int]:
@@ -121,10 +123,11 @@ class _Ahead:
 
     def __init__(self, sampler: ElasticSampler) -> None:
         self._sampler, self._place = sampler, (0, 1)
+        self._node: range | None = None
         self._plans: dict[int, StepPlan] = {}
 
-    def begin(self, rank: int, world_size: int) -> None:
-        self._place, self._plans = (rank, world_size), {}
+    def begin(self, rank: int, world_size: int, node: range | None) -> None:
+        self._place, self._node, self._plans = (rank, world_size), node, {}
 
     def plan(self) -> StepPlan:
         """Returns the StepPlan of the sampler's next step."""
@@ -134,12 +137,12 @@ class _Ahead:
     def __iter__(self) -> Iterator[MicroBatch]:
         for step in range(self._sampler.step, self._sampler.steps):
             plan = self._plan_of(step)
-            for number, ids in plan.micro_batches:
+            for number, ids in plan.passes:
                 yield MicroBatch(step, plan.epoch, number, ids)
 
     def _plan_of(self, step: int) -> StepPlan:
         if step not in self._plans:
-            self._plans[step] = self._sampler.plan(*self._place, step)
+            self._plans[step] = self._sampler.plan(*self._place, step, self._node)
         return self._plans[step]
 
 

@@ -55,12 +55,12 @@ class Metrics:
         if writes:
             self._write(line)
 
-    def evaluated(self) -> None:
+    def evaluated(self, weights: dict[str, Any] | None) -> None:
         """Writes the last evaluation and, if it is the best one, the weights. REQUIRES: there is one."""
         assert self._evaluation is not None
         self._write(self._evaluation.line())
-        if self._evaluation.is_best:
-            self._evaluation.save_best(os.path.dirname(self._path))
+        if weights is not None:
+            self._evaluation.save_best(os.path.dirname(self._path), weights)
 
     def finish(self, sampler: ElasticSampler, job: Job) -> None:
         """Writes the end of the run: config.yaml and report.json."""

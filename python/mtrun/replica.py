@@ -31,8 +31,8 @@ from mtrun.meeting import (
     Claim,
     Plan,
     claim_of,
-    decide,
     discarded,
+    find_source,
     readers,
     to_digest,
 )
@@ -42,6 +42,7 @@ from mtrun.position import Lineage, Position
 from mtrun.sampler import ElasticSampler, StepPlan
 from mtrun.saver import Saver
 from mtrun.several_nodes import had_several_nodes, note_several_nodes
+from mtrun.shard_meeting import only_whole, plans_of
 from mtrun.snapshot import Snapshot
 from mtrun.torch import (
     barrier,
@@ -54,6 +55,7 @@ from mtrun.torch import (
 from mtrun.training_step import TrainingStep
 from mtrun.update import Update
 from mtrun.waits import await_call
+from mtrun.whole_model import WholeModel
 
 RECENT = 16       # ledger lines that each worker keeps in case the writer dies before writing them
 EXIT_DIFFERS = 3  # two workers hold different states of one step; neither can be trusted
@@ -87,21 +89,24 @@ class Replica:
     `folder`: gets ledger, metrics and checkpoints; a restarted run continues from the newest. One folder for all nodes,
     or one on each. `more`: further objects with state_dict and load_state_dict, by name (a schedule, an EMA). `scaler`:
     a torch.amp.GradScaler, saved as "scaler". `evaluation`: an Evaluation, run after each epoch, which can end the run
-    early; saved as "evaluation". `settings`: recorded in config.yaml, by name. ValueError if the model or the optimizer
-    cannot be trained this way, or if a checkpoint is of another program."""
+    early; saved as "evaluation". `settings`: recorded in config.yaml, by name. `shard(model, mesh)`: applies
+    torch.distributed.fsdp.fully_shard with this mesh, which has the workers of one node; each node then holds one
+    replica. ValueError if the model or the optimizer cannot be trained this way, or if a checkpoint is of another
+    program."""
 
     def __init__(self, job: Job, model: torch.nn.Module, optimizer: torch.optim.Optimizer, sampler: ElasticSampler,
                  folder: str | None = None, data: str = "", backend: str | None = None, checkpoint_steps: int = 0,
                  more: dict[str, Any] | None = None, scaler: torch.amp.GradScaler | None = None,
-                 evaluation: Evaluation | None = None, settings: dict[str, Any] | None = None) -> None:
+                 evaluation: Evaluation | None = None, settings: dict[str, Any] | None = None,
+                 shard: Callable[[torch.nn.Module, Any], object] | None = None) -> None:
         self.job, self.model, self.optimizer, self.sampler = job, plain(model), optimizer, sampler
         self.complete = False  # whether the run has ended, so that this worker's weights are the final ones
         self._backend, self._checkpoint_steps = backend, checkpoint_steps
         own = {"scaler": scaler, "evaluation": evaluation}
         self._more = {**(more or {}), **{name: each for name, each in own.items() if each is not None}}
         self._evaluation = evaluation
-        self._buffers, self._gradients = Buffers(self.model), Gradients(self.model)
-        self._update = Update(optimizer, scaler)
+        self._held, self._update = _kind(self.model, optimizer, scaler, shard, self._more)
+        self._buffers, self._gradients = Buffers(self.model), Gradients(self.model, self._held)
         self._first_use = FirstUse(self.model)
         self._ledger = Ledger(folder, sampler, data) if folder else None
         self._metrics = Metrics(folder, self._ledger, settings or {}, evaluation) if folder and self._ledger else None
@@ -121,6 +126,7 @@ class Replica:
         self._writes = False
         self._votes_to_leave = False  # in the last summed step
         self._votes = 0, 0  # of all workers: to leave, and to regroup
+        self._given_up = self._saves_again = False  # a save of this worker, or of the writer by the last step's vote
         self._evaluations_agree = False  # in this generation, about the last epoch
         if folder:
             encoded(self._state())  # tells before the first step if a checkpoint cannot hold it
@@ -151,7 +157,7 @@ class Replica:
             try:
                 if not grouped:
                     self._enter()
-                    loader.begin(self.job.rank, self.job.world_size)
+                    loader.begin(self.job.rank, self.job.world_size, self.node)
                     grouped = True
                 while not self._is_complete():
                     step = self._begin_step(loader)
@@ -201,9 +207,10 @@ class Replica:
             self._evaluations_agree = True
         if not evaluation.has(steps):
             evaluation.run(self)
+            weights = self._held.whole({"model": evaluation.weights()}) if self._folder and evaluation.is_best else {}
             if self._metrics and self._writes:
                 self.job.hold()
-                self._metrics.evaluated()
+                self._metrics.evaluated(weights.get("model"))
             evaluation.tell()
 
     def _stop_while_waiting(self) -> None:
@@ -222,9 +229,9 @@ class Replica:
     def _finish(self) -> bool:
         """Returns True if the job has ended; False if another generation begins first, which this worker must join."""
         self._finish_save_in_flight()
-        if self._checkpoints and self._writes:
-            if not self.saved():
-                self.save()
+        if self._checkpoints and self._needs_save():
+            self.save()
+        if self._metrics and self._writes:
             self._metrics.finish(self.sampler, self.job)
         with interruptible(self.job):
             barrier(self.job)  # all data are on the disk before any worker reports it
@@ -233,13 +240,24 @@ class Replica:
     # ---- a step, as TrainingStep drives it
     def _begin_step(self, loader: Loader | Ids) -> TrainingStep:
         self.optimizer.zero_grad()
+        self._held.begin_step()
         self._gradients.begin()
         self._buffers.begin()
         return TrainingStep(self, loader.plan(), loader)
 
-    def micro_batch(self) -> contextlib.AbstractContextManager[None]:
-        """Returns a context that wraps one micro-batch's pass."""
-        return self._buffers.micro_batch()
+    @property
+    def node(self) -> range | None:
+        """Returns the ranks that must make equally many passes; None if each makes as many as it has micro-batches."""
+        return self._held.node
+
+    @property
+    def interrupted(self) -> Interrupted | None:
+        """Returns why a pass has worthless results, if the end of the generation interrupted a collective within it."""
+        return self._held.interrupted
+
+    def micro_batch(self, counts: bool = True) -> contextlib.AbstractContextManager[None]:
+        """Returns a context that wraps one micro-batch's pass. `counts`: no other worker computes it."""
+        return self._buffers.micro_batch(counts)
 
     def differentiate(self, part: torch.Tensor, last: bool) -> None:
         """Adds the gradients of a micro-batch's weighted loss to this worker's. `last`: of its micro-batches; sums over
@@ -253,7 +271,7 @@ class Replica:
         (Step, norm). Interrupted if the generation ended; nothing has changed then."""
         self._first_use.report(self.job.rank, plan.step)
         ids = [i for _, batch in plan.micro_batches for i in batch]
-        loss, samples, hash, leaving, regroups, buffers = self._sum(loss, ids)
+        loss, samples, hash, leaving, regroups, buffers = self._sum(loss, ids, None if max_norm is None else norm_type)
         self.job.hold()
         rate = self.optimizer.param_groups[0]["lr"]
         skipped, norm = self._update.apply(plan.step, self._trained(), max_norm, norm_type)
@@ -265,20 +283,26 @@ class Replica:
     def _trained(self) -> list[torch.nn.Parameter]:
         return [p for p in self.model.parameters() if p.requires_grad]
 
-    def _sum(self, loss: torch.Tensor, ids: list[int]) -> Sums:
-        """Sums the gradients, and the losses, sample counts, votes to leave or regroup, and new buffers. The latter come
-        last: if any worker has them, the gradients' sums are complete on every worker."""
+    def _sum(self, loss: torch.Tensor, ids: list[int], norm_type: float | None) -> Sums:
+        """Sums the gradients, and the losses, sample counts, votes to leave or regroup, new buffers, and the figures of
+        the gradients. The latter come last: if any worker has them, the gradients' sums are complete on every worker."""
         self._votes_to_leave, wants, counts = self.job.leaves, self.job.wants_regroup, self._buffers.counts()
         with interruptible(self.job):
             self._gradients.sum(self.job, *([counts] if self._buffers.any() else []))
         count, hash = gathered(ids)
-        record = [count, self._votes_to_leave, wants, *parts_of(hash)]
-        own = torch.tensor(record, dtype=torch.float64), loss.double().reshape(1).cpu(), self._buffers.sums(counts)
-        total = torch.cat(own)
+        record = [count, self._votes_to_leave, wants, self._given_up, *parts_of(hash)]
+        mine = self._update.figures(self._trained(), norm_type)
+        figures = torch.zeros(self.job.world_size, len(mine), dtype=torch.float64)
+        figures[self.job.rank] = mine
+        total = torch.cat([torch.tensor(record, dtype=torch.float64), loss.double().reshape(1).cpu(),
+                           figures.reshape(-1), self._buffers.sums(counts)])
         self.add_up(total)
-        *record, loss = total[:len(record) + 1].tolist()
-        samples, leaving, regroups = map(int, record[:3])
-        return loss, samples, joined(record[3:]), leaving, regroups, (counts, total[len(record) + 1:])
+        record, rest = total[:len(record) + 1].tolist(), total[len(record) + 1:]
+        *record, loss = record
+        samples, leaving, regroups, saves_again = map(int, record[:4])
+        self._saves_again = saves_again > 0
+        self._update.take(rest[:figures.numel()].view(figures.shape)[:self._held.shards])
+        return loss, samples, joined(record[4:]), leaving, regroups, (counts, rest[figures.numel():])
 
     def add_up(self, *tensors: torch.Tensor) -> None:
         """Sums tensors over the workers, in place. Interrupted if the generation ends."""
@@ -304,7 +328,10 @@ class Replica:
 
     # ---- a generation
     def _enter(self) -> None:
-        regroup(self.job, self._backend)
+        regroup(self.job, self._backend, self._held.connect)
+        if not self._held.enter(self.optimizer):
+            self._knows, self._torn = False, True
+        self._first_use.begin(self.model)
         self._may_be_behind = self._may_be_behind or (self._knows and self.job.lease_lapsed)
         self._note_several_nodes()
         self._evaluations_agree = False
@@ -319,7 +346,7 @@ class Replica:
 
     def _compare_programs(self) -> None:
         """Raises ValueError if this worker's model or optimizer is not that of the others."""
-        mine = torch.tensor(program_of(self.model, self.optimizer, self._lived))
+        mine = torch.tensor(program_of(self.model, self.optimizer, self._lived, self._held.shards))
         all_of = [torch.zeros_like(mine) for _ in range(self.job.world_size)]
         await_call(self.job, lambda: dist.all_gather(all_of, mine))
         compare(self.job.rank, [each.tolist() for each in all_of])
@@ -333,17 +360,25 @@ class Replica:
 
     def _share(self) -> None:
         """Compares the members' progress; those that are behind receive the furthest state."""
-        came = claims = self._claims()
+        columns = self._held.columns(self.job.world_size)
+        read: Any = None
+        came, claims = self._claims_of_whole_states(columns)
+        self._say_what_is_lost(came, claims)
         while (reading := readers(claims))[0]:
             ranks, truth = reading
+            if len(columns) > 1 and (ranks, truth and truth.position) == read:
+                raise OSError(f"ranks {_text(sorted(ranks))} read checkpoints that other workers of their nodes do not "
+                              "find: give all workers of a node the same folder")
+            read = ranks, truth and truth.position
             if self.job.rank in ranks:
                 self._load_newest(*((f"{truth.run:016x}", truth.position) if truth else ()))
-            claims = self._claims()
+            _, claims = self._claims_of_whole_states(columns)
         if ranks := to_digest(claims):
-            claims = self._claims(digests=self.job.rank in ranks)
-        plan = decide(claims, self.job.number)
-        if plan.rivals:
-            print(f"mtrun: ranks {_text(plan.rivals)} hold different states after {claims[plan.source].position.steps} steps: "
+            _, claims = self._claims_of_whole_states(columns, digests=self.job.rank in ranks)
+        plans = plans_of(claims, columns, self.job.number)
+        plan = plans[self.job.rank % len(plans)]
+        if rivals := next((each.rivals for each in plans if each.rivals), None):
+            print(f"mtrun: ranks {_text(rivals)} hold different states after {claims[rivals[0]].position.steps} steps: "
                   "the replicas diverged and none can be trusted, so the run stops", file=sys.stderr)
             sys.exit(EXIT_DIFFERS)
         refused = [rank for rank, claim in enumerate(claims) if claim.refused]
@@ -352,14 +387,22 @@ class Replica:
                                              "and no rank has a state")
         self._known = plan.generation  # others can begin it even if this worker fails
         self._say_what_is_discarded(came, claims[plan.source])
-        if plan.nobody and claims[plan.source].torn:
-            raise RuntimeError("the worker that gave its state was lost in the middle, and no other one has a state or a "
-                               "checkpoint: start the workers again")
-        if plan.nobody and self._checkpoints and self.job.rank == plan.source:
+        if plan.nobody and any(claims[each.source].torn for each in plans):
+            raise RuntimeError("no worker has a whole state or a checkpoint, because one that gave its state, or had the "
+                               "only copy of its shards, was lost: start the workers again")
+        if plan.nobody and self._checkpoints and self.job.rank == plans[0].source:
             self._checkpoints.say_that_none_is_left()
-        self._hand_over(plan, claims[plan.source])
+        self._hand_over(plan, claims[plans[0].source])
+        if len({claims[each.source].buffers for each in plans}) > 1:
+            self._hand_over_buffers(plans[0].source)
         self._generation, self._lived, self._may_be_behind = plan.generation, True, False
         self._lineage = self._lineage.enter(self._generation, self.sampler.step)
+
+    def _claims_of_whole_states(self, columns: list[list[int]],
+                                digests: bool = False) -> tuple[list[Claim], list[Claim]]:
+        """Returns the claims, and these without states of which a shard is lost."""
+        all_of = self._claims(digests)
+        return all_of, only_whole(all_of, columns)
 
     def _claims(self, digests: bool = False) -> list[Claim]:
         """Returns the claims of all members, by rank. `digests`: of this one's state too."""
@@ -376,7 +419,7 @@ class Replica:
         gap = self._several_nodes and (self._may_be_behind or (self._begins_again and not self._knows))
         return Claim(holds=self._knows, lived=self._lived, begins_again=self._begins_again,
                      run=int(self._run, 16), position=self._position() if self._knows else NONE,
-                     parameters=digest_of(self.model.parameters()) if digests else 0,
+                     parameters=digest_of(self._held.tensors()) if digests else 0,
                      buffers=digest_of(self._buffers.tensors().values()) if digests else 0,
                      rest=self._digest_of_rest() if digests and not self._knows else 0, torn=self._torn,
                      saved_run=int(saved.run, 16) if saved else 0, saved=saved.position if saved and saved.position else NONE,
@@ -385,6 +428,12 @@ class Replica:
 
     def _position(self) -> Position:
         return self._lineage.position(self.sampler.step)
+
+    def _say_what_is_lost(self, came: list[Claim], claims: list[Claim]) -> None:
+        ranks = [rank for rank, (before, now) in enumerate(zip(came, claims)) if before.holds and not now.holds]
+        if ranks and find_source(claims) is None and self.job.rank == ranks[0]:
+            print(f"mtrun: giving up the shards of rank {_text(ranks)}, {came[ranks[0]].position}, because no worker has "
+                  "the others: the run continues from the newest checkpoint", file=sys.stderr)
 
     def _say_what_is_discarded(self, came: list[Claim], truth: Claim) -> None:
         ranks = discarded(came, truth)
@@ -396,12 +445,12 @@ class Replica:
 
     def _digest_of_rest(self) -> int:
         """Returns the digest of what a fresh run begins with, except for the model."""
-        state = self._state()
+        state = self._held.held(self._state())
         return digest_of_state([state[name] for name in ("optimizer", "sampler", "more")])
 
     def _state(self, keep_vars: bool = False) -> dict[str, Any]:
-        """Returns the state; its tensors are the live ones. `keep_vars`: those of the model are its parameters and
-        buffers themselves, and loading them back costs nothing."""
+        """Returns the state; its tensors are the live ones, sharded if the model's are. `keep_vars`: those of the model
+        are its parameters and buffers themselves, and loading them back costs nothing."""
         return {"model": self.model.state_dict(keep_vars=keep_vars), "optimizer": self.optimizer.state_dict(),
                 "parameters": self._parameters(), "sampler": self.sampler.state_dict(),
                 "run": self._run, "generation": self._generation, "lineage": self._lineage.entries(), "recent": self._recent,
@@ -416,6 +465,7 @@ class Replica:
     def _restore(self, state: dict[str, Any]) -> None:
         """Restores a state. Unfit if it is another program's: it may be partly restored, so the run cannot continue."""
         try:
+            state = self._held.placed(state, self.optimizer)
             self.model.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
             for name, each in self._more.items():
@@ -429,24 +479,35 @@ class Replica:
     def _hand_over(self, plan: Plan, truth: Claim) -> None:
         """Brings the needy workers to the source's state, by broadcasts of all."""
         mine = self.job.rank
-        if plan.nobody and mine != plan.source and mine not in plan.needy:
-            self._run, self._knows = f"{truth.run:016x}", True  # began with the same values
+        if plan.nobody:
+            self._run = f"{truth.run:016x}"
+            self._knows = mine != plan.source and mine not in plan.needy  # began with the same values
         if not plan.needy:
             return
         if mine == plan.source:
-            give(self.job, self._state())
+            give(self.job, self._held.held(self._state()), self._held.group)
         elif mine in plan.needy:
             self._take(plan.source)
         else:
-            pass_on(self.job, plan.source)
+            pass_on(self.job, plan.source, self._held.group)
+
+    def _hand_over_buffers(self, source: int) -> None:
+        """Gives all workers the buffers of one: those of a node, which take different shards, can differ."""
+        buffers = {"buffers": self._buffers.tensors()}
+        if self.job.rank == source:
+            give(self.job, buffers)
+        else:
+            take(self.job, source, buffers)
 
     def _take(self, source: int) -> None:
         """Receives a state into this worker's own tensors. While they are partly overwritten it holds none; if the
         transfer fails, it gets back a state that no checkpoint has."""
-        kept = Snapshot().take(self._state()) if self._knows and not (self._checkpoints and self.saved()) else None
+        own = self._held.held(self._state(keep_vars=True))
+        keeps = self._knows and not (self._checkpoints and self.saved())
+        kept = Snapshot().take(self._held.held(self._state())) if keeps else None
         self._knows, self._torn = False, True
         try:
-            self._restore(take(self.job, source, self._state(keep_vars=True)))
+            self._restore(take(self.job, source, own, self._held.group))
         except Unfit as error:
             raise ValueError(f"the state of rank {source} is from another model or program ({error})") from error
         except BaseException:
@@ -462,11 +523,24 @@ class Replica:
         return self._checkpoints.has(self._run, self._position())
 
     def save(self, outside: bool = False) -> None:
-        """Saves a checkpoint and waits until it is on the disk. `outside`: the worker is outside of a generation."""
+        """Saves a checkpoint and waits until it is on the disk. `outside`: the worker is outside of a generation. If
+        the model is sharded, all workers must call it, and rank 0 saves."""
         self._saver.finish()
+        state = self._held.whole(self._state())
+        if self._held.shards > 1 and not self._writes:
+            return
         self.job.hold(outside)
         self._ledger.sync()
-        self._checkpoints.save(self._state(), lambda: self.job.hold(outside), alone=outside)
+        self._checkpoints.save(state, lambda: self.job.hold(outside), alone=outside)
+
+    def _needs_save(self) -> bool:
+        """Returns whether to call `save`: on the writer if it has not saved, and then on all if the model is sharded."""
+        needs = self._writes and not self.saved()
+        if self._held.shards > 1:
+            lacks = torch.tensor([int(needs)])
+            self.add_up(lacks)
+            needs = lacks.item() > 0
+        return needs
 
     def _save_if_due(self) -> None:
         """Starts a periodic save, which a thread writes, and raises the error of the one before. A save that was given
@@ -475,9 +549,17 @@ class Replica:
             return
         due = self.sampler.step % self._checkpoint_steps == 0
         if due or self._saver.idle():
-            due = not self._finish_save() or due
-        if due and self._writes:
-            self._saver.save(self._state(), self._ledger.descriptor())
+            self._given_up = not self._finish_save() or self._given_up
+        # The workers of a node make the whole state together, so all must know.
+        again = self._saves_again if self._held.shards > 1 else self._given_up
+        if not due and not again:
+            return
+        if self._held.shards > 1 or self._writes:
+            self._given_up = self._writes  # until it is handed to the saver
+            state = self._held.whole(self._state())
+        if self._writes:
+            self._saver.save(state, self._ledger.descriptor())
+        self._given_up = False
 
     def _finish_save_in_flight(self) -> None:
         if self._saver:
@@ -496,6 +578,10 @@ class Replica:
         """Saves unless another worker has: workers with the same state can be asked to leave together, and the first
         one saves for all. Does nothing if others have gone further without this worker, or have saved as much."""
         self._finish_save_in_flight()
+        if self._held.shards > 1:
+            print(f"mtrun: step {self.sampler.step} is not saved, because this worker has only a shard of it: the run "
+                  "continues from another node or from the newest checkpoint", file=sys.stderr)
+            return
         self.job.hold(outside=True)  # first, so that a wait for the lease does not block the folder
         with self._checkpoints.alone():
             saved, others = self._checkpoints.furthest(self._run), self._ledger.end()
@@ -508,7 +594,7 @@ class Replica:
 
     def _save_for_all(self) -> None:
         """Saves, because the whole job was asked to leave."""
-        if self._checkpoints and self._writes:
+        if self._checkpoints and (self._writes or self._held.shards > 1):
             self.save()
         with interruptible(self.job):
             barrier(self.job)
@@ -526,6 +612,20 @@ class Replica:
             self._torn = False
         if not self._knows and (run := self._ledger.run()):
             self._run, self._begins_again = run, True
+
+
+def _kind(model: torch.nn.Module, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler | None,
+          shard: Callable[[torch.nn.Module, Any], object] | None, more: dict[str, Any]) -> tuple[WholeModel, Update]:
+    """Returns how the workers hold the model, and what applies gradients to it."""
+    if shard is None:
+        return WholeModel(model), Update(optimizer, scaler)
+    from mtrun.shard_update import ShardUpdate  # only programs that shard pay for its imports
+    from mtrun.sharded_model import ShardedModel
+    for name, each in more.items():
+        if isinstance(each, torch.nn.Module):
+            raise ValueError(f"{name} is a {type(each).__name__}, whose whole weights cannot follow a sharded model's: "
+                             "leave it out of `more`, or train without `shard`")
+    return ShardedModel(model, shard), ShardUpdate(optimizer, scaler)
 
 
 def _text(ranks: Iterable[int]) -> str:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 MASK = (1 << 64) - 1
@@ -55,11 +55,18 @@ def hash_of(ids: list[int]) -> int:
 @dataclass(frozen=True)
 class StepPlan:
     """The samples of one step. `ids`: those of all workers, in order. `micro_batches`: (number within the step, ids) of
-    each one that this worker computes, ascending; the numbers do not depend on the number of workers."""
+    each one that this worker computes, ascending; the numbers do not depend on the number of workers. `repeated`: those
+    that it computes once more with weight 0, because the others of its node make more passes."""
     step: int
     epoch: int
     ids: list[int]
     micro_batches: list[tuple[int, list[int]]]
+    repeated: list[tuple[int, list[int]]] = field(default_factory=list)
+
+    @property
+    def passes(self) -> list[tuple[int, list[int]]]:
+        """Returns all micro-batches that this worker computes, in their order."""
+        return self.micro_batches + self.repeated
 
 
 class ElasticSampler:
@@ -117,19 +124,28 @@ class ElasticSampler:
         order = self._order[1]
         return [order[p] for p in positions]
 
-    def plan(self, rank: int, world_size: int, step: int | None = None) -> StepPlan:
+    def plan(self, rank: int, world_size: int, step: int | None = None, node: range | None = None) -> StepPlan:
         """Returns this worker's StepPlan of a step, by default of the next one. It has no micro-batches if the step has
-        fewer than there are workers before this one. ValueError if the rank is not in [0, world_size)."""
+        fewer than there are workers before this one. `node`: ranks, including this one, that make equally many passes;
+        one that has fewer micro-batches repeats the first of them. ValueError if the rank is not in [0, world_size)."""
         if not 0 <= rank < world_size:
             raise ValueError(f"rank {rank} of {world_size} workers")
         step = self.step if step is None else step
         ids = self.ids(step)
-        each, larger = divmod(-(-self.global_batch // self.micro_batch), world_size)
-        begin = rank * each + min(rank, larger)
-        batches = ((v, ids[v * self.micro_batch:(v + 1) * self.micro_batch])
-                   for v in range(begin, begin + each + (rank < larger)))
-        return StepPlan(step, step // self.steps_per_epoch, ids,
-                        [(v, batch) for v, batch in batches if batch])  # a short last step leaves some empty
+        def share(rank: int) -> range:
+            each, larger = divmod(-(-self.global_batch // self.micro_batch), world_size)
+            begin = rank * each + min(rank, larger)
+            existing = -(-len(ids) // self.micro_batch)  # a short last step lacks some
+            return range(min(begin, existing), min(begin + each + (rank < larger), existing))
+
+        def batch(number: int) -> tuple[int, list[int]]:
+            return number, ids[number * self.micro_batch:(number + 1) * self.micro_batch]
+
+        own = share(rank)
+        shares = [share(each) for each in node or ()]
+        lacking = max(map(len, shares), default=len(own)) - len(own)
+        return StepPlan(step, step // self.steps_per_epoch, ids, [batch(number) for number in own],
+                        lacking * [batch(min(each[0] for each in shares if each))] if lacking else [])
 
     def micro_batches(self, rank: int, world_size: int) -> list[list[int]]:
         """Returns lists of ids, one for each pass of this worker in the next step; see `plan`."""

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -18,11 +19,12 @@ PATIENCE = 2.0           # seconds to wait for the agent's explanation of a fail
 _connections = None      # of the current group, or of the one being made
 
 
-def regroup(job: Job, backend: str | None = None) -> Assignment:
+def regroup(job: Job, backend: str | None = None, then: Callable[[Job], object] | None = None) -> Assignment:
     """Leaves the current process group (aborting its collectives), enters the job's next generation and makes its
     default process group, and repeats until one connects. The first call makes the group of the job's current
     generation. Returns the Assignment. Raises mtrun.Stopped if no generation follows. `backend`: as for
-    torch.distributed; by default NCCL for CUDA tensors if there is a GPU, Gloo for CPU tensors."""
+    torch.distributed; by default NCCL for CUDA tensors if there is a GPU, Gloo for CPU tensors. `then(job)`: makes
+    further groups of the same members, as part of the connection."""
     first = not dist.is_initialized() and not job._grouped
     while True:
         leave_group(job)
@@ -32,7 +34,7 @@ def regroup(job: Job, backend: str | None = None) -> Assignment:
         job._grouped = True
         try:
             with job.connects(), interruptible(job):
-                _make_group(job, backend)
+                _make_group(job, backend, then)
             job.ready()
             return job.assignment
         except Interrupted:
@@ -46,7 +48,7 @@ def leave_group(job: Job) -> None:
     job.on_break(None)
     if dist.is_initialized():
         _abort()
-        release(dist.distributed_c10d._get_default_group())
+        release(_groups())
         with contextlib.suppress(RuntimeError):
             dist.destroy_process_group()
     _connections = None
@@ -70,10 +72,11 @@ def interruptible(job: Job) -> Iterator[None]:
         raise Interrupted(why) from error
 
 
-def start(tensor: torch.Tensor, source: int | None = None) -> dist.Work:
-    """Starts to sum `tensor` over the workers in place, or to copy it from rank `source` to all. Returns the Work."""
-    work = (dist.all_reduce(tensor, async_op=True) if source is None else
-            dist.broadcast(tensor, source, async_op=True))
+def start(tensor: torch.Tensor, source: int | None = None, group: Any = None) -> dist.Work:
+    """Starts to sum `tensor` over the workers in place, or to copy it from rank `source` to all. `group`: over this
+    process group's only. Returns the Work."""
+    work = (dist.all_reduce(tensor, group=group, async_op=True) if source is None else
+            dist.broadcast(tensor, source, group=group, async_op=True))
     if is_gloo(tensor.device):
         note_begun(work)
     return work
@@ -120,9 +123,12 @@ def barrier(job: Job) -> None:
 
 def _error_of(device: str) -> str | None:
     """Returns the error of this device's backend, if the backend reports it."""
-    get_error = getattr(dist.distributed_c10d._get_default_group()._get_backend(device), "get_error", None)
-    error = get_error() if get_error else None
-    return None if error is None or error.name == "SUCCESS" else error.name
+    for group in _groups():
+        get_error = getattr(group._get_backend(device), "get_error", None)
+        error = get_error() if get_error else None
+        if error is not None and error.name != "SUCCESS":
+            return error.name
+    return None
 
 
 def _of_a_collective(error: BaseException) -> bool:
@@ -131,7 +137,7 @@ def _of_a_collective(error: BaseException) -> bool:
                                                                               "Connection reset", "aborted"))
 
 
-def _make_group(job: Job, backend: str | None) -> None:
+def _make_group(job: Job, backend: str | None, then: Callable[[Job], object] | None) -> None:
     global _connections
     given = job.assignment
     job.on_break(lambda why: _abort())
@@ -148,15 +154,21 @@ def _make_group(job: Job, backend: str | None) -> None:
     _connections = NewConnections()
     dist.init_process_group(backend, store=store, rank=given.rank, world_size=given.world_size, timeout=CONNECT_TIMEOUT)
     barrier(job)  # detects lost members here, not in the first step
+    if then:
+        then(job)
     _connections.complete()
 
 
 def _abort() -> None:
     """Ends this process's waits in collectives. Any thread."""
     with contextlib.suppress(Exception):
-        group = dist.distributed_c10d._get_default_group()
-        for device in group._device_types:
-            group._get_backend(device).abort()
+        for group in _groups():
+            for device in group._device_types:
+                group._get_backend(device).abort()
     if _connections:
         _connections.shut_down()  # Gloo's abort has no effect: it would wait minutes for a silent peer
 
+
+def _groups() -> list[Any]:
+    """Returns the process groups of this process."""
+    return list(dist.distributed_c10d._world.pg_map)

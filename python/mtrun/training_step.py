@@ -58,14 +58,15 @@ class TrainingStep:
     def __iter__(self) -> Iterator[Any]:
         job, seed = self._replica.job, self._replica.sampler.seed
         with restored():
-            for number, ids in self._plan.micro_batches[self._passes:]:
+            for number, ids in self._plan.passes[self._passes:]:
                 if self._error or self._ended():
                     return
                 with job.loads():
                     batch = self._loader.next()
                 seed_generators(seed_of(seed, "pass", self.number, number))
-                self._weight = len(ids) / self.samples
-                with self._replica.micro_batch():
+                counts = self._passes < len(self._plan.micro_batches)  # else it is one that another worker computes
+                self._weight = len(ids) / self.samples if counts else 0.0
+                with self._replica.micro_batch(counts):
                     yield batch
                 if self._error:
                     return
@@ -77,7 +78,7 @@ class TrainingStep:
         """Differentiates the mean loss of the running micro-batch, weighted so that the sum over all workers is the
         gradient of the mean over the step's samples. Call it once for each micro-batch. ValueError if `loss` is not one
         number that depends on a trained parameter."""
-        if self._error:
+        if self._error or self._was_interrupted():
             return
         if self._weight is None:
             raise RuntimeError(f"step {self.number}: step.backward(loss) was called twice for a micro-batch, or outside of the "
@@ -85,10 +86,10 @@ class TrainingStep:
         _check(loss)
         part, self._weight = loss.reshape(()) * self._weight, None
         try:
-            self._replica.differentiate(part, self._passes + 1 == len(self._plan.micro_batches))
+            self._replica.differentiate(part, self._passes + 1 == len(self._plan.passes))
         except Interrupted as error:
             self.interrupt(error)
-        else:
+        if not self._error and not self._was_interrupted() and self._passes < len(self._plan.micro_batches):
             self._sum = self._sum.to(part.device) + part.detach()
 
     def apply(self, max_norm: float | None = None, norm_type: float = 2.0) -> bool:
@@ -98,7 +99,7 @@ class TrainingStep:
         if self.applied:
             raise RuntimeError(f"step {self.number}: step.apply() was called twice")
         if not self._error:
-            own = len(self._plan.micro_batches)
+            own = len(self._plan.passes)
             if self._passes < own:
                 raise RuntimeError(f"step {self.number}: the loop ended after {self._passes} of this worker's {own} "
                                    "micro-batches: take all of them, so that every sample counts")
@@ -119,6 +120,12 @@ class TrainingStep:
             raise self._error
         if not self.applied:
             raise RuntimeError(f"step {self.number}: the loop's body ended without step.apply()")
+
+    def _was_interrupted(self) -> bool:
+        """Returns whether a collective within a pass was interrupted, so that the pass has no result."""
+        if error := self._replica.interrupted:
+            self.interrupt(error)
+        return error is not None
 
     def _ended(self) -> bool:
         try:

@@ -28,16 +28,30 @@ class Update:
         gradients before clipping, a tensor; None without `max_norm`). FloatingPointError after 65 skipped steps in a
         row."""
         if self.scaler:
-            self.scaler.unscale_(self.optimizer)
+            self._unscale()
         norm = None
         if max_norm is not None:
-            norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm, norm_type)
+            norm = self._clip(parameters, max_norm, norm_type)
         skipped = self._make()
         self._skipped = self._skipped + 1 if skipped else 0
         if self._skipped > MOST_SKIPPED_IN_A_ROW:
             raise FloatingPointError(f"step {step}: gradients are not finite at any loss scale for {self._skipped} steps in a "
                                      "row; a lower learning rate, a warm-up or no autocast usually helps")
         return skipped, norm
+
+    def figures(self, parameters: list[torch.nn.Parameter], norm_type: float | None) -> torch.Tensor:  # noqa: ARG002
+        """Returns what `take` needs of each worker, float64 numbers. `norm_type`: None if gradients are not clipped."""
+        return torch.zeros(0, dtype=torch.float64)
+
+    def take(self, figures: torch.Tensor) -> None:
+        """Takes the figures of the workers that hold one replica, a row for each. Call before `apply`."""
+
+    def _unscale(self) -> None:
+        assert self.scaler
+        self.scaler.unscale_(self.optimizer)
+
+    def _clip(self, parameters: list[torch.nn.Parameter], max_norm: float, norm_type: float) -> torch.Tensor:
+        return torch.nn.utils.clip_grad_norm_(parameters, max_norm, norm_type)
 
     def _make(self) -> bool:
         if not self.scaler:

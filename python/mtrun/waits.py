@@ -55,8 +55,8 @@ def await_call(job: Job, call: Callable[[], Any]) -> Any:
     return calling.result
 
 
-def release(group: Any) -> None:
-    """Releases an aborted `group` before it is destroyed; keeps it for ever if a collective in it does not end."""
+def release(groups: list[Any]) -> None:
+    """Releases aborted groups before they are destroyed; keeps them for ever if a collective in one does not end."""
     global _abandoned
     until = time.monotonic() + ABANDON_SECONDS
     while not _abandoned and not all(work.is_completed() for work in _begun):
@@ -64,7 +64,8 @@ def release(group: Any) -> None:
         time.sleep(LOOK_SECONDS)
     _begun.clear()
     if _abandoned:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
+        for group in groups:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
         _abandoned = False
 
 

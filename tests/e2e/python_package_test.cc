@@ -136,7 +136,7 @@ TEST_P(PythonSuites, Pass) {
 
 INSTANTIATE_TEST_SUITE_P(WithTorch, PythonSuites,
                          testing::Values("branches", "checkpoint", "dcp", "exact", "gradients", "handover",
-                                         "late_sums", "regroup", "replica", "replica_sums", "saver",
+                                         "hsdp", "late_sums", "regroup", "replica", "replica_sums", "saver",
                                          "training"),
                          [](const auto& suite) { return std::string(suite.param); });
 

@@ -30,7 +30,7 @@ class GradientsCase(unittest.TestCase):
             patch.start()
             self.addCleanup(patch.stop)
 
-    def start(self, tensor):
+    def start(self, tensor, group):
         """Sums with another worker that has the same gradients."""
         self.begun.append(tensor.numel())
         tensor.mul_(2)
@@ -158,7 +158,7 @@ class SumsTest(GradientsCase):
 
     def test_an_interrupted_sum_does_not_write_into_a_later_step(self):
         gradients, begun = Gradients(self.model), []
-        with unittest.mock.patch("mtrun.gradients.start", lambda tensor: begun.append(tensor)), \
+        with unittest.mock.patch("mtrun.gradients.start", lambda tensor, group: begun.append(tensor)), \
                 unittest.mock.patch("mtrun.gradients.finish_all", side_effect=Interrupted("cut off")):
             with self.assertRaises(Interrupted):
                 self.step(gradients, self.loss)

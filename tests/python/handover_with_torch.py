@@ -27,7 +27,7 @@ class Wire:
         self.queues, self.breaks, self.sent = [queue.Queue() for _ in range(takers)], breaks, 0
         self.local = threading.local()
 
-    def broadcast(self, job, tensor, source):
+    def broadcast(self, job, tensor, source, group):
         if job.rank == source:
             self.sent += 1
             for each in self.queues:

@@ -533,10 +533,10 @@ class CheckpointTest(ReplicaCase):
         self.train()
         with join({}) as job:
             sent = []
-            with unittest.mock.patch("mtrun.handover._broadcast", lambda job, tensor, source: sent.append(tensor.clone())):
+            with unittest.mock.patch("mtrun.handover._broadcast", lambda job, tensor, source, group: sent.append(tensor.clone())):
                 give(job, self.replica(job)._state())
             newcomer = self.replica(job, width=3, folder=os.path.join(self.folder, "another"))
-            with unittest.mock.patch("mtrun.handover._broadcast", lambda job, tensor, source: tensor.copy_(sent.pop(0))):
+            with unittest.mock.patch("mtrun.handover._broadcast", lambda job, tensor, source, group: tensor.copy_(sent.pop(0))):
                 with self.assertRaisesRegex(ValueError, "^the state of rank 4 is from another model or program .*size mismatch"):
                     newcomer._take(4)
         self.assertEqual((self.sampler.step, newcomer._knows), (0, False))

@@ -33,6 +33,19 @@ class SamplerTest(unittest.TestCase):
                         self.assertEqual(sampler.samples, len(taken))
                     self.assertEqual(sorted(taken), sorted(2 * list(range(size))))
 
+    def test_workers_of_a_node_make_equally_many_passes(self):
+        for size, batch, micro in itertools.product((7, 20, 33), (1, 6, 8, 40), (1, 3)):
+            sampler = ElasticSampler(size, batch, micro)
+            for nodes, workers in ((1, 3), (2, 2), (3, 4)):
+                for step in range(sampler.steps):
+                    for node in (range(first, first + workers) for first in range(0, nodes * workers, workers)):
+                        plans = [sampler.plan(rank, nodes * workers, step, node) for rank in node]
+                        self.assertEqual(len({len(plan.passes) for plan in plans}), 1)
+                        self.assertEqual([plan.micro_batches for plan in plans],
+                                         [sampler.plan(rank, nodes * workers, step).micro_batches for rank in node])
+                        first = next((each for plan in plans for each in plan.micro_batches), None)
+                        self.assertTrue(all(each == first for plan in plans for each in plan.repeated))
+
     def test_micro_batches_do_not_depend_on_the_world_size(self):
         sampler = ElasticSampler(100, 48, 8, seed=5)
         sampler.step = 2  # the short step
