@@ -33,11 +33,14 @@ TEST(NotableImages, KeepsTheExtremes) {
   for (const Guess& guess : all) notable.Add(guess);
   ASSERT_EQ(notable.mistakes().size(), NotableImages::kMost);
   ASSERT_EQ(notable.uncertain().size(), NotableImages::kMost);
+  const double least = notable.mistakes().back().probability, most = notable.uncertain().back().probability;
   for (const Guess& guess : all) {
-    const Guess &least = notable.mistakes().back(), &most = notable.uncertain().back();
-    if (guess.guess != guess.label && guess.probability > least.probability)
+    if (guess.guess != guess.label && guess.probability > least) {
       EXPECT_THAT(notable.mistakes(), ::testing::Contains(guess));
-    if (guess.probability < most.probability) EXPECT_THAT(notable.uncertain(), ::testing::Contains(guess));
+    }
+    if (guess.probability < most) {
+      EXPECT_THAT(notable.uncertain(), ::testing::Contains(guess));
+    }
   }
   for (const Guess& guess : notable.mistakes()) EXPECT_NE(guess.guess, guess.label);
 }
