@@ -40,7 +40,7 @@ def request(method, path, body=None, headers=None, host=None):
 
 
 def tile(name):
-    return dict(zip(browser.text("#tiles dt"), browser.text("#tiles dd"))).get(name, "")
+    return dict(zip(browser.text("#figures dt, #tiles dt"), browser.text("#figures dd, #tiles dd"))).get(name, "")
 
 
 def log_in(password):
