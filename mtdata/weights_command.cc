@@ -38,8 +38,9 @@ class Reporter {
  public:
   absl::Status operator()(int64_t received, const std::string& trouble) {
     if (weights_stop_signal != 0) return absl::CancelledError("stopped; the data fetched so far is kept");
-    if (trouble != trouble_ && !trouble.empty()) log::Warning("waiting: ", trouble);
-    trouble_ = trouble;
+    if (received > received_) trouble_.clear();
+    received_ = received;
+    if (!trouble.empty() && trouble != trouble_) log::Warning("waiting: ", trouble_ = trouble);
     if (received - reported_ < kReportEvery) return absl::OkStatus();
     reported_ = received;
     log::Info(absl::StrFormat("%.0f MiB", static_cast<double>(received) / (1 << 20)));
@@ -47,8 +48,8 @@ class Reporter {
   }
 
  private:
-  std::string trouble_;
-  int64_t reported_ = 0;
+  std::string trouble_;  // that was printed since bytes came
+  int64_t received_ = 0, reported_ = 0;
 };
 
 absl::Status FetchWeights(const std::string& network, const std::string& mirror) {
