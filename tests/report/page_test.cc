@@ -81,6 +81,7 @@ TEST(Page, MistakesAreShownWithBothClasses) {
   RunRecord run = Old();
   EXPECT_THAT(Page({run}, "today"), Not(HasSubstr("Most confident mistakes")));
   run.result->classes = {{.name = "cat"}, {.name = "<dog>"}};
+  run.result->confusion = {{1, 1}, {0, 0}};
   run.mistakes = {{.image = 1234, .label = 0, .guess = 1, .probability = 0.987, .png = "\x89PNG"}};
   run.uncertain = {{.image = 5, .label = 0, .guess = 0, .probability = 0.51}};
   const std::string page = Page({run}, "today");
