@@ -1,6 +1,8 @@
 #include "base/settings_file.h"
 
 #include <map>
+#include <optional>
+#include <sstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -10,6 +12,7 @@
 #include "base/status_macros.h"
 #include "base/string_view.h"
 #include "base/utf8.h"
+#include "yaml-cpp/eventhandler.h"
 #include "yaml-cpp/yaml.h"
 
 namespace mtrun {
@@ -35,19 +38,55 @@ std::string LineOf(const std::string& path, const YAML::Node& node) {
   return absl::StrCat(path, ":", node.Mark().line + 1);
 }
 
+/// Finds the content of a second document. YAML::LoadAll of yaml-cpp 0.7 makes documents without end of some
+/// damaged files.
+class SecondDocument : public YAML::EventHandler {
+ public:
+  /// Returns its line, counted from 1; nullopt if there is one document.
+  std::optional<int> line() const { return line_; }
+
+  void OnDocumentStart(const YAML::Mark&) override { ++documents_; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { Begin(mark); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { Begin(mark); }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t, const std::string&) override {
+    Begin(mark);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    Begin(mark);
+  }
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    Begin(mark);
+  }
+  void OnMapEnd() override {}
+
+ private:
+  void Begin(const YAML::Mark& mark) {
+    if (documents_ == 2 && !line_) line_ = mark.line + 1;
+  }
+
+  int documents_ = 0;
+  std::optional<int> line_;
+};
+
 absl::StatusOr<YAML::Node> LoadYaml(const std::string& path) {
   MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   // yaml-cpp 0.7 takes a file with zero bytes for UTF-16 or UTF-32, and does not end for some that are neither.
   if (!IsUtf8(text) || absl::StrContains(text, '\0'))
     return absl::InvalidArgumentError(absl::StrCat(path, ": not a text in UTF-8; save it as UTF-8"));
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) {
+    SecondDocument second;
+    std::istringstream stream(text);
+    for (YAML::Parser parser(stream); !second.line() && parser.HandleNextDocument(second);) continue;
+    if (second.line()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(LineOf(path, documents[1]),
+          absl::StrCat(path, ":", *second.line(),
                        ": a second YAML document begins here (after \"---\"): put all sections into one"));
     }
-    const YAML::Node root = documents.empty() ? YAML::Node() : documents.front();
+    const YAML::Node root = YAML::Load(text);
     if (!root.IsMap() && !root.IsNull()) {
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": the file must contain sections (\"name:\" and indented keys)"));

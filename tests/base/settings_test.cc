@@ -252,6 +252,14 @@ TEST_F(SettingsTest, YamlIsTextInUtf8) {
       << "with its mark";
 }
 
+/// yaml-cpp 0.7 finds documents without end in some damaged files, so that nothing behind the second is read.
+TEST_F(SettingsTest, NothingBehindTheSecondYamlDocumentIsRead) {
+  EXPECT_THAT(
+      std::string(
+          settings_.ApplyYaml(File("cnnA:\n  lr: 1\n---\nvit:\n  lr: 2\n---\n]\n"), "cnnA").message()),
+      AllOf(HasSubstr("config.yaml:4: "), HasSubstr("second YAML document")));
+}
+
 TEST_F(SettingsTest, YamlOfEveryShapeIsRead) {
   EXPECT_TRUE(
       settings_.ApplyYaml(File("mtrun:\n  nnodes: 2\ncnnA:\n  data: [a, b]\n  batch-size: 9\n"), "cnnA")
