@@ -53,7 +53,7 @@ class PartialFile {
     if (size_ + static_cast<int64_t>(bytes.size()) > kMaxBytes)
       return absl::DataLossError(absl::StrCat("the server sends more than ", kMaxBytes, " bytes"));
     if (lseek(fd_.get(), size_, SEEK_SET) < 0) return ErrnoStatus(errno, absl::StrCat("write ", part()));
-    MT_RETURN_IF_ERROR(WriteAll(fd_.get(), bytes));
+    MT_RETURN_IF_ERROR(Annotate(WriteAll(fd_.get(), bytes), part()));
     size_ += static_cast<int64_t>(bytes.size());
     return absl::OkStatus();
   }

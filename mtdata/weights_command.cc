@@ -52,8 +52,7 @@ class Reporter {
   int64_t received_ = 0, reported_ = 0;
 };
 
-absl::Status FetchWeights(const std::string& network, const std::string& mirror) {
-  MT_ASSIGN_OR_RETURN(const PublishedWeights weights, FindPublished(network));
+absl::Status FetchWeights(const PublishedWeights& weights, const std::string& mirror) {
   MT_RETURN_IF_ERROR(Annotate(datasets::ParseDataUrl(mirror).status(), "--mirror"));
   const EnvironmentMap environment = CurrentEnvironment();
   if (const auto there = FindOnDisk(weights, environment); there.ok()) {
@@ -78,12 +77,14 @@ int RunWeights(const std::vector<std::string>& args) {
   if (words->size() != 1)
     return datasets::Complain(
         datasets::kUsage, absl::InvalidArgumentError("give one network, as in `mtdata weights resnet18`"));
+  const absl::StatusOr<PublishedWeights> weights = FindPublished(words->front());
+  if (!weights.ok()) return datasets::Complain(datasets::kUsage, weights.status());
   struct sigaction action {};
   action.sa_handler = OnWeightsStop;
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
-  const absl::Status fetched = FetchWeights(words->front(), settings.Text("mirror"));
+  const absl::Status fetched = FetchWeights(*weights, settings.Text("mirror"));
   if (fetched.ok()) return 0;
-  const bool usage = absl::IsInvalidArgument(fetched) || absl::IsNotFound(fetched);
+  const bool usage = absl::IsInvalidArgument(fetched);
   return datasets::Complain(weights_stop_signal != 0 ? 128 + weights_stop_signal
                             : usage                  ? datasets::kUsage
                                                      : datasets::kFailure,

@@ -17,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/program.h"
+#include "tests/support/small_disk.h"
 #include "tests/support/status.h"
 #include "tests/support/toy_http_server.h"
 
@@ -172,6 +173,18 @@ TEST_F(DownloadTest, PartOfAnotherProcessIsLeftAlone) {
   ASSERT_EQ(flock(other.get(), LOCK_EX), 0);
   EXPECT_THAT(FetchFile(Of("http://127.0.0.1:1/f"), Ignore),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("another process is writing ")));
+}
+
+TEST_F(DownloadTest, FullDiskNamesTheFile) {
+  const auto disk = support::SmallDisk::Make(folder_.File("hub"), 1 << 20);
+  if (!disk.ok()) GTEST_SKIP() << disk.status().message();
+  (*disk)->Fill();
+  const support::ToyHttpServer server({.body = kText});
+  EXPECT_THAT(FetchFile(Of(server.url() + "/f"), Ignore),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr(path_ + ".part: ")));
+  (*disk)->Free();
+  Expect(FetchFile(Of(server.url() + "/f"), Ignore));
+  EXPECT_EQ(Placed(), kText);
 }
 
 TEST_F(DownloadTest, LinkIsNotFollowed) {
