@@ -6,8 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/file_limit.h"
@@ -22,6 +20,7 @@
 #include "datasets/cache/set_request.h"
 #include "datasets/files/progress.h"
 #include "datasets/remote/fetcher.h"
+#include "mtdata/stop_signal.h"
 
 namespace mtrun::mtdata {
 namespace {
@@ -31,9 +30,6 @@ using datasets::SetClient;
 constexpr off_t kLargestLog = 1 << 20;
 constexpr size_t kOtherFiles = 16;  // open files besides the shards
 constexpr Duration kSayEvery = std::chrono::seconds(1);
-
-std::atomic<int> fetch_stop_signal = 0;
-extern "C" void OnStop(int number) { fetch_stop_signal = number; }
 
 std::vector<SettingSpec> FetchSpecs() {
   using Kind = SettingSpec::Kind;
@@ -109,7 +105,7 @@ int RunNode(const std::string& cache, int connections) {
 class Progress {
  public:
   absl::Status operator()(const SetClient::Wait& wait) {
-    if (fetch_stop_signal != 0) return absl::CancelledError("stopped; the data fetched so far is kept");
+    MT_RETURN_IF_ERROR(CheckNotStopped());
     if (wait.trouble != trouble_) {
       trouble_ = wait.trouble;
       if (!trouble_.empty()) log::Warning("waiting: ", trouble_);
@@ -157,18 +153,12 @@ int RunFetch(const std::vector<std::string>& args) {
         absl::InvalidArgumentError("give one URL, as in `mtdata fetch https://host:8443/photos`"));
   RaiseFileLimit();
   if (settings.Bool("node")) return RunNode(words->front(), static_cast<int>(settings.Int("connections")));
-  struct sigaction action {};
-  action.sa_handler = OnStop;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
+  StopAtSignals();
   const absl::Status fetched = FetchAll(words->front(), {.cache = settings.Text("cache"),
                                                          .cache_gib = settings.Double("cache_gib"),
                                                          .bearer_file = settings.Text("data_bearer_file"),
                                                          .redirects = settings.Bool("data_redirects")});
-  if (fetched.ok()) return 0;
-  return datasets::Complain(fetch_stop_signal != 0             ? 128 + fetch_stop_signal
-                            : absl::IsInvalidArgument(fetched) ? datasets::kUsage
-                                                               : datasets::kFailure,
-                            fetched);
+  return fetched.ok() ? 0 : ComplainOfDownload(fetched);
 }
 
 }  // namespace

@@ -1,9 +1,5 @@
 #include "mtdata/weights_command.h"
 
-#include <signal.h>
-
-#include <atomic>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/log.h"
@@ -15,14 +11,12 @@
 #include "base/worker_env.h"
 #include "datasets/packed/data_url.h"
 #include "mtdata/download.h"
+#include "mtdata/stop_signal.h"
 
 namespace mtrun::mtdata {
 namespace {
 
 constexpr int64_t kReportEvery = 16 << 20;  // bytes
-
-std::atomic<int> weights_stop_signal = 0;
-extern "C" void OnWeightsStop(int number) { weights_stop_signal = number; }
 
 std::vector<SettingSpec> WeightsSpecs() {
   const std::string group = "Flags";
@@ -37,7 +31,7 @@ std::vector<SettingSpec> WeightsSpecs() {
 class Reporter {
  public:
   absl::Status operator()(int64_t received, const std::string& trouble) {
-    if (weights_stop_signal != 0) return absl::CancelledError("stopped; the data fetched so far is kept");
+    MT_RETURN_IF_ERROR(CheckNotStopped());
     if (received > received_) trouble_.clear();
     received_ = received;
     if (!trouble.empty() && trouble != trouble_) log::Warning("waiting: ", trouble_ = trouble);
@@ -79,16 +73,9 @@ int RunWeights(const std::vector<std::string>& args) {
         datasets::kUsage, absl::InvalidArgumentError("give one network, as in `mtdata weights resnet18`"));
   const absl::StatusOr<PublishedWeights> weights = FindPublished(words->front());
   if (!weights.ok()) return datasets::Complain(datasets::kUsage, weights.status());
-  struct sigaction action {};
-  action.sa_handler = OnWeightsStop;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
+  StopAtSignals();
   const absl::Status fetched = FetchWeights(*weights, settings.Text("mirror"));
-  if (fetched.ok()) return 0;
-  const bool usage = absl::IsInvalidArgument(fetched);
-  return datasets::Complain(weights_stop_signal != 0 ? 128 + weights_stop_signal
-                            : usage                  ? datasets::kUsage
-                                                     : datasets::kFailure,
-                            fetched);
+  return fetched.ok() ? 0 : ComplainOfDownload(fetched);
 }
 
 }  // namespace
