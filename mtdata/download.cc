@@ -86,10 +86,9 @@ class PartialFile {
   int64_t size_;
 };
 
-bool MayRecover(const TransferEnd& end) {
+bool IsWorthATry(const TransferEnd& end) {
   if (end.link == TransferEnd::Link::kBroken) return true;
-  return end.link == TransferEnd::Link::kOk &&
-         (end.status >= 500 || end.status == 408 || end.status == 425 || end.status == 429);
+  return end.link == TransferEnd::Link::kOk && datasets::MayRecover(end.status);
 }
 
 bool IsComplete(const TransferEnd& end) {
@@ -109,8 +108,7 @@ absl::Status Pause(TimePoint until, const std::string& trouble, int64_t received
     MT_RETURN_IF_ERROR(watch(received, trouble));
     const Duration left = until - MonotonicNow();
     if (left <= Duration::zero()) return absl::OkStatus();
-    std::vector<pollfd> none;
-    poll(none.data(), 0, static_cast<int>(ToSeconds(std::min(left, kWatchEvery)) * 1000) + 1);
+    poll(nullptr, 0, static_cast<int>(ToSeconds(std::min(left, kWatchEvery)) * 1000) + 1);
   }
 }
 
@@ -149,7 +147,7 @@ absl::Status FetchFile(const Download& download, const DownloadWatch& watch) {
     } else if (end.status == 416 && resumed) {
       const absl::Status finished = file.Finish(download.digits);  // it had every byte
       if (finished.ok() || !absl::IsDataLoss(finished)) return finished;
-    } else if (!MayRecover(end)) {
+    } else if (!IsWorthATry(end)) {
       return absl::FailedPreconditionError(Describe(end, download.url));
     } else {
       const Duration pause = datasets::PauseBefore(tries, /*random=*/0, end.wait_seconds);

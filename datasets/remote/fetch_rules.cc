@@ -49,6 +49,8 @@ void Tries::Count(const TransferEnd& end) {
   missing = answered && SaysMissing(end) ? missing + 1 : 0;
 }
 
+bool MayRecover(int status) { return status >= 500 || status == 408 || status == 425 || status == 429; }
+
 Judgement JudgeTransfer(const TransferEnd& end, const std::string& url, int missing, bool proven) {
   switch (end.link) {
     case TransferEnd::Link::kBroken:
@@ -79,8 +81,7 @@ Judgement JudgeTransfer(const TransferEnd& end, const std::string& url, int miss
     return {Kind::kNever, absl::StrCat(url, " does not exist (HTTP ", end.status,
                                        "): the name is wrong, or the data set is incomplete")};
   }
-  if (end.status >= 500 || end.status == 408 || end.status == 425 || end.status == 429)
-    return {Kind::kAgain, answered};
+  if (MayRecover(end.status)) return {Kind::kAgain, answered};
   return {Kind::kNever, answered};
 }
 

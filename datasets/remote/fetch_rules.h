@@ -48,6 +48,9 @@ struct Tries {
   bool operator==(const Tries&) const = default;
 };
 
+/// Returns whether a server that answers this HTTP status may answer otherwise later.
+bool MayRecover(int status);
+
 /// `url`: the requested URL, for messages. `missing`: as in Tries, including this one. The first missing
 /// answers may be from a set that is being replaced, or from a server that is just restarting. `proven`: the
 /// server has served this process before, so another program may be answering in its place for a while.
