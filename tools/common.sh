@@ -9,6 +9,7 @@ docs_dir="$cache_dir/docs"
 linters_dir="$cache_dir/linters"
 manifests_dir="$cache_dir/manifests"
 moto_dir="$cache_dir/moto"
+corpora_dir="$cache_dir/corpora"
 log_dir="$PWD/build/logs"
 jobs=$(nproc)
 mkdir -p "$log_dir"

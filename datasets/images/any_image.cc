@@ -2,6 +2,7 @@
 
 #include "datasets/images/bmp.h"
 #include "datasets/images/image_file.h"
+#include "datasets/images/netpbm.h"
 #include "datasets/images/tiff.h"
 #include "datasets/images/webp.h"
 
@@ -15,6 +16,8 @@ absl::StatusOr<RgbImage> DecodeAnyImage(std::string_view file, const DecodeLimit
       return DecodeTiff(file, limits);
     case ImageKind::kWebp:
       return DecodeWebp(file, limits);
+    case ImageKind::kNetpbm:
+      return DecodeNetpbm(file, limits);
     default:
       return DecodeImage(file, limits);
   }
@@ -28,6 +31,8 @@ absl::StatusOr<ImageSize> FindAnyImageSize(std::string_view file) {
       return TiffSize(file);
     case ImageKind::kWebp:
       return WebpSize(file);
+    case ImageKind::kNetpbm:
+      return NetpbmSize(file);
     default:
       return FindImageSize(file);
   }

@@ -1,5 +1,5 @@
-// Image files of all formats that can be sources: JPEG, PNG, WebP, BMP and TIFF. Packed sets hold only the
-// first two. Pure functions; thread-safe.
+// Image files of all formats that can be sources: JPEG, PNG, WebP, BMP, TIFF, PBM, PGM and PPM. Packed sets
+// hold only the first two. Pure functions; thread-safe.
 #pragma once
 
 #include <string_view>

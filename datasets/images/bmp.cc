@@ -144,8 +144,8 @@ class RunDecoder {
         if (at_ + 2 > bytes_.size()) return absl::DataLossError("truncated BMP");
         x_ += Take();
         y_ += Take();
-      } else if (!Literal(value)) {
-        return absl::DataLossError("truncated BMP");
+      } else {
+        MT_RETURN_IF_ERROR(Literal(value));
       }
     }
     return std::move(indexes_);
@@ -153,22 +153,23 @@ class RunDecoder {
 
  private:
   uint8_t Take() { return static_cast<uint8_t>(bytes_[at_++]); }
-  /// Writes a pixel; those beyond the row or the image are dropped.
+  /// Writes a pixel. Those of a run that are beyond the row are dropped, as in Pillow and Windows.
   void Put(int index) {
     if (x_ < header_.width && y_ < header_.height)
       indexes_[static_cast<size_t>(y_ * header_.width + x_)] = static_cast<uint8_t>(index);
     ++x_;
   }
-  /// Takes `count` pixels as they are, padded to two bytes; false if the file ends before.
-  bool Literal(int count) {
+  /// Takes `count` pixels as they are, padded to two bytes.
+  absl::Status Literal(int count) {
     const size_t size = four_ ? (count + 1) / 2 : count;
-    if (at_ + size > bytes_.size()) return false;
+    if (at_ + size > bytes_.size()) return absl::DataLossError("truncated BMP");
+    if (x_ + count > header_.width) return absl::DataLossError("damaged BMP: pixels beyond the end of a row");
     for (int i = 0; i < count; ++i) {
       const auto byte = static_cast<uint8_t>(bytes_[at_ + (four_ ? i / 2 : i)]);
       Put(four_ ? (i % 2 == 0 ? byte >> 4 : byte & 15) : byte);
     }
     at_ += size + size % 2;
-    return true;
+    return absl::OkStatus();
   }
 
   const std::string_view bytes_;

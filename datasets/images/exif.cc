@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include "base/status_macros.h"
 #include "datasets/images/byte_number.h"
 #include "datasets/images/jpeg.h"
 #include "datasets/images/jpeg_markers.h"
 #include "datasets/images/png.h"
+#include "datasets/images/png_profile.h"
 #include "datasets/images/tiff.h"
 #include "datasets/images/webp.h"
 
@@ -64,6 +66,7 @@ int OrientationOfXmp(std::string_view xmp) {
 /// What a file says of its orientation.
 struct Blocks {
   std::string_view exif = {}, xmp = {};
+  std::string profile = {};  // Exif as text
 };
 
 /// Reads the segments before the pixels. The first block of a kind counts.
@@ -86,7 +89,7 @@ Blocks FindInJpeg(std::string_view file) {
   return found;
 }
 
-/// Reads the chunk eXIf and the text of XMP, before or after the pixels: length, name, data, checksum.
+/// Reads the chunk eXIf and the texts of Exif and XMP, before or after the pixels: length, name, data, checksum.
 Blocks FindInPng(std::string_view file) {
   constexpr std::string_view kText("XML:com.adobe.xmp\0\0", 19);  // not compressed
   Blocks found;
@@ -96,6 +99,7 @@ Blocks FindInPng(std::string_view file) {
     const std::string_view name = file.substr(at + 4, 4), body = file.substr(at + 8, length);
     if (name == "eXIf" && found.exif.empty()) found.exif = body;
     if (name == "iTXt" && body.substr(0, kText.size()) == kText && found.xmp.empty()) found.xmp = body;
+    if (found.profile.empty()) found.profile = ExifProfileOf(name, body);
     at += 12 + length;
   }
   return found;
@@ -129,6 +133,7 @@ Blocks FindBlocks(std::string_view file) {
 int ExifOrientation(std::string_view file) {
   const Blocks blocks = FindBlocks(file);
   int found = OrientationOf(blocks.exif);
+  if (found == 0) found = OrientationOf(blocks.profile);
   if (found == 0) found = OrientationOfXmp(blocks.xmp);
   return found == 0 ? kUpright : found;
 }

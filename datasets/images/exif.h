@@ -8,8 +8,8 @@
 namespace mtrun::datasets {
 
 /// Returns the orientation (1 to 8) in a file's first Exif block: the segment APP1 of JPEG, the chunk eXIf of
-/// PNG or EXIF of WebP, the first directory of TIFF. Without one, XMP's in a JPEG, PNG or WebP counts. 1
-/// (upright) if none is valid.
+/// PNG or EXIF of WebP, the first directory of TIFF. Without one, the text "Raw profile type exif" of a PNG
+/// counts, then XMP in a JPEG, PNG or WebP. 1 (upright) if none is valid.
 int ExifOrientation(std::string_view file);
 
 /// Returns the size of an image of `size` after Upright.

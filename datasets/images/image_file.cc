@@ -6,8 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "datasets/images/bmp.h"
+#include "datasets/images/foreign_kind.h"
 #include "datasets/images/jpeg.h"
 #include "datasets/images/jpeg_crop.h"
+#include "datasets/images/netpbm.h"
 #include "datasets/images/png.h"
 #include "datasets/images/resample.h"
 #include "datasets/images/tiff.h"
@@ -16,20 +18,16 @@
 namespace mtrun::datasets {
 namespace {
 
-bool IsHeif(std::string_view file) {
-  if (file.substr(4, 4) != "ftyp") return false;
-  const std::string_view brand = file.substr(8, 4);
-  return brand == "heic" || brand == "heix" || brand == "hevc" || brand == "mif1" || brand == "msf1" ||
-         brand == "avif" || brand == "avis";
-}
-
 /// Returns the error for a file that is neither JPEG nor PNG.
 absl::Status NotTaken(std::string_view file) {
   if (file.empty()) return absl::DataLossError("empty file");
+  const std::string_view foreign = ForeignKind(file);
   const ImageKind kind = FindImageKind(file);
-  if (kind == ImageKind::kNone) return absl::InvalidArgumentError("not a JPEG or PNG image");
+  if (kind == ImageKind::kNone && foreign.empty())
+    return absl::InvalidArgumentError("not a JPEG or PNG image");
+  const std::string name = foreign.empty() ? absl::StrCat("a ", ImageKindName(kind)) : std::string(foreign);
   return absl::InvalidArgumentError(
-      absl::StrCat("a ", ImageKindName(kind), " file, which is not supported; convert it to JPEG or PNG"));
+      absl::StrCat(name, " file, which is not supported; convert it to JPEG or PNG"));
 }
 
 }  // namespace
@@ -37,12 +35,11 @@ absl::Status NotTaken(std::string_view file) {
 ImageKind FindImageKind(std::string_view file) {
   if (IsJpeg(file)) return ImageKind::kJpeg;
   if (IsPng(file)) return ImageKind::kPng;
+  if (IsNetpbm(file)) return ImageKind::kNetpbm;
   if (file.size() < 12) return ImageKind::kNone;
   if (IsWebp(file)) return ImageKind::kWebp;
   if (IsBmp(file)) return ImageKind::kBmp;
-  if (IsTiff(file)) return ImageKind::kTiff;
-  if (file.substr(0, 4) == "GIF8") return ImageKind::kGif;
-  return IsHeif(file) ? ImageKind::kHeif : ImageKind::kNone;
+  return IsTiff(file) ? ImageKind::kTiff : ImageKind::kNone;
 }
 
 const char* ImageKindName(ImageKind kind) {
@@ -57,10 +54,8 @@ const char* ImageKindName(ImageKind kind) {
       return "BMP";
     case ImageKind::kTiff:
       return "TIFF";
-    case ImageKind::kGif:
-      return "GIF";
-    case ImageKind::kHeif:
-      return "HEIC or AVIF";
+    case ImageKind::kNetpbm:
+      return "PBM, PGM or PPM";
     case ImageKind::kNone:
       break;
   }

@@ -9,7 +9,7 @@
 
 namespace mtrun::datasets {
 
-enum class ImageKind { kNone, kJpeg, kPng, kWebp, kBmp, kTiff, kGif, kHeif };
+enum class ImageKind { kNone, kJpeg, kPng, kWebp, kBmp, kTiff, kNetpbm };
 
 /// Detects the format by the first bytes, never by the name.
 ImageKind FindImageKind(std::string_view file);

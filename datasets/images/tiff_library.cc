@@ -14,6 +14,12 @@ constexpr tmsize_t kMaxAllocation = tmsize_t{1} << 31;
 
 TiffReader& Reader(void* self) { return *static_cast<TiffReader*>(self); }
 
+/// Returns true for messages that say nothing of the image: a tag that only its own program knows, and an older
+/// order of LZW's codes, which libtiff reads.
+bool IsHarmless(std::string_view format) {
+  return format.starts_with("Defined set_") || format.starts_with("Old-style LZW codes");
+}
+
 }  // namespace
 
 TiffReader::TiffReader(std::string_view file) : file_(file) {
@@ -71,6 +77,7 @@ void TiffReader::Keep(const char* format, va_list arguments) {
 }
 
 int TiffReader::OnError(TIFF*, void* self, const char*, const char* format, va_list arguments) {
+  if (IsHarmless(format)) return 1;
   Reader(self).damaged_ = true;
   Reader(self).Keep(format, arguments);
   return 1;
@@ -78,6 +85,7 @@ int TiffReader::OnError(TIFF*, void* self, const char*, const char* format, va_l
 
 int TiffReader::OnWarning(TIFF*, void* self, const char*, const char* format, va_list arguments) {
   // Of a directory, only a tag that is beyond the end matters; a palette would silently become grey.
+  if (IsHarmless(format)) return 1;
   if (!Reader(self).strict_ && !std::string_view(format).starts_with("IO error")) return 1;
   Reader(self).damaged_ = true;
   Reader(self).Keep(format, arguments);

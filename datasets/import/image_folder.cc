@@ -7,7 +7,6 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/log.h"
@@ -15,6 +14,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "datasets/files/parallel.h"
+#include "datasets/images/image_names.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -27,13 +27,6 @@ constexpr size_t kNamedClasses = 5;  // in a warning
 // Limits of LooksLikeImageFolder.
 constexpr int kEntriesToLookAt = 100'000, kEntriesOfAFolder = 10'000;
 constexpr int kFollowedDepth = 3;  // links are followed in the places of split and class folders
-
-bool HasImageName(const std::string& name) {
-  for (const char* end : {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"}) {
-    if (absl::EndsWithIgnoreCase(name, end)) return true;
-  }
-  return false;
-}
 
 class ImageFolder : public ImageSource {
  public:

@@ -68,7 +68,7 @@ absl::StatusOr<Record> MakeRecord(std::string file, const ImageRules& rules) {
   const ImageSize size = image.size;
   const bool packs = kind == ImageKind::kJpeg || kind == ImageKind::kPng;
   if (packs && !turned && size == before) return Record{std::move(file), size, oriented};
-  const bool lossless = kind == ImageKind::kPng || kind == ImageKind::kBmp || kind == ImageKind::kTiff;
+  const bool lossless = kind != ImageKind::kJpeg && kind != ImageKind::kWebp;
   return Record{lossless ? EncodePng(image) : EncodeJpeg(image, rules.quality), size, oriented};
 }
 

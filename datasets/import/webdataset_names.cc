@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "datasets/files/file_tree.h"
+#include "datasets/images/image_names.h"
 #include "datasets/packed/class_list.h"
 
 namespace mtrun::datasets {
@@ -21,9 +22,7 @@ constexpr size_t kMaxJsonBytes = 1 << 20;
 SamplePart PartOfField(absl::string_view field) {
   const size_t dot = field.rfind('.');
   const absl::string_view extension = dot == absl::string_view::npos ? field : field.substr(dot + 1);
-  for (const char* image : {"jpg", "jpeg", "png", "webp", "bmp", "tif", "tiff"}) {
-    if (absl::EqualsIgnoreCase(extension, image)) return SamplePart::kImage;
-  }
+  if (IsImageExtension({extension.data(), extension.size()})) return SamplePart::kImage;
   if (absl::EqualsIgnoreCase(extension, "cls")) return SamplePart::kClass;
   return absl::EqualsIgnoreCase(extension, "json") ? SamplePart::kJson : SamplePart::kOther;
 }

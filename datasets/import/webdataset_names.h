@@ -23,7 +23,7 @@ struct SampleName {
   bool operator==(const SampleName&) const = default;
 };
 
-/// Classifies by the last extension, in upper or lower case: .jpg .jpeg .png .webp .bmp .tif .tiff; .cls; .json.
+/// Classifies by the last extension, in upper or lower case: images (IsImageExtension), .cls, .json.
 SampleName ParseSampleName(absl::string_view path);
 
 /// Chooses among the fields of a sample. If `wanted` is not empty, returns the last field that equals the first

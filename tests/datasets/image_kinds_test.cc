@@ -122,7 +122,8 @@ TEST_F(ImageKindsTest, OpenCvReadsWhatItIsGivenExactly) {
 
 TEST_F(ImageKindsTest, TruncatedFilesAreRefused) {
   for (const json& kind : *kinds_) {
-    if (!kind["refused"].is_null() || kind["name"] == "tiff_pages") continue;  // whose end is another page
+    if (!kind["refused"].is_null() || kind["name"] == "tiff_pages" || kind["name"] == "ppm_two")
+      continue;  // whose end is another image
     SCOPED_TRACE(kind["name"].get<std::string>());
     const std::string file = File(kind);
     for (const size_t part : {0, 1, 2, 5, 8}) {

@@ -6,7 +6,6 @@
 
 #include <torch/types.h>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/posix.h"
@@ -15,6 +14,7 @@
 #include "base/string_view.h"
 #include "datasets/images/any_image.h"
 #include "datasets/images/exif.h"
+#include "datasets/images/image_names.h"
 #include "datasets/images/jpeg.h"
 #include "datasets/images/resample.h"
 #include "trainers/device/torch_status.h"
@@ -30,13 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kAtOnce = 64;
-
-/// Returns true for the endings that import takes.
-bool HasImageName(const fs::path& path) {
-  const std::string end = absl::AsciiStrToLower(path.extension().string());
-  return end == ".jpg" || end == ".jpeg" || end == ".png" || end == ".webp" || end == ".bmp" ||
-         end == ".tif" || end == ".tiff";
-}
 
 /// Returns the files as named. A folder is replaced by the images in and below it, sorted by name, without
 /// hidden ones and those in hidden folders, as in an import.
@@ -54,13 +47,12 @@ absl::StatusOr<std::vector<std::string>> ListFiles(const std::vector<std::string
       std::error_code ignored;
       const bool hidden = item->path().filename().string().front() == '.';
       if (hidden && item->is_directory(ignored)) item.disable_recursion_pending();
-      if (!hidden && HasImageName(item->path())) files.push_back(item->path().string());
+      if (!hidden && datasets::HasImageName(item->path().string())) files.push_back(item->path().string());
     }
     if (error) return absl::InternalError(absl::StrCat("list ", name, ": ", error.message()));
     std::sort(files.begin() + static_cast<std::ptrdiff_t>(first), files.end());
     if (files.size() == first)
-      return absl::NotFoundError(
-          absl::StrCat(name, " contains no .jpg, .jpeg, .png, .webp, .bmp, .tif or .tiff files"));
+      return absl::NotFoundError(absl::StrCat(name, " contains no ", datasets::ImageExtensions(), " files"));
   }
   return files;
 }

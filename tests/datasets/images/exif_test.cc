@@ -1,5 +1,9 @@
 #include "datasets/images/exif.h"
 
+#include <zlib.h>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "datasets/images/image_file.h"
 #include "datasets/images/jpeg.h"
 #include "datasets/images/png.h"
@@ -32,6 +36,39 @@ TEST(ExifTest, ReadsTheOrientation) {
   const std::string tiff = TiffBlock(false, 6);
   const std::string chunk = std::string(3, '\0') + static_cast<char>(tiff.size()) + "eXIf" + tiff + "sums";
   EXPECT_EQ(ExifOrientation(png.substr(0, 33) + chunk + png.substr(33)), 6);
+}
+
+/// Returns a PNG with a chunk before its pixels.
+std::string PngWith(const std::string& name, const std::string& body) {
+  const std::string png = EncodePng({{2, 3}, test::Picture(2, 3, 1)});
+  const std::string length =
+      std::string(2, '\0') + static_cast<char>(body.size() >> 8) + static_cast<char>(body.size());
+  return png.substr(0, 33) + length + name + body + "sums" + png.substr(33);
+}
+
+// As ImageMagick writes it; Pillow 13.0 turns such files.
+TEST(ExifTest, ReadsTheOrientationOfTextInPng) {
+  const std::string exif = std::string("Exif\0\0", 6) + TiffBlock(false, 6);
+  const std::string text =
+      absl::StrCat("\nexif\n      ", exif.size(), "\n", absl::BytesToHexString(exif), "\n");
+  std::string packed(2 * text.size() + 99, '\0');
+  uLongf size = packed.size();
+  ASSERT_EQ(compress(reinterpret_cast<Bytef*>(packed.data()), &size,
+                     reinterpret_cast<const Bytef*>(text.data()), text.size()),
+            Z_OK);
+  packed.resize(size);
+  const std::string keyword("Raw profile type exif\0", 22);
+  const std::string plain = keyword + text;
+  EXPECT_EQ(ExifOrientation(PngWith("tEXt", plain)), 6);
+  EXPECT_EQ(ExifOrientation(PngWith("zTXt", keyword + std::string(1, '\0') + packed)), 6);
+  EXPECT_EQ(ExifOrientation(PngWith("iTXt", keyword + std::string(4, '\0') + text)), 6);
+  EXPECT_EQ(ExifOrientation(PngWith("iTXt", keyword + std::string("\1\0en\0\0", 6) + packed)), 6);
+  EXPECT_EQ(ExifOrientation(PngWith("tEXt", absl::StrCat("Raw profile type 8bim", plain.substr(21)))), 1);
+  EXPECT_EQ(ExifOrientation(PngWith("zTXt", keyword + std::string(1, '\0') + text)), 1) << "not compressed";
+  for (size_t i = 0; i < plain.size(); ++i) {
+    const int found = ExifOrientation(PngWith("tEXt", plain.substr(0, i)));
+    EXPECT_TRUE(found == 1 || found == 6) << i;
+  }
 }
 
 /// A file can end within the signature of each kind.

@@ -36,6 +36,9 @@ TEST(ImageFileTest, OtherFilesAreRefusedByTheirKind) {
   EXPECT_THAT(error("RIFF....WEBPVP8 "), HasSubstr("a WebP file"));
   EXPECT_THAT(error("BM..............."), HasSubstr("a BMP file"));
   EXPECT_THAT(error(std::string("II*\0............", 16)), HasSubstr("a TIFF file"));
+  EXPECT_THAT(error("P6 1 1 255 RGB"), HasSubstr("a PBM, PGM or PPM file"));
+  EXPECT_THAT(error(std::string("\0\0\1\0", 4)), HasSubstr("an ICO file"));
+  EXPECT_THAT(error(std::string("pixels TRUEVISION-XFILE.\0", 25)), HasSubstr("a TGA file"));
   EXPECT_TRUE(absl::IsDataLoss(DecodeImage("").status()));
 }
 

@@ -124,6 +124,8 @@ def tiffs():
     add("tiff_jpeg", "tiff", "TIFF of JPEG data", saved(image, "TIFF", compression="jpeg", quality=90))
     add("tiff_jpeg_grey", "tiff", "TIFF of JPEG data", saved(grey, "TIFF", compression="jpeg", quality=90))
     add("tiff_big_endian", "tiff", "TIFF of RGB", tiff(plain(8, 3, 2), [flat], ">"))
+    # Tags without a type or with one that libtiff does not know: real files have both.
+    add("tiff_tag_without_type", "tiff", "TIFF of RGB", tiff(plain(8, 3, 2, t0=(0, (0,)), t65000=(0, (5,))), [flat]))
     strips = [flat[3 * WIDTH * y:3 * WIDTH * min(HEIGHT, y + 5)] for y in range(0, HEIGHT, 5)]
     add("tiff_strips", "tiff", "TIFF of RGB", tiff(plain(8, 3, 2, t278=(4, (5,))), strips))
     add("tiff_planes", "tiff", "TIFF of RGB in planes", tiff(plain(8, 3, 2, t284=shorts(2)), [flat[c::3] for c in range(3)]), image)
@@ -229,8 +231,44 @@ def pngs():
     add("png_grey16", "png", "PNG of grey, 16 bits", saved(deep, "PNG"))
 
 
+def netpbm(number, samples, most=1, width=WIDTH, comment=""):
+    """Returns a file "P<number>" of samples up to `most`, row by row; most is None for PBM."""
+    head = f"P{number}\n{comment}{width} {HEIGHT}\n" + ("" if most is None else f"{most}\n")
+    if number < 4:
+        rows = [samples[at:at + len(samples) // HEIGHT] for at in range(0, len(samples), len(samples) // HEIGHT)]
+        return (head + "\n".join(("" if most is None else " ").join(map(str, row)) for row in rows) + "\n").encode()
+    if most is None:
+        return head.encode() + packed(samples, 1, width)
+    return head.encode() + b"".join(struct.pack(">H" if most > 255 else ">B", v) for v in samples)
+
+
+def netpbms():
+    image, grey = photo().tobytes(), photo("L").tobytes()
+    bits = [int(v < 120) for v in grey]
+    for plain_text in (True, False):
+        name = "plain" if plain_text else "binary"
+        pbm, pgm, ppm = (1, 2, 3) if plain_text else (4, 5, 6)
+        add(f"pbm_{name}", "pbm", "PBM, PGM or PPM, as text or in binary", netpbm(pbm, bits, None, comment="# of a test\n"))
+        add(f"pgm_{name}", "pgm", "PBM, PGM or PPM, as text or in binary", netpbm(pgm, grey, 255, comment="#\n# of a test\n"))
+        add(f"ppm_{name}", "ppm", "PBM, PGM or PPM, as text or in binary", netpbm(ppm, image, 255))
+        for most in (1, 2, 6, 31, 200, 256, 1000, 65535):
+            add(f"ppm_{name}_{most}", "ppm", "PGM or PPM of another maximum", netpbm(ppm, [v * most // 255 for v in image], most))
+        for most in (3, 100, 254):
+            add(f"pgm_{name}_{most}", "pgm", "PGM or PPM of another maximum", netpbm(pgm, [v * most // 255 for v in grey], most))
+        for most in (1023, 65535):
+            add(f"pgm_{name}_{most}", "pgm", "PGM of 9 to 16 bits", netpbm(pgm, [v * most // 255 for v in grey], most))
+    add("ppm_two", "ppm", "PBM, PGM or PPM, as text or in binary", 2 * netpbm(6, image, 255))
+
+
 def others():
     image = photo()
+    for name, kind, data in (
+            ("ico", "an ICO", saved(image, "ICO")), ("jp2", "a JPEG 2000", saved(image, "JPEG2000")), ("dds", "a DDS", saved(image, "DDS")),
+            ("tga", "a TGA", saved(image, "TGA")), ("qoi", "a QOI", saved(image, "QOI")), ("pdf", "a PDF", saved(image, "PDF")),
+            ("psd", "a Photoshop", b"8BPS\0\1" + b"\0" * 40), ("svg", "an SVG", b"<svg xmlns='http://www.w3.org/2000/svg'/>\n"),
+            ("exr", "an OpenEXR", b"\x76\x2f\x31\x01" + b"\0" * 40), ("pfm", "a PFM", b"Pf\n2 2\n-1.0\n" + b"\0" * 16),
+            ("pam", "a PAM", b"P7\nWIDTH 1\nHEIGHT 1\nDEPTH 1\nMAXVAL 255\nENDHDR\n\0"), ("jxl", "a JPEG XL", b"\xff\x0a" + b"\0" * 40)):
+        add(name, name, "ICO, TGA, JPEG 2000 or XL, PSD, EXR, DDS, QOI, PDF, SVG, PFM, PAM", data, refused=f"{kind} file, which is not supported; convert it to JPEG or PNG")
     add("gif", "gif", "GIF, HEIC, AVIF", saved(image, "GIF"), refused="a GIF file, which is not supported; convert it to JPEG or PNG")
     add("avif", "avif", "GIF, HEIC, AVIF", b"\0\0\0\x1cftypavif\0\0\0\0avifmif1miaf" + b"\0" * 40, refused="a HEIC or AVIF file, which is not supported; convert it to JPEG or PNG")
 
@@ -270,6 +308,10 @@ def orientations():
         turned(f"turned_xmp{i}", "jpg", "JPEG: XMP alone", jpeg[:2] + segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0" + xmp(i)) + jpeg[2:], i, flat_jpeg)
         turned(f"turned_webp_xmp{i}", "webp", "WebP: XMP alone", webp_with(webp, b"XMP ", xmp(i), 4), i, image)
         turned(f"turned_png_xmp{i}", "png", "PNG: XMP alone", png[:33] + chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + xmp(i)) + png[33:], i, image)
+        text = f"\nexif\n{len(exif(i)) + 6:8}\n{(b'Exif' + bytes(2) + exif(i)).hex()}\n".encode()
+        for name, form, data in (("text", b"tEXt", b"\0" + text), ("packed", b"zTXt", b"\0\0" + zlib.compress(text)), ("utf8", b"iTXt", b"\0" * 5 + text),
+                                 ("utf8_packed", b"iTXt", b"\0\1\0\0\0" + zlib.compress(text))):
+            turned(f"turned_png_{name}{i}", "png", "PNG: text of ImageMagick (`Raw profile type exif`)", png[:33] + chunk(form, b"Raw profile type exif" + data) + png[33:], i, image)
         turned(f"turned_late{i}", "png", "PNG: eXIf after the pixels", png[:-12] + chunk(b"eXIf", exif(i)) + png[-12:], i, image)
     for i in (0, 9):
         turned(f"turned_wrong{i}", "jpg", "an orientation of 0 or 9", jpeg[:2] + segment(0xE1, b"Exif\0\0" + exif(i)) + jpeg[2:], i, flat_jpeg)
@@ -279,7 +321,7 @@ def main():
     global FOLDER
     FOLDER = sys.argv[1]
     os.makedirs(FOLDER, exist_ok=True)
-    for part in (bitmaps, tiffs, webps, jpegs, pngs, others, orientations):
+    for part in (bitmaps, tiffs, webps, jpegs, pngs, netpbms, others, orientations):
         part()
     with open(os.path.join(FOLDER, "kinds.json"), "w", encoding="utf-8") as file:
         json.dump(KINDS, file, indent=1)

@@ -26,6 +26,8 @@ def rgb(image):
     """Converts as the exported model.py does: the high byte of 16-bit grey."""
     if image.mode.startswith("I;16"):
         image = Image.frombytes("L", image.size, image.tobytes()[0 if image.mode == "I;16B" else 1::2])
+    elif image.mode == "I":
+        image = image.point(lambda value: value * (1 / 256)).convert("L")
     return image.convert("RGB")
 
 
@@ -117,7 +119,7 @@ def tiff(tags, pieces, order="<", big=False, tiles=None):
     tags[325 if tiles else 279] = (4, tuple(map(len, pieces)))
     body = b"".join(pieces)
     body += b"\0" * (-len(body) % 8)
-    formats = {1: "B", 3: "H", 4: "I", 5: "I", 11: "f", 16: "Q"}
+    formats = {0: "I", 1: "B", 3: "H", 4: "I", 5: "I", 11: "f", 16: "Q"}
     word, inline, count_format = ("Q", 8, "Q") if big else ("I", 4, "H")
     directory = at + len(body)
     after = directory + struct.calcsize("=" + count_format) + len(tags) * (20 if big else 12) + inline
