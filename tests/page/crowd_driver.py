@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The live page of a simulated job of 1,000 nodes: the page's own files, served with the answers of a stub. Checks how long a
-browser draws it, what its tables show and what its buttons send. For page_browser_test.cc. Each check prints a line; a failure
+"""The live page of a simulated job of 1,000 nodes: the page's own files, served with the answers of a stub. Prints how
+long a browser draws it, and checks what its tables show and what its buttons send. For page_browser_test.cc. Each check prints a line; a failure
 ends the driver.
 
 usage: crowd_driver.py PICTURES_FOLDER
@@ -22,7 +22,7 @@ from browser import Browser, check  # noqa: E402
 NODES, WORKERS = 1000, 8  # per node
 BAD = 700  # the node that is away
 MOST_ROWS = 100
-MOST_MS, DRAWS = 200, 9
+DRAWS = 9
 FILES = {"/": ("page.html", "text/html"), "/page.css": ("page.css", "text/css"), "/page.js": ("page.js", "text/javascript"),
          "/parts.js": ("parts.js", "text/javascript"), "/chart.js": ("chart.js", "text/javascript"),
          "/icon.svg": ("icon.svg", "image/svg+xml")}
@@ -131,15 +131,15 @@ GUARDED = guarded()
 # ---- the checks
 
 def draws(browser, what):
-    """Returns the median milliseconds of several draws, from a message to the document's new layout."""
+    """Prints the median milliseconds of several draws, from a message to the document's new layout. A figure and no check:
+    it depends on what else the machine does."""
     took = browser.run_async("""
         const [count, done] = arguments, took = [];
         new MutationObserver((_, self) => {
           took.push(Number(document.body.dataset.took));
           if (took.length === count) { self.disconnect(); done(took); }
         }).observe(document.body, {attributeFilter: ['data-shown']});""", DRAWS)
-    median = statistics.median(took)
-    check(f"{what} are drawn in {median:.0f} ms, the median of {took}", median < MOST_MS)
+    print(f"{what} are drawn in {statistics.median(took):.0f} ms, the median of {took}", flush=True)
 
 
 def tables(browser):

@@ -13,7 +13,7 @@
 namespace mtrun::page {
 namespace {
 
-TEST(PageBrowser, DrawsOneThousandNodesIn200Milliseconds) {
+TEST(PageBrowser, ShowsOneThousandNodes) {
   const support::TemporaryFolder folder;
   support::Program driver(
       {support::BrowserPython(), support::TestFile("page/crowd_driver.py"), folder.path()});
