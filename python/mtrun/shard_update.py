@@ -41,8 +41,7 @@ class ShardUpdate(Update):
 
     def _unscale(self) -> None:
         assert self.scaler
-        device = self.optimizer.param_groups[0]["params"][0].device
-        self.scaler.scale(torch.zeros((), device=device))  # makes the scale of a worker that has made no pass yet
+        self._make_scale(self.scaler)
         inverse = self.scaler._scale.double().reciprocal().float()
         for group in self.optimizer.param_groups:
             for p in group["params"]:

@@ -48,7 +48,12 @@ class Update:
 
     def _unscale(self) -> None:
         assert self.scaler
+        self._make_scale(self.scaler)
         self.scaler.unscale_(self.optimizer)
+
+    def _make_scale(self, scaler: torch.amp.GradScaler) -> None:
+        """Makes the scale, which PyTorch makes in the first pass: a worker without a micro-batch has made none yet."""
+        scaler.scale(torch.zeros((), device=self.optimizer.param_groups[0]["params"][0].device))
 
     def _clip(self, parameters: list[torch.nn.Parameter], max_norm: float, norm_type: float) -> torch.Tensor:
         return torch.nn.utils.clip_grad_norm_(parameters, max_norm, norm_type)

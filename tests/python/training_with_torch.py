@@ -22,6 +22,7 @@ from mtrun.agreement import compare, program_of
 from mtrun.randomness import seed_generators, seed_of, seeded
 from mtrun.tensor_files import read_head
 from mtrun.torch import leave_group
+from mtrun.update import Update
 
 
 class Noisy(torch.utils.data.Dataset):
@@ -331,6 +332,15 @@ class ScalerTest(Case):
                              [None, "applied", "skipped", "skipped", "applied", "applied", "applied"])
         self.assertEqual(replica._state()["more"]["scaler"]["scale"], 1.0)
         verify(self, self.folder)
+
+    def test_a_worker_without_a_micro_batch_in_the_first_step_applies_it_too(self):
+        weight = torch.nn.Parameter(torch.ones(2))
+        update = Update(torch.optim.SGD([weight], lr=0.5), torch.amp.GradScaler("cpu", init_scale=4.0))
+        weight.grad = torch.full((2,), 4.0)  # the others' sum, scaled
+        skipped, norm = update.apply(0, [weight], max_norm=10.0)
+        self.assertFalse(skipped)
+        self.assertAlmostEqual(norm.item(), 2**0.5, places=6)
+        self.assertEqual(weight.tolist(), [0.5, 0.5])
 
     def test_a_loss_that_is_never_finite_ends_the_run(self):
         with self.assertRaisesRegex(FloatingPointError, "^step 64: gradients are not finite at any loss scale for 65 steps"):
