@@ -66,10 +66,12 @@ int Run(const std::string& file, std::vector<std::string> argv) {
 
 /// Returns its description; its path if it cannot run (without LibTorch, for example).
 std::string WhatItDoes(const Program& program, const std::string& executable_folder) {
-  const bool ours = ComesWithMtrun(program.file, executable_folder);
-  const std::string help =
-      ours ? AnswerOf({program.file, "--help"}, std::chrono::seconds(20)).value_or("") : "";
-  return help.empty() ? program.file : help.substr(0, help.find('\n'));
+  const std::string& file = program.python ? program.argv.back() : program.file;
+  const bool ours = ComesWithMtrun(file, executable_folder);
+  std::vector<std::string> argv = program.argv;
+  argv.push_back("--help");
+  const std::string help = ours ? AnswerOf(argv, std::chrono::seconds(20)).value_or("") : "";
+  return help.empty() ? file : help.substr(0, help.find('\n'));
 }
 
 }  // namespace

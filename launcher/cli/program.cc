@@ -46,6 +46,13 @@ bool IsPythonProgram(const std::string& path) {
   return absl::StartsWith(*start, "#!") && absl::StrContains(start->substr(0, start->find('\n')), "python");
 }
 
+/// Returns whether the script leaves its Python to the environment, instead of naming one by its path.
+bool TakesAnyPython(const std::string& path) {
+  constexpr std::string_view kAny = "#!/usr/bin/env python";
+  const absl::StatusOr<std::string> start = ReadFileStart(path, kAny.size());
+  return start.ok() && *start == kAny;
+}
+
 /// Returns whether it is a folder that Python can run.
 bool IsPythonFolder(const std::string& path) { return IsFile(path + "/__main__.py"); }
 
@@ -114,6 +121,11 @@ absl::StatusOr<Program> ResolveTrainer(const EntryPoint& entry, const Environmen
   for (const std::string& folder : folders) {
     const std::string path = absl::StrCat(folder, "/", entry.trainer);
     if (absl::StrContains(entry.trainer, '/') || !IsExecutable(path)) continue;
+    if (TakesAnyPython(path)) {
+      EntryPoint script{.words = {path}};
+      script.words.insert(script.words.end(), entry.words.begin(), entry.words.end());
+      return WithPython(script, environment, executable_folder);
+    }
     Program program{.file = path, .argv = {path}, .name = entry.trainer};
     program.argv.insert(program.argv.end(), entry.words.begin(), entry.words.end());
     return program;

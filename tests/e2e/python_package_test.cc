@@ -109,8 +109,6 @@ TEST_F(PythonPackage, KilledWorkersAreReplacedAndTheSurvivorsContinueInPlace) {
 TEST_F(PythonPackage, TrainersDoNotWaitForAFreshWorkersStart) {
   support::Overlay overlay = PythonEnvironment();
   overlay["MTRUN_TRAINER_PATH"] = support::TestFile("../python/examples");
-  const std::string peers = std::filesystem::path(PeersPython()).parent_path();
-  overlay["PATH"] = absl::StrCat(peers, ":", std::getenv("PATH"));
   Program mtrun(Command(Words({"--standalone", "--nproc_per_node", "3", "--trainer", "train_elastic.py"},
                               Example("run", {"--epochs", "12", "--step_seconds", "0.1"}))),
                 overlay);
@@ -137,7 +135,7 @@ TEST_P(PythonSuites, Pass) {
 INSTANTIATE_TEST_SUITE_P(WithTorch, PythonSuites,
                          testing::Values("branches", "checkpoint", "dcp", "exact", "gradients", "handover",
                                          "hsdp", "late_sums", "regroup", "replica", "replica_sums", "saver",
-                                         "training"),
+                                         "timm", "training"),
                          [](const auto& suite) { return std::string(suite.param); });
 
 // A script with loader processes, augmentation, dropout, clipping, a schedule, EMA and loss scaling.

@@ -22,10 +22,10 @@ class ProgramTest : public testing::Test {
  protected:
   ~ProgramTest() override { std::filesystem::remove_all(folder_); }
 
-  std::string Make(const std::string& name, bool executable) {
+  std::string Make(const std::string& name, bool executable, const std::string& text = "#!/bin/sh\n") {
     const std::string path = folder_ + "/" + name;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-    std::ofstream(path) << "#!/bin/sh\n";
+    std::ofstream(path) << text;
     chmod(path.c_str(), executable ? 0755 : 0644);
     return path;
   }
@@ -201,6 +201,18 @@ TEST_F(ProgramTest, TrainersAreFoundInTheirFolders) {
   const std::string own = Make("mine/cnnA", true);
   environment_["MTRUN_TRAINER_PATH"] = folder_ + "/none:" + folder_ + "/mine";
   EXPECT_EQ(Resolve({.trainer = "cnnA"})->file, own);
+}
+
+TEST_F(ProgramTest, TrainersInPythonRunUnderTheLaunchersPython) {
+  const std::string python = Make("bin/python3", true);
+  environment_["PYTHON_EXEC"] = python;
+  const std::string any = Make("bin/any", true, "#!/usr/bin/env python3\n");
+  const auto program = Resolve({.trainer = "any", .words = {"--epochs", "1"}});
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_THAT(program->argv, ElementsAre(python, "-u", any, "--epochs", "1"));
+  EXPECT_EQ(program->name, "any");
+  const std::string fixed = Make("bin/fixed", true, "#!/opt/python/bin/python3\n");
+  EXPECT_THAT(Resolve({.trainer = "fixed"})->argv, ElementsAre(fixed));
 }
 
 TEST_F(ProgramTest, MissingTrainerListsTheOthers) {
