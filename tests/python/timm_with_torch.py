@@ -117,6 +117,25 @@ class TimmTest(unittest.TestCase):
         for step, loss in whole.items():
             self.assertLess(abs(killed[step] - loss), 1e-4 * max(1, loss), step)
 
+    def test_example_of_a_folder_of_images_has_the_same_losses_with_two_workers(self):
+        example = os.path.join(support.ROOT, "python", "examples", "train_images.py")
+        val = os.path.join(self.data, "val")
+        if not os.path.lexists(val):
+            os.symlink("test", val)
+
+        def train(name, *launcher):
+            folder = os.path.join(self.folder, name)
+            said = self.run_it([*launcher, example, "--data", self.data, "--folder", folder, "--epochs", "2", "--image_size", str(SIDE),
+                                "--batch_size", "8", "--global_batch", "16"])
+            self.assertRegex(said, r"best: \d+\.\d %")
+            return losses(folder)
+
+        one = train("images1", sys.executable)
+        two = train("images2", os.path.join(BIN, "mtrun"), "--standalone", "--nproc_per_node", "2")
+        self.assertEqual(one.keys(), two.keys())
+        for step, loss in one.items():
+            self.assertLess(abs(two[step] - loss), 1e-4 * max(1, loss), step)
+
     def test_what_is_missing_is_one_sentence(self):
         for flags, words in ((["--model", "resnet1", "--data", self.data], "has no such model; near: "),
                              (["--model", "resnet18", "--data", self.folder], "there must be train/ and val/ (or test/) in it"),
