@@ -181,6 +181,17 @@ absl::Status ReplaceWord(std::vector<std::string>* args) {
   return absl::OkStatus();
 }
 
+/// Becomes the trainer if it is only asked something; otherwise checks the settings of a trainer of mtrun's own.
+/// Returns its exit status if they are wrong, else 0.
+int PrepareTrainer(Options* options, const Program& program, const std::string& folder) {
+  const std::vector<std::string>& words = options->entry.words;
+  if (AsksTrainer(words)) BecomeTrainer(program);
+  if (!ComesWithMtrun(program.file, folder)) return 0;
+  if (options->job.max_nodes == 1 && AsksOneProcess(words)) BecomeOneProcess(*options, program);
+  if (options->console_format.empty() && AsksEvaluation(words)) options->console_format = "plain";
+  return CheckTrainer(*options, program);
+}
+
 int Main(std::vector<std::string> args) {
   OpenStandardDescriptors();
   ExplainLackOfThreads("mtrun");
@@ -206,15 +217,8 @@ int Main(std::vector<std::string> args) {
   if (const absl::Status settled = SettleLocalAddress(&*options); !settled.ok()) return Complain(settled);
   const absl::StatusOr<Program> program = ResolveProgram(options->entry, environment, *folder);
   if (!program.ok()) return Complain(program.status());
-  if (!options->entry.trainer.empty()) {
-    const std::vector<std::string>& words = options->entry.words;
-    if (AsksTrainer(words)) BecomeTrainer(*program);
-    if (ComesWithMtrun(program->file, *folder)) {
-      if (options->job.max_nodes == 1 && AsksOneProcess(words)) BecomeOneProcess(*options, *program);
-      if (options->console_format.empty() && AsksEvaluation(words)) options->console_format = "plain";
-      if (const int wrong = CheckTrainer(*options, *program); wrong != 0) return wrong;
-    }
-  }
+  if (!options->entry.trainer.empty())
+    if (const int wrong = PrepareTrainer(&*options, *program, *folder); wrong != 0) return wrong;
   if (!options->run_id_given) options->job.program = ProgramIdentity(*program, options->entry);
   if ((options->standalone || options->endpoint == "127.0.0.1:0") && !options->run_id_given)
     options->job.job_id = absl::StrFormat("%016x", RandomBits());

@@ -35,7 +35,7 @@ UniqueFd BeginConnect(const std::string& address, int port) {
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
   UniqueFd socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   // A failure shows as an error of send().
-  if (socket.valid()) connect(socket.get(), found->ai_addr, found->ai_addrlen);
+  if (socket.valid()) static_cast<void>(connect(socket.get(), found->ai_addr, found->ai_addrlen));
   return socket;
 }
 
