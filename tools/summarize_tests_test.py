@@ -185,6 +185,16 @@ class SummarizeTest(unittest.TestCase):
         self.ends("1 passed, 0 failed, 1 skipped", 0, skips=usual)
         self.ends("1 passed, 1 failed, 0 skipped", 1, skips=usual, full=True)
 
+    def test_what_skipped_cases_need_is_a_line(self):
+        self.write("release.xml", f"<testsuite>{PASS}{SKIP}{SKIP.replace('A.C', 'A.D')}</testsuite>")
+        self.write("release.status", "0\n")
+        for why, line in (("tools/setup --peers was not run", "2 of the skipped cases need what is not installed here: tools/setup --peers"),
+                          ("most machines have none", None)):
+            rules = self.write("skips", f"usual: needs \\d+ GPU  # {why}\n")
+            lines, status = module.summarize(self.folder.name, skips=rules)
+            self.assertEqual((status, lines[-1]), (0, "1 passed, 0 failed, 2 skipped"))
+            self.assertEqual([each for each in lines if "not installed" in each], [line] if line else [])
+
     def test_disabled_case_does_not_pass(self):
         self.ctest(PASS + '<testcase name="A.F" status="disabled"><system-out>Disabled</system-out></testcase>')
         self.ends("1 passed, 0 failed, 1 skipped", 0)
