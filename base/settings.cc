@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/settings_file.h"
 #include "base/status_macros.h"
+#include "base/strange_flag.h"
 #include "base/string_view.h"
 #include "yaml-cpp/yaml.h"
 
@@ -26,6 +27,12 @@ std::string Suggestion(std::string_view name, const std::vector<std::string>& ca
                        std::string_view before) {
   const std::string nearest = NearestName(name, candidates);
   return nearest.empty() ? "" : absl::StrCat("; did you mean ", View(before), nearest, "?");
+}
+
+/// `hint`: "; did you mean ...?", or "".
+absl::Status UnknownFlag(std::string_view flag, const std::string& hint) {
+  if (hint.empty()) return StrangeFlag(flag);
+  return absl::InvalidArgumentError(absl::StrCat("unknown flag ", View(flag), hint));
 }
 
 constexpr size_t kHelpFlag = 26;  // columns of --help: the flag
@@ -118,8 +125,7 @@ absl::StatusOr<Settings::Entry*> Settings::Find(std::string_view flag) {
   if (matches.size() == 1 && matches.front()->spec.yields && MeansAnother(name, *matches.front()))
     matches.clear();
   if (matches.size() == 1) return matches.front();
-  if (matches.empty())
-    return absl::InvalidArgumentError(absl::StrCat("unknown flag --", View(flag), Hint(name)));
+  if (matches.empty()) return UnknownFlag(absl::StrCat("--", View(flag)), Hint(name));
   const auto flag_of = [](std::string* out, const Entry* entry) {
     absl::StrAppend(out, FlagOf(entry->spec));
   };
@@ -192,8 +198,7 @@ absl::StatusOr<size_t> Settings::ParseOne(const std::vector<std::string>& args, 
     for (Entry& candidate : entries_) {
       if (candidate.spec.letter == arg[1]) entry = &candidate;
     }
-    if (entry == nullptr)
-      return absl::InvalidArgumentError(absl::StrCat("unknown flag ", arg, OtherName(arg.substr(1))));
+    if (entry == nullptr) return UnknownFlag(arg, OtherName(arg.substr(1)));
     if (arg.size() > 2) value = arg.substr(arg[2] == '=' ? 3 : 2);
   }
   size_t used = 1;

@@ -10,6 +10,7 @@
 #include "base/help_page.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
+#include "base/strange_flag.h"
 #include "launcher/cli/option_table.h"
 #include "launcher/cli/options_reading.h"
 #include "launcher/cli/slurm_step.h"
@@ -124,11 +125,9 @@ absl::Status DeriveFromSlurm(const EnvironmentMap& environment, bool in_shell, S
   return absl::OkStatus();
 }
 
-/// Adds a hint to an unknown flag: it often belongs to the program and was given too early.
+/// Adds a hint to a strange flag: it often belongs to the program and was given too early.
 absl::Status WithAdvice(const absl::Status& status) {
-  if (!absl::StartsWith(status.message(), "unknown flag") ||
-      absl::StrContains(status.message(), "did you mean"))
-    return status;
+  if (!IsStrangeFlag(status)) return status;
   return absl::InvalidArgumentError(absl::StrCat(
       status.message(), " (flags of your own program go after its name; --help lists those of mtrun)"));
 }

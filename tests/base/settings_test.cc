@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_split.h"
 #include "base/posix.h"
+#include "base/status_macros.h"
+#include "base/strange_flag.h"
 
 namespace mtrun {
 namespace {
@@ -172,6 +174,17 @@ TEST_F(SettingsTest, UnknownFlagUnlikeAnyNameStillGetsAHint) {
   EXPECT_THAT(Complaint({"--coordinator", "x"}), HasSubstr("did you mean --rdzv_endpoint?"));
   EXPECT_THAT(Complaint({"--batches_in_a_step", "3"}), HasSubstr("did you mean --batch_size?"));
   EXPECT_THAT(Complaint({"--zzz"}), testing::EndsWith("unknown flag --zzz"));
+}
+
+TEST_F(SettingsTest, OnlyAFlagWithoutAHintIsStrange) {
+  const auto is_strange = [this](const std::vector<std::string>& args) {
+    return IsStrangeFlag(Annotate(settings_.ParseFlags(args, true).status(), "there"));
+  };
+  EXPECT_TRUE(is_strange({"--zzz"}));
+  EXPECT_TRUE(is_strange({"-x"}));
+  for (const char* flag : {"--bach_size", "--coordinator", "--rdzv", "--batch_size"})
+    EXPECT_FALSE(is_strange({flag})) << flag;
+  EXPECT_FALSE(IsStrangeFlag(absl::OkStatus()));
 }
 
 TEST_F(SettingsTest, AbbreviationNeverMeansAYieldingSetting) {

@@ -1,0 +1,21 @@
+#include "base/strange_flag.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/string_view.h"
+
+namespace mtrun {
+namespace {
+
+constexpr char kStrangeFlag[] = "mtrun/strange_flag";
+
+}  // namespace
+
+absl::Status StrangeFlag(std::string_view flag) {
+  absl::Status status = absl::InvalidArgumentError(absl::StrCat("unknown flag ", View(flag)));
+  status.SetPayload(kStrangeFlag, absl::Cord());
+  return status;
+}
+
+bool IsStrangeFlag(const absl::Status& status) { return status.GetPayload(kStrangeFlag).has_value(); }
+
+}  // namespace mtrun

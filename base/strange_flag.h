@@ -1,0 +1,15 @@
+// The error for a flag that is like no setting. Pure functions; thread-safe.
+#pragma once
+
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace mtrun {
+
+/// kInvalidArgument: "unknown flag --zzz".
+absl::Status StrangeFlag(std::string_view flag);
+/// Returns whether the error is one of StrangeFlag, also after Annotate.
+bool IsStrangeFlag(const absl::Status& status);
+
+}  // namespace mtrun
