@@ -10,7 +10,7 @@ namespace mtrun::datasets {
 namespace {
 
 constexpr std::string_view kKeyword = "Raw profile type exif";
-constexpr std::string_view kExifName("Exif\0\0", 6);
+constexpr std::string_view kExifHead("Exif\0\0", 6);
 constexpr size_t kMaxText = 1 << 18;  // an Exif block has at most 64 KiB
 
 /// Decompresses at most kMaxText bytes; "" if that is not all.
@@ -65,7 +65,7 @@ std::string ExifProfileOf(std::string_view chunk_name, std::string_view body) {
     if (high >= 0) bytes.push_back(static_cast<char>(high << 4 | digit));
     high = high >= 0 ? -1 : digit;
   }
-  if (bytes.substr(0, kExifName.size()) == kExifName) bytes.erase(0, kExifName.size());
+  if (bytes.substr(0, kExifHead.size()) == kExifHead) bytes.erase(0, kExifHead.size());
   return bytes;
 }
 
