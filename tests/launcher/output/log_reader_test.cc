@@ -1,5 +1,10 @@
 #include "launcher/output/log_reader.h"
 
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <tuple>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/program.h"
@@ -63,6 +68,26 @@ TEST_F(LogReaderTest, LastLineThatIsLongerThanAPartIsShownFromItsEnd) {
   EXPECT_EQ(ReadLogPart({.id = 1, .rank = 3}, Files()).out, std::string(kMaxLogBytes - 1, 'x') + "\n");
   support::WriteText(folder_.File("stdout.log"), std::string(2 * kMaxLogBytes, 'x') + "\nlast\n");
   EXPECT_EQ(ReadLogPart({.id = 1, .rank = 3}, Files()).out, "last\n");
+}
+
+// A worker may replace its log by a link to a file that it cannot read, but mtrun can.
+TEST_F(LogReaderTest, LinksAndSpecialFilesAreNotRead) {
+  support::WriteText(folder_.File("secret"), "a token\n");
+  std::filesystem::create_symlink(folder_.File("secret"), folder_.File("stdout.log"));
+  EXPECT_THAT(ReadLogPart({.id = 1, .rank = 3}, Files()).error, HasSubstr("has no log files in"));
+  ASSERT_EQ(mkfifo(folder_.File("stderr.log").c_str(), 0600), 0);
+  EXPECT_THAT(ReadLogPart({.id = 1, .rank = 3}, Files()).error, HasSubstr("has no log files in"));
+}
+
+TEST_F(LogReaderTest, MoreOfEitherStreamIsTold) {
+  const std::string large(kMaxLogBytes + 1, 'x');
+  for (const auto& [out, err, more] :
+       {std::tuple{large, std::string("y"), true}, {"x", large, true}, {"x", "y", false}}) {
+    support::WriteText(folder_.File("stdout.log"), out);
+    support::WriteText(folder_.File("stderr.log"), err);
+    EXPECT_EQ(ReadLogPart({1, 3, folder_.path(), 0, 0}, Files()).more, more)
+        << out.size() << " " << err.size();
+  }
 }
 
 TEST_F(LogReaderTest, NewAttemptIsReadFromItsStart) {
