@@ -30,9 +30,8 @@ std::string Suggestion(std::string_view name, const std::vector<std::string>& ca
 }
 
 /// `hint`: "; did you mean ...?", or "".
-absl::Status UnknownFlag(std::string_view flag, const std::string& hint) {
-  if (hint.empty()) return StrangeFlag(flag);
-  return absl::InvalidArgumentError(absl::StrCat("unknown flag ", View(flag), hint));
+absl::Status WithHint(const absl::Status& strange, const std::string& hint) {
+  return hint.empty() ? strange : absl::InvalidArgumentError(absl::StrCat(strange.message(), hint));
 }
 
 constexpr size_t kHelpFlag = 26;  // columns of --help: the flag
@@ -125,7 +124,7 @@ absl::StatusOr<Settings::Entry*> Settings::Find(std::string_view flag) {
   if (matches.size() == 1 && matches.front()->spec.yields && MeansAnother(name, *matches.front()))
     matches.clear();
   if (matches.size() == 1) return matches.front();
-  if (matches.empty()) return UnknownFlag(absl::StrCat("--", View(flag)), Hint(name));
+  if (matches.empty()) return WithHint(StrangeFlag(absl::StrCat("unknown flag --", View(flag))), Hint(name));
   const auto flag_of = [](std::string* out, const Entry* entry) {
     absl::StrAppend(out, FlagOf(entry->spec));
   };
@@ -198,7 +197,8 @@ absl::StatusOr<size_t> Settings::ParseOne(const std::vector<std::string>& args, 
     for (Entry& candidate : entries_) {
       if (candidate.spec.letter == arg[1]) entry = &candidate;
     }
-    if (entry == nullptr) return UnknownFlag(arg, OtherName(arg.substr(1)));
+    if (entry == nullptr)
+      return WithHint(StrangeFlag(absl::StrCat("unknown flag ", arg)), OtherName(arg.substr(1)));
     if (arg.size() > 2) value = arg.substr(arg[2] == '=' ? 3 : 2);
   }
   size_t used = 1;

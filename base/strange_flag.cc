@@ -1,6 +1,5 @@
 #include "base/strange_flag.h"
 
-#include "absl/strings/str_cat.h"
 #include "base/string_view.h"
 
 namespace mtrun {
@@ -10,8 +9,8 @@ constexpr char kStrangeFlag[] = "mtrun/strange_flag";
 
 }  // namespace
 
-absl::Status StrangeFlag(std::string_view flag) {
-  absl::Status status = absl::InvalidArgumentError(absl::StrCat("unknown flag ", View(flag)));
+absl::Status StrangeFlag(std::string_view message) {
+  absl::Status status = absl::InvalidArgumentError(View(message));
   status.SetPayload(kStrangeFlag, absl::Cord());
   return status;
 }

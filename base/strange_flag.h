@@ -7,8 +7,8 @@
 
 namespace mtrun {
 
-/// kInvalidArgument: "unknown flag --zzz".
-absl::Status StrangeFlag(std::string_view flag);
+/// kInvalidArgument with this message.
+absl::Status StrangeFlag(std::string_view message);
 /// Returns whether the error is one of StrangeFlag, also after Annotate.
 bool IsStrangeFlag(const absl::Status& status);
 

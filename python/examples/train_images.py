@@ -56,19 +56,22 @@ def main():
         logits, labels = forward(batch)
         return {"loss": torch.nn.functional.cross_entropy(logits, labels, reduction="sum"), "accuracy": (logits.argmax(1) == labels).sum()}
 
-    evaluation = mtrun.Evaluation(model, test, measure, micro_batch=args.batch_size, monitor="accuracy", num_workers=2)
-    replica = mtrun.Replica(mtrun.join(), model, optimizer, sampler, args.folder, more={"scheduler": scheduler}, evaluation=evaluation,
+    def tell(result):
+        if job.rank == 0:
+            print(f"epoch {result.epoch}: {100 * result.means['accuracy']:.1f} % of the test images", flush=True)
+
+    job = mtrun.join()
+    evaluation = mtrun.Evaluation(model, test, measure, micro_batch=args.batch_size, monitor="accuracy", on_result=tell, num_workers=2)
+    replica = mtrun.Replica(job, model, optimizer, sampler, args.folder, more={"scheduler": scheduler}, evaluation=evaluation,
                             checkpoint_steps=sampler.steps_per_epoch)
     for step in replica.train(loader):
         for batch in step:
             step.backward(criterion(*forward(batch)))
         if step.apply(max_norm=5.0):
             scheduler.step()
-        if step.begins_epoch and step.applied and evaluation.results and replica.job.rank == 0:
-            last = evaluation.results[-1]
-            print(f"epoch {last.epoch}: {100 * last.means['accuracy']:.1f} % of the test images", flush=True)
-    if replica.complete and replica.job.rank == 0:
-        print(f"best: {100 * evaluation.best.means['accuracy']:.1f} % after epoch {evaluation.best.epoch}", flush=True)
+    best = evaluation.best
+    if replica.complete and best and job.rank == 0:
+        print(f"best: {100 * best.means['accuracy']:.1f} % after epoch {best.epoch}", flush=True)
 
 
 if __name__ == "__main__":
