@@ -140,11 +140,14 @@ class TimmTest(unittest.TestCase):
         for flags, words in ((["--model", "resnet1", "--data", self.data], "has no such model; near: "),
                              (["--model", "resnet18", "--data", self.folder], "there must be train/ and val/ (or test/) in it"),
                              (["--model", "resnet18", "--data", os.path.join(self.data, "train")], "there must be train/")):
-            said = self.run_it([sys.executable, TRAINER, *flags], 1)
+            said = self.run_it([sys.executable, TRAINER, *flags], 2)
             self.assertIn(words, said)
             self.assertEqual(said.count("\n"), 1, said)
-        said = self.run_it([sys.executable, "-S", "-E", TRAINER, "--model", "resnet18", "--data", self.data], 1)
+        said = self.run_it([sys.executable, "-S", "-E", TRAINER, "--model", "resnet18", "--data", self.data], 2)
         self.assertIn("needs PyTorch, torchvision and timm", said)
+        said = self.run_it([os.path.join(BIN, "mtrun"), "--standalone", "--trainer", "timm", "--model", "resnet18", "--data", self.folder], 2)
+        self.assertIn("exit code 2 during start-up", said)
+        self.assertNotIn("alike", said, "no second try")
         self.assertTrue(self.run_it([sys.executable, "-S", "-E", TRAINER, "--help"]).startswith("Trains a network of timm"))
 
 
