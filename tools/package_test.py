@@ -68,7 +68,14 @@ class WheelTest(Venv):
                                              env=environment(XDG_STATE_HOME=self.folder)))
 
     def test_every_trainer_is_in_the_wheel(self):
-        self.assertEqual(sorted(os.listdir(self.inside("libexec", "mtrun", "trainers"))), sorted(trainer_names.names()))
+        in_python = os.listdir(os.path.join(TOP, "python", "trainers"))
+        self.assertEqual(sorted(os.listdir(self.inside("libexec", "mtrun", "trainers"))), sorted([*trainer_names.names(), *in_python]))
+
+    def test_trainers_in_python_run_with_the_python_beside_mtrun(self):
+        env = environment(MT_TORCH_DIR=TORCH, XDG_STATE_HOME=self.folder)
+        self.assertIn("\ntimm        Trains a network of timm", run(self.bin("mtrun"), "--trainer", "list", env=env))
+        said = run(self.bin("mtrun"), "--standalone", "--trainer", "timm", "--model", "resnet18", "--data", self.folder, expected=2, env=env)
+        self.assertRegex(said, rf"the trainer timm needs PyTorch, torchvision and timm in the Python that mtrun uses \({re.escape(self.venv)}")
 
     def test_every_program_has_a_manual_page_and_completion(self):
         for name in ("mtrun", "mtrdzv", "mtdata", "mtreport") + trainer_names.names():
@@ -203,6 +210,7 @@ class TarballTest(trial.Trying):
         self.ask_trainers(mtrun, env=env)
         for name in trainer_names.names():
             self.assertIn("--learning_rate", run(os.path.join(tree, "bin", name), "--help", env=env))
+        self.assertIn("Trains a network of timm", run(mtrun, "--trainer", "timm", "--help", env=env))
         self.train_and_kill(mtrun, os.path.join(tree, "bin", "mtdata"), os.path.join(share, "tools", "verify_ledger"), env)
 
 
