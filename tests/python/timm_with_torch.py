@@ -110,6 +110,7 @@ class TimmTest(unittest.TestCase):
             verified = subprocess.run([sys.executable, os.path.join(support.ROOT, "tools", "verify_ledger"), folder], capture_output=True,
                                       text=True)
             self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
+            timm.create_model("resnet18", num_classes=CLASSES, checkpoint_path=os.path.join(folder, "model_best.safetensors"))
             return losses(folder)
 
         whole, killed = train("whole"), train("killed", "--max_restarts", "3", kill_at="epoch 1 of 4")
@@ -139,7 +140,9 @@ class TimmTest(unittest.TestCase):
     def test_what_is_missing_is_one_sentence(self):
         for flags, words in ((["--model", "resnet1", "--data", self.data], "has no such model; near: "),
                              (["--model", "resnet18", "--data", self.folder], "there must be train/ and val/ (or test/) in it"),
-                             (["--model", "resnet18", "--data", os.path.join(self.data, "train")], "there must be train/")):
+                             (["--model", "resnet18", "--data", os.path.join(self.data, "train")], "there must be train/"),
+                             (["--model", "resnet18", "--data", self.data, "--epochs", "0"], "epochs is 0, but must be"),
+                             (["--model", "resnet18", "--data", self.data, "--optimizer", "none"], "Optimizer none not found")):
             said = self.run_it([sys.executable, TRAINER, *flags], 2)
             self.assertIn(words, said)
             self.assertEqual(said.count("\n"), 1, said)
