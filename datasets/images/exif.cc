@@ -89,7 +89,8 @@ Blocks FindInJpeg(std::string_view file) {
   return found;
 }
 
-/// Reads the chunk eXIf and the texts of Exif and XMP, before or after the pixels: length, name, data, checksum.
+/// Reads the chunk eXIf and the texts of Exif and XMP, before or after the pixels: length, name, data,
+/// checksum.
 Blocks FindInPng(std::string_view file) {
   constexpr std::string_view kText("XML:com.adobe.xmp\0\0", 19);  // not compressed
   Blocks found;

@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -43,8 +44,6 @@ std::string TextOf(std::string_view chunk_name, std::string_view body) {
   return rest[0] == 0 ? std::string(text) : Inflated(text);
 }
 
-int DigitOf(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
-
 }  // namespace
 
 std::string ExifProfileOf(std::string_view chunk_name, std::string_view body) {
@@ -55,16 +54,14 @@ std::string ExifProfileOf(std::string_view chunk_name, std::string_view body) {
     if (at == std::string::npos) return "";
     ++at;
   }
-  std::string bytes;
-  int high = -1;
-  for (; at < text.size(); ++at) {
-    const char c = absl::ascii_tolower(static_cast<unsigned char>(text[at]));
+  std::string digits;
+  for (const char c : text.substr(at)) {
     if (absl::ascii_isspace(static_cast<unsigned char>(c))) continue;
-    const int digit = DigitOf(c);
-    if (digit < 0) return "";
-    if (high >= 0) bytes.push_back(static_cast<char>(high << 4 | digit));
-    high = high >= 0 ? -1 : digit;
+    if (!absl::ascii_isxdigit(static_cast<unsigned char>(c))) return "";
+    digits.push_back(c);
   }
+  digits.resize(digits.size() / 2 * 2);
+  std::string bytes = absl::HexStringToBytes(digits);
   if (bytes.substr(0, kExifHead.size()) == kExifHead) bytes.erase(0, kExifHead.size());
   return bytes;
 }

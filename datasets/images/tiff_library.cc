@@ -14,8 +14,8 @@ constexpr tmsize_t kMaxAllocation = tmsize_t{1} << 31;
 
 TiffReader& Reader(void* self) { return *static_cast<TiffReader*>(self); }
 
-/// Returns true for messages that say nothing of the image: a tag that only its own program knows, and an older
-/// order of LZW's codes, which libtiff reads.
+/// Returns true for messages that say nothing of the image: a tag that only its own program knows, and an
+/// older order of LZW's codes, which libtiff reads.
 bool IsHarmless(std::string_view format) {
   return format.starts_with("Defined set_") || format.starts_with("Old-style LZW codes");
 }
@@ -69,7 +69,9 @@ toff_t TiffReader::OnSize(thandle_t handle) { return Reader(handle).file_.size()
 
 int TiffReader::OnClose(thandle_t) { return 0; }
 
-void TiffReader::Keep(const char* format, va_list arguments) {
+void TiffReader::OnDamage(const char* format, va_list arguments) {
+  if (IsHarmless(format)) return;
+  damaged_ = true;
   if (!message_.empty()) return;
   char text[256];
   std::vsnprintf(text, sizeof text, format, arguments);
@@ -77,18 +79,14 @@ void TiffReader::Keep(const char* format, va_list arguments) {
 }
 
 int TiffReader::OnError(TIFF*, void* self, const char*, const char* format, va_list arguments) {
-  if (IsHarmless(format)) return 1;
-  Reader(self).damaged_ = true;
-  Reader(self).Keep(format, arguments);
+  Reader(self).OnDamage(format, arguments);
   return 1;
 }
 
 int TiffReader::OnWarning(TIFF*, void* self, const char*, const char* format, va_list arguments) {
   // Of a directory, only a tag that is beyond the end matters; a palette would silently become grey.
-  if (IsHarmless(format)) return 1;
   if (!Reader(self).strict_ && !std::string_view(format).starts_with("IO error")) return 1;
-  Reader(self).damaged_ = true;
-  Reader(self).Keep(format, arguments);
+  Reader(self).OnDamage(format, arguments);
   return 1;
 }
 

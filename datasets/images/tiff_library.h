@@ -43,7 +43,8 @@ class TiffReader {
   static int OnClose(thandle_t handle);
   static int OnError(TIFF* tiff, void* self, const char* module, const char* format, va_list arguments);
   static int OnWarning(TIFF* tiff, void* self, const char* module, const char* format, va_list arguments);
-  void Keep(const char* format, va_list arguments);
+  /// Keeps the first message.
+  void OnDamage(const char* format, va_list arguments);
 
   const std::string_view file_;
   uint64_t at_ = 0;

@@ -1,8 +1,7 @@
 // The images with which Pillow, libtiff, torchvision, libjpeg-turbo and libpng test their readers
 // (tools/corpora): each is what Pillow sees, or refused by its name. Files of which this does not hold are in
 // tests/testdata/kinds/corpora.json, with the reason.
-#include <cstdlib>
-#include <filesystem>
+#include <iostream>
 #include <map>
 
 #include "absl/strings/match.h"
@@ -21,15 +20,6 @@ namespace mtrun::datasets {
 namespace {
 
 using nlohmann::json;
-
-std::string CorporaFolder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  const std::string folder = cache != nullptr  ? absl::StrCat(cache, "/mtrun/corpora")
-                             : home != nullptr ? absl::StrCat(home, "/.cache/mtrun/corpora")
-                                               : "";
-  return std::filesystem::is_directory(folder) ? folder : "";
-}
 
 /// What this project and Pillow say of one file.
 struct Verdict {
@@ -60,7 +50,7 @@ Verdict Judge(const std::string& file, const std::string& expected) {
 }
 
 TEST(CorporaTest, EveryImageIsWhatPillowSeesOrIsNamed) {
-  const std::string corpora = CorporaFolder();
+  const std::string corpora = support::CachedFile("corpora");
   if (corpora.empty() || support::PeersPython().empty())
     GTEST_SKIP() << "no corpora here (tools/setup --test-tools)";
   const test::TempFolder out;

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -11,19 +11,21 @@ namespace mtrun::support {
 namespace {
 
 std::string CachedPython(const char* variable, const char* environment) {
-  std::vector<std::string> candidates;
-  if (const char* named = std::getenv(variable); named != nullptr) candidates.push_back(named);
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  if (cache != nullptr) candidates.push_back(absl::StrCat(cache, "/mtrun/", environment, "/bin/python"));
-  if (home != nullptr) candidates.push_back(absl::StrCat(home, "/.cache/mtrun/", environment, "/bin/python"));
-  for (const std::string& path : candidates) {
-    if (access(path.c_str(), X_OK) == 0) return path;
-  }
-  return "";
+  if (const char* named = std::getenv(variable); named != nullptr && access(named, X_OK) == 0) return named;
+  return CachedFile(absl::StrCat(environment, "/bin/python"));
 }
 
 }  // namespace
+
+std::string CachedFile(const std::string& name) {
+  for (const auto& [variable, folder] :
+       {std::pair{"XDG_CACHE_HOME", "/mtrun/"}, {"HOME", "/.cache/mtrun/"}}) {
+    const char* value = std::getenv(variable);
+    if (value == nullptr) continue;
+    if (std::string path = absl::StrCat(value, folder, name); access(path.c_str(), X_OK) == 0) return path;
+  }
+  return "";
+}
 
 std::string PeersPython() { return CachedPython("MT_PEERS_PYTHON", "peers"); }
 std::string MotoPython() { return CachedPython("MT_MOTO_PYTHON", "moto"); }

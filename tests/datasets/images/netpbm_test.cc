@@ -35,8 +35,8 @@ TEST(NetpbmTest, EveryFormIsReadFromTextAndBinary) {
   EXPECT_EQ(*NetpbmSize("P6 7 2 255\n"), (ImageSize{2, 7}));
 }
 
-// Pillow 13.0: round(v / maximum * 255), which rounds 127.5 to 128 and 42.5 to 42; grey of more than 255 becomes
-// round(v / maximum * 65535), of which model.py takes the upper byte.
+// Pillow 13.0: round(v / maximum * 255), which rounds 127.5 to 128 and 42.5 to 42; grey of more than 255
+// becomes round(v / maximum * 65535), of which model.py takes the upper byte.
 TEST(NetpbmTest, SamplesAreScaledByTheirMaximum) {
   EXPECT_THAT(Reds("P2 3 1 2 0 1 2"), ElementsAre(0, 128, 255));
   EXPECT_THAT(Reds("P2 2 1 6 1 5"), ElementsAre(42, 212));
