@@ -302,7 +302,7 @@ esac
                 self.assertEqual(file.read(), f"== {program} 0 first\n0 first\n== {program} 3 second\n3 second\n")
 
     def test_a_job_whose_workers_are_stopped_has_no_end_of_its_own_and_none_after_its_part(self):
-        def break_off(_day, job, _run):
+        def break_off(_day, job, _run, _refused):
             jobs.append(job)
             raise KeyError("what nobody thought of")
         jobs, stop_workers = [], day.stop_workers
@@ -338,6 +338,19 @@ esac
         worker = sent[0][0]
         self.assertEqual(sent, [(worker, signal.SIGSTOP), (3 - worker, signal.SIGKILL), (worker, signal.SIGCONT)])
         self.assertEqual(counts, (1, 0))
+
+    def test_workers_are_stopped_until_a_stop_has_hit_a_sum(self):
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "") as made:
+            with open(os.path.join(folder, "ledger.jsonl"), "w", encoding="utf-8"), \
+                    mock.patch.object(day, "trainers", lambda: [1]), \
+                    mock.patch.object(day.os, "kill", lambda *_: None), \
+                    mock.patch.object(day.time, "sleep", lambda _: None), \
+                    mock.patch.object(made, "deadline", time.monotonic() + day.AFTER_STOPS + 600):
+                job = types.SimpleNamespace(poll=lambda: None)
+                stops = made.args.stops
+                for answers, done in (([1], stops), ([0, 0, 1], stops + 2), ([0] * 10 * stops, day.PATIENCE * stops)):
+                    answers = iter(answers)
+                    self.assertEqual(day.stop_workers(made, job, folder, lambda answers=answers: next(answers)), (done, 0))
 
     def commit_rule_row(self, said, after):
         """Runs the row for a job with this output, whose second step's loss was 1.5; a single worker's was `after`."""

@@ -88,6 +88,16 @@ TEST_F(OptionsTest, GrowthAndWarmUpNeedConsistentEpochs) {
               HasSubstr("do not give --warmup_epochs"));
 }
 
+TEST_F(OptionsTest, OneCycleReplacesTheWarmUpOfTheRecipe) {
+  settings_ = MakeSettings("resnet18", {{"warmup_steps", "100"}, {"batch_size", "16"}});
+  const Args args = {"--data", "d", "--schedule", "one_cycle"};
+  ASSERT_TRUE(ReadSettings("resnet18", args, {}, settings_).ok());
+  const auto o = MakeOptions(1, settings_);
+  ASSERT_TRUE(o.ok()) << o.status();
+  EXPECT_EQ(o->schedule.warmup_steps, 0);
+  EXPECT_THAT(settings_.Yaml("resnet18"), HasSubstr("warmup_steps: 0"));
+}
+
 TEST_F(OptionsTest, GlobalBatchIsBatchTimesAccumulationTimesConfiguredWorkers) {
   const auto o = Parse({"--data", "d", "--batch_size", "8", "--accumulation_steps", "3"}, 4);
   ASSERT_TRUE(o.ok()) << o.status();

@@ -122,6 +122,14 @@ absl::Status DeriveBatch(Settings& settings, int64_t configured_world) {
   return absl::OkStatus();
 }
 
+/// Leaves out the recipe's warm-up where the schedule has its own.
+void DeriveWarmUp(Settings& settings) {
+  if (settings.Text("schedule") != "one_cycle") return;
+  for (const char* name : {"warmup_steps", "warmup_epochs"}) {
+    if (!IsGiven(settings, name)) settings.Derive(name, "0", "one_cycle has its own warm-up");
+  }
+}
+
 absl::StatusOr<TrainOptions> ToOptions(const Settings& settings) {
   TrainOptions o;
   for (const Option& option : AllOptions("")) {
@@ -278,6 +286,7 @@ absl::StatusOr<TrainOptions> MakeOptions(int64_t configured_world, Settings& set
         "--data is missing: give a packed data set (mtdata import SOURCE DEST creates one)");
   }
   MT_RETURN_IF_ERROR(DeriveBatch(settings, configured_world));
+  DeriveWarmUp(settings);
   MT_ASSIGN_OR_RETURN(const TrainOptions options, ToOptions(settings));
   MT_RETURN_IF_ERROR(CheckTogether(options));
   return options;
