@@ -55,9 +55,9 @@ class TrainerScriptTest(unittest.TestCase):
         os.makedirs(os.path.dirname(target), exist_ok=True)
         return shutil.copy(source, target)
 
-    def started(self):
+    def started(self, **more):
         """Returns (the program's name, its folders of libraries)."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("MT_", "LD_"))}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("MT_", "LD_"))} | more
         said = subprocess.run([self.script], check=True, capture_output=True, text=True, env=kept).stdout.splitlines()
         return os.path.basename(said[0]), [os.path.relpath(os.path.realpath(path), os.path.realpath(self.folder))
                                            for path in said[1].split(":")]
@@ -69,6 +69,12 @@ class TrainerScriptTest(unittest.TestCase):
         self.copy(self.at("libtorch_cuda.so"), "torch", "lib", "libtorch_cuda.so")
         self.copy(self.at("libmtrun_test.so"), "nvidia", "cu13", "lib", "libmtrun_test.so")
         self.assertEqual(self.started(), ("trainer-cuda", ["torch/lib", "nvidia/cu13/lib"]))
+
+    def test_the_wheels_libraries_come_before_those_of_another_cuda_release(self):
+        self.copy(self.at("libtorch_cuda.so"), "torch", "lib", "libtorch_cuda.so")
+        self.copy(self.at("libmtrun_test.so"), "nvidia", "cu13", "lib", "libmtrun_test.so")
+        other = os.path.join(self.folder, "cuda-12")
+        self.assertEqual(self.started(LD_LIBRARY_PATH=other), ("trainer-cuda", ["torch/lib", "nvidia/cu13/lib", "cuda-12"]))
 
     def test_without_one_library_the_other_starts(self):
         """The full wheel without most of NVIDIA's libraries (tools/setup), or with those of another CUDA."""

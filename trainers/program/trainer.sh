@@ -44,13 +44,16 @@ if [ -e "$torch/torch/version.py" ]; then
 fi
 
 program=$here/../trainer
-libraries=$torch/torch/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+others=${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+libraries=$torch/torch/lib$others
 # Uses the program with CUDA if all its libraries exist. The system's loader checks that quickly, without starting it.
 if [ -x "$program-cuda" ]; then
-  with_cuda=$libraries
+  # The wheel's libraries come before those of LD_LIBRARY_PATH, which can be of another CUDA release.
+  with_cuda=$torch/torch/lib
   for folder in "$torch"/nvidia/*/lib; do
     with_cuda=$with_cuda:$folder
   done
+  with_cuda=$with_cuda$others
   case $(LD_LIBRARY_PATH=$with_cuda LD_TRACE_LOADED_OBJECTS=1 "$program-cuda" 2>&1) in
     *"not found"*) ;;
     *"libtorch_cuda.so => "*) program=$program-cuda libraries=$with_cuda ;;
