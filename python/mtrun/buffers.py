@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from typing import Any
-
 import torch
+
+from mtrun.row_sum import RowSum
+from mtrun.step_sums import StepSums, in_sequence
 
 
 class Buffers:
     """The buffers of a model's state_dict. Each micro-batch starts from the buffers at the start of its step, which
-    ends with their mean over all micro-batches. So no result depends on which worker computed which.
+    ends with their mean over all micro-batches, added in the order of StepSums. So no result depends on which worker
+    computed which.
 
     A buffer that a pass has changed once counts as changed by every later pass of this process. Only the others are
     compared. Version counters cannot tell: batch normalisation on a CPU does not increase them (PyTorch 2.11)."""
@@ -19,6 +21,7 @@ class Buffers:
     def __init__(self, model: torch.nn.Module) -> None:
         self._model, self._names = model, set(model.state_dict())
         self._start: dict[str, torch.Tensor] = {}  # name: the buffer at the start of the step, in kept storage
+        self._sum = RowSum(in_sequence(0))  # over the passes of the step
         self._lay_out([])
         self.begin()
 
@@ -29,16 +32,16 @@ class Buffers:
     def any(self) -> bool:
         return bool(self._start)
 
-    def begin(self) -> None:
-        """Begins a step."""
+    def begin(self, sums: StepSums | None = None) -> None:
+        """Begins a step. `sums`: by default none has a pass."""
         now = self.tensors()
         kept = {name: self._kept(name, tensor) for name, tensor in now.items()}
         if any(kept.get(name) is not self._start[name] for name in self._places):
             self._start = kept  # the program has replaced buffers
             self._lay_out([])
-        self._start, self._passes = kept, 0
+        self._start = kept
+        self._sum = RowSum(sums or in_sequence(0))
         _copy(kept.values(), now.values())
-        self._sum.zero_()
 
     def _kept(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
         kept = self._start.get(name)
@@ -63,17 +66,15 @@ class Buffers:
                if name not in self._places and not torch.equal(tensor, self._start[name])]
         if new:
             self._lay_out([*self._places, *new])
-        if finished and self._places:
+        if finished:
             _copy(self._views, [_real(now.get(name, self._start[name])) for name in self._places])
-            self._sum.add_(self._row)
-        self._passes += finished
+            self._sum.add(self._row)
         moved = [name for name in self._places if name in now]
         _copy([now[name] for name in moved], [self._start[name] for name in moved])
 
     def _lay_out(self, names: list[str]) -> None:
         """Gives these buffers places in a row. Earlier passes of the step have not changed those that had no place."""
         self._places: dict[str, tuple[int, int]] = {}
-        before: Any = getattr(self, "_sum", None)
         end = 0
         for name in names:
             begin, end = end, end + _real(self._start[name]).numel()
@@ -81,27 +82,27 @@ class Buffers:
         device = self._start[names[0]].device if names else None
         self._row = torch.zeros(end, dtype=torch.float64, device=device)  # after a pass
         self._views = [self._row[slice(*self._places[name])].view(_real(self._start[name]).shape) for name in names]
-        self._sum = torch.zeros_like(self._row)  # over the passes of the step
-        if names:
-            _copy(self._views, [_real(self._start[name]) for name in names])
-            if self._passes:
-                self._sum.add_(self._row, alpha=self._passes)
-            self._sum[:len(before)] = before
+        _copy(self._views, [_real(self._start[name]) for name in names])
+        for place, before in enumerate(self._sum.rows):
+            self._sum.rows[place] = torch.cat([before.to(self._row.device), self._sum.terms[place] * self._row[len(before):]])
 
     def counts(self) -> torch.Tensor:
         """Returns, to be summed over the workers, the number of passes and for each buffer whether they changed it."""
-        return torch.tensor([self._passes] + [int(self._passes > 0 and name in self._places) for name in self._start])
+        passes = self._sum.count
+        return torch.tensor([passes] + [int(passes > 0 and name in self._places) for name in self._start])
 
-    def sums(self, counts: torch.Tensor) -> torch.Tensor:
-        """Returns, to be summed over the workers, the sums of buffers that changed on any, by the summed `counts`."""
-        total, parts = self._sum.cpu(), []
-        for name in self._moved(counts):
-            if self._passes and name in self._places:
-                parts.append(total[slice(*self._places[name])])
-            else:
-                parts.append(self._passes * _real(self._start[name]).double().reshape(-1).cpu() if self._passes else
-                             torch.zeros(_real(self._start[name]).numel(), dtype=torch.float64))
-        return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.float64)
+    def partials(self, counts: torch.Tensor) -> list[torch.Tensor]:
+        """Returns this worker's partial sums of the buffers that changed on any, by the summed `counts`, as rows."""
+        names = self._moved(counts)
+        return [self._part(names, row.cpu(), terms) for row, terms in zip(self._sum.rows, self._sum.terms)] if names else []
+
+    def size(self, counts: torch.Tensor) -> int:
+        """Returns the length of these rows."""
+        return sum(_real(self._start[name]).numel() for name in self._moved(counts))
+
+    def _part(self, names: list[str], row: torch.Tensor, terms: int) -> torch.Tensor:
+        return torch.cat([row[slice(*self._places[name])] if name in self._places else
+                          terms * _real(self._start[name]).double().reshape(-1).cpu() for name in names])
 
     def apply(self, counts: torch.Tensor, sums: torch.Tensor) -> None:
         """Applies the step. Both arguments are summed over the workers."""

@@ -16,7 +16,9 @@ from mtrun.files import replacing
 from mtrun.loader import Loader
 from mtrun.metrics import finite
 from mtrun.randomness import restored, seed_generators, seed_of
+from mtrun.row_sum import RowSum
 from mtrun.sampler import ElasticSampler
+from mtrun.step_sums import StepSums
 from mtrun.tensor_io import write_tensors
 from mtrun.torch import interruptible
 from mtrun.waits import await_call
@@ -34,7 +36,7 @@ class Evaluation:
 
     `measure(batch)`: returns a dict of numbers or tensors that add up over micro-batches, for example `{"loss":
     criterion(model(images), labels) * len(labels), "accuracy": (guesses == labels).sum()}`. They are summed in int64
-    if they are whole numbers or booleans, else in float64. It runs under torch.no_grad() with `model` in evaluation mode.
+    if they are whole numbers or booleans, else in float64, in an order that does not depend on the workers. It runs under torch.no_grad() with `model` in evaluation mode.
 
     `monitor`: the name whose mean per sample is compared, larger is better with `mode` "max", smaller with "min". The
     weights of the best epoch are in `model_best.safetensors` of the run's folder, with `epoch`, `steps` and `means` in its
@@ -165,9 +167,12 @@ class Evaluation:
     # ---- the sums
     def _sum(self, replica: Replica) -> dict[str, torch.Tensor]:
         job = replica.job
-        sums: dict[str, torch.Tensor] = {}
         self._loader.begin(job.rank, job.world_size, replica.node)
         plan = self._loader.plan()
+        whole: dict[str, torch.Tensor] = {}  # numbers: exact in any order
+        order = replica.sums_of(plan, self._order.micro_batches_of_step)
+        real = RowSum(order)
+        shapes: dict[str, Any] = {}
         with restored(), _evaluating(self._model), torch.no_grad():
             for place, (number, _) in enumerate(plan.passes):
                 job.check()
@@ -175,27 +180,39 @@ class Evaluation:
                 with job.loads():
                     batch = self._loader.next()
                 seed_generators(seed_of(replica.sampler.seed, "evaluation", number))
-                measured = self._measure(batch)
+                measured = {name: _exact(value) for name, value in self._measure(batch).items()}
                 if replica.interrupted:
                     raise replica.interrupted
-                if place < len(plan.micro_batches):
-                    for name, value in measured.items():
-                        sums[name] = sums.get(name, 0) + _exact(value)
-        return self._over_all(replica, sums)
+                if place >= len(plan.micro_batches):
+                    continue
+                now = {name: (str(value.dtype), list(value.shape)) for name, value in measured.items()}
+                if shapes and now != shapes:
+                    raise ValueError(f"measure returned {now} for a micro-batch, but {shapes} for the one before")
+                shapes = now
+                floats = [value.reshape(-1).cpu() for value in measured.values() if value.is_floating_point()]
+                real.add(torch.cat(floats) if floats else torch.zeros(0, dtype=torch.float64))
+                for name, value in measured.items():
+                    if not value.is_floating_point():
+                        whole[name] = whole.get(name, 0) + value
+        return self._over_all(replica, order, shapes, whole, real)
 
-    def _over_all(self, replica: Replica, sums: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def _over_all(self, replica: Replica, order: StepSums, mine: dict[str, Any], whole: dict[str, torch.Tensor],
+                  real: RowSum) -> dict[str, torch.Tensor]:
         """Returns the sums over the workers. Rank 0, which always has samples, says which there are."""
-        mine = {name: (str(value.dtype), list(value.shape)) for name, value in sums.items()}
         said = [json.dumps(mine)]
         with interruptible(replica.job):
             await_call(replica.job, lambda: dist.broadcast_object_list(said, 0))
         wanted = json.loads(said[0])
         if mine and json.loads(json.dumps(mine)) != wanted:
             raise ValueError(f"measure returned {mine} on rank {replica.job.rank}, but {wanted} on rank 0")
-        whole = {name: sums.get(name, torch.zeros(shape, dtype=getattr(torch, dtype[6:]))).cpu()
-                 for name, (dtype, shape) in wanted.items()}
-        replica.add_up(*whole.values())
-        return whole
+        sums = {name: whole.get(name, torch.zeros(shape, dtype=torch.int64)).cpu() for name, (dtype, shape) in wanted.items()
+                if dtype == "torch.int64"}
+        replica.add_up(*sums.values())
+        floats = {name: shape for name, (dtype, shape) in wanted.items() if dtype != "torch.int64"}
+        sizes = [math.prod(shape) for shape in floats.values()]
+        row = replica.add_rows(real.rows if sum(sizes) else [], sum(sizes), order, torch.zeros(0, dtype=torch.float64))
+        sums.update({name: part.view(shape) for (name, shape), part in zip(floats.items(), row.split(sizes))})
+        return {name: sums[name] for name in wanted}
 
 
 class Result:

@@ -8,8 +8,11 @@ from typing import Any
 
 import torch
 
+from mtrun.exchange import Exchange
 from mtrun.job import Interrupted, Job
+from mtrun.step_sums import StepSums, in_sequence
 from mtrun.torch import finish_all, start
+from mtrun.tree_sum import LeafStep
 from mtrun.whole_model import WholeModel
 
 # Bytes of a bucket's gradients. The first one is small, so that its sum starts early in the backward pass.
@@ -21,11 +24,13 @@ OWN_BYTES = {"cpu": 1 << 20, "cuda": BUCKET_BYTES}
 
 class Gradients:
     """The gradients of a model's parameters that require one, or of this worker's shards of them, in buckets. A step is
-    begin(), then backward passes, the last one within last_pass(), then sum().
+    begin(), then backward passes, each within one_pass(), then sum().
 
     1. All workers start the sums of all buckets in one order, that of their index, whatever each worker's passes used.
     2. After sum(), every parameter has the gradient summed over the workers that hold it, zero if no pass used it.
-    3. A sum that is interrupted does not write into gradients of a later step."""
+    3. The bits of a sum follow from the passes' gradients and the order in StepSums, not from which worker made which. Nothing
+       is added for a worker without a pass but -0.0, which changes no number.
+    4. A sum that is interrupted does not write into gradients of a later step."""
 
     def __init__(self, model: torch.nn.Module, held: WholeModel | None = None) -> None:
         self._held = held or WholeModel(model)
@@ -33,29 +38,40 @@ class Gradients:
         self._buckets: list[Bucket] = []
         self._hooks: list[Any] = []
         self._job: Job | None = None  # within the last pass
-        self._sums: list[tuple[Any, torch.Tensor]] = []
+        self._running: list[Sum] = []
+        self._sums, self._rank, self._passes = in_sequence(0), 0, 0
         self._error: RuntimeError | None = None
         self._lock = threading.Lock()  # backward passes on several GPUs call the hooks from several threads
 
-    def begin(self) -> None:
-        """Begins a step without gradients."""
+    def begin(self, sums: StepSums, rank: int = 0) -> None:
+        """Begins a step without gradients. `rank`: of this worker, if there is a plan."""
         trained = self._held.trained()
-        made_for = [(id(p), p.dtype, p.device, p.shape, p.stride()) for p in trained]
+        parts = len(sums.plan.partials) if sums.plan else 1
+        made_for = [parts, *((id(p), p.dtype, p.device, p.shape, p.stride()) for p in trained)]
         if made_for != self._made_for:
-            self._make_buckets(trained)
+            self._make_buckets(trained, parts)
             self._made_for = made_for
         for bucket in self._buckets:
-            bucket.begin(renew=bool(self._sums))  # an interrupted sum may still write into the old storage
-        self._sums, self._error = [], None
+            bucket.begin(renew=bool(self._running))  # an interrupted sum may still write into the old storage
+        self._sums, self._rank, self._passes = sums, rank, 0
+        self._running, self._error = [], None
 
     @contextlib.contextmanager
-    def last_pass(self, job: Job) -> Iterator[None]:
-        """Wraps the step's last backward pass, in which the sum of a bucket starts once its gradients are complete."""
+    def one_pass(self, job: Job | None = None) -> Iterator[None]:
+        """Wraps a backward pass. `job`: in the step's last one, in which the sum of a bucket starts once its gradients are
+        complete."""
+        step = self._sums.steps[self._passes]
+        self._passes += 1
+        for bucket in self._buckets:
+            bucket.begin_pass(step)
         self._job = job
         try:
             yield
         finally:
             self._job = None
+        if not job:  # sum() ends the last one
+            for bucket in self._buckets:
+                bucket.end_pass()
 
     def sum(self, job: Job, *more: torch.Tensor) -> None:
         """Starts the sums that no pass has started, then those of the tensors in `more`, and waits for all. Call within
@@ -63,19 +79,19 @@ class Gradients:
         if self._error:
             raise self._error
         self._start_sums(len(self._buckets))
-        self._sums += [(start(tensor), tensor) for tensor in more]
-        finish_all(job, self._sums)
-        self._sums = []
+        others = [(start(tensor), tensor) for tensor in more]
+        finish_all(job, [*(each.finish(job) for each in self._running), *others])
+        self._running = []
 
     def _start_sums(self, end: int) -> None:
-        for bucket in self._buckets[len(self._sums):end]:
-            flat = bucket.complete()
-            self._sums.append((start(flat, group=self._held.group), flat))
+        for bucket in self._buckets[len(self._running):end]:
+            bucket.end_pass()
+            self._running.append(Sum(bucket, self._sums, self._rank, self._held.group))
 
-    def _make_buckets(self, trained: list[Any]) -> None:
+    def _make_buckets(self, trained: list[Any], parts: int) -> None:
         for hook in self._hooks:
             hook.remove()
-        self._buckets = [Bucket(parameters) for parameters in plan_buckets(trained)]
+        self._buckets = [Bucket(parameters, parts) for parameters in plan_buckets(trained)]
         self._hooks = [p.register_post_accumulate_grad_hook(self._hook(index, place))
                        for index, bucket in enumerate(self._buckets) for place, p in enumerate(bucket.parameters)]
 
@@ -87,7 +103,7 @@ class Gradients:
 
     def _accumulated(self, index: int, place: int) -> None:
         """Takes a gradient that a pass has accumulated. Errors are kept for sum(): this may be another thread."""
-        if index < len(self._sums):
+        if index < len(self._running):
             self._error = self._error or RuntimeError(
                 "a backward pass accumulated a gradient again after its sum had started (torch.utils.checkpoint with "
                 "use_reentrant=True?): use use_reentrant=False")
@@ -95,15 +111,14 @@ class Gradients:
         bucket = self._buckets[index]
         bucket.take(place)
         if self._job and not self._error:
-            bucket.ready[place] = True
             self._start_ready()
 
     def _start_ready(self) -> None:
-        end = len(self._sums)
+        end = len(self._running)
         while end < len(self._buckets) and all(self._buckets[end].ready):
             end += 1
         try:
-            if end > len(self._sums):
+            if end > len(self._running):
                 if self._job and self._job.over():
                     raise Interrupted("the generation ended during the backward pass")
                 self._start_sums(end)
@@ -111,49 +126,146 @@ class Gradients:
             self._error = error
 
 
-class Bucket:
-    """Parameters of one dtype and device whose gradients are summed at once: views of one kept tensor, or, for a single
-    parameter that is large, its gradient itself."""
+class Sum:
+    """The sum of a bucket over the workers, which has started."""
 
-    def __init__(self, parameters: list[Any]) -> None:
-        self.parameters = parameters
+    def __init__(self, bucket: Bucket, sums: StepSums, rank: int, group: Any) -> None:
+        self._bucket = bucket
+        if sums.by_exchange:
+            assert sums.plan
+            self._exchange: Exchange | None = Exchange(bucket.partials(), bucket.result(), sums.plan, rank)
+        else:
+            self._exchange, self._row = None, bucket.result()
+            self._work = start(self._row, group=group)
+
+    def finish(self, job: Job) -> tuple[Any, torch.Tensor]:
+        """Makes the parameters' gradients those of the sum. Returns what finish_all is to wait for."""
+        if self._exchange is None:
+            return self._work, self._row
+        finish_all(job, [(self._exchange.work, self._exchange.received)])
+        return self._exchange.combine(self._bucket.result())
+
+
+class Entry:
+    """Gradients of a bucket's parameters: `row` has all of them, `views` each one."""
+
+    def __init__(self, row: torch.Tensor, views: list[torch.Tensor]) -> None:
+        self.row, self.views = row, views
+
+
+class Bucket:
+    """Parameters of one dtype and device whose gradients are summed at once: views of one kept row, or, for a single
+    parameter that is large, its gradient itself. It has a stack of sums over passes; the newest is in the parameters' `grad`,
+    and a pass that adds to it lets the backward pass do so."""
+
+    def __init__(self, parameters: list[Any], parts: int = 1) -> None:
+        self.parameters, self._parts = parameters, parts
         self._strides = [_strides(p) for p in parameters]
-        self._own = len(parameters) == 1 and is_large(parameters[0])
-        self._flat: torch.Tensor | None = None
-        self._views: list[torch.Tensor] = []
+        self._numel = sum(p.numel() for p in parameters)
+        self._own = len(parameters) == 1 and is_large(parameters[0]) and self._numel % parts == 0
+        self._stack: list[Entry] = []
+        self._kept: list[Entry] = []  # not in use
+        self._new: Entry | None = None  # of a pass that adds to no other
+        self._step, self._open = LeafStep(), False  # the newest pass, and whether it runs
+        self.ready: list[bool] = []
 
     def begin(self, renew: bool) -> None:
+        """Begins a step. `renew`: in other storage."""
+        if renew or self._own:
+            self._kept = []
+        else:
+            self._kept += self._stack
+        self._stack = []
+        self.begin_pass(LeafStep())
+        self._open = False
+
+    def begin_pass(self, step: LeafStep) -> None:
         self.ready = [False] * len(self.parameters)
-        if not self._own and (renew or self._flat is None):
-            first = self.parameters[0]
-            self._flat = torch.empty(sum(p.numel() for p in self.parameters), dtype=first.dtype, device=first.device)
-            parts = self._flat.split([p.numel() for p in self.parameters])
-            self._views = [part.as_strided(p.shape, strides, part.storage_offset())
-                           for p, strides, part in zip(self.parameters, self._strides, parts)]
+        self._step, self._open = step, True
+        if step.additions:
+            for p, view in zip(self.parameters, self._stack[-1].views):
+                if p.grad is not view:
+                    p.grad = view
+            return
         for p in self.parameters:
-            p.grad = None  # the first pass writes its gradient without reading an old one
+            p.grad = None  # the pass writes its gradient without reading an old one
+        self._new = None
 
     def take(self, place: int) -> None:
         """Moves a parameter's gradient to its place in the bucket, whoever made it."""
+        self.ready[place] = True
         p = self.parameters[place]
-        if self._own:
+        if self._own and not self._step.additions:
             if p.grad.stride() != self._strides[place]:
                 p.grad = self._empty(place).copy_(p.grad.detach())
-        elif p.grad is not self._views[place]:
-            self._views[place].copy_(p.grad.detach())
-            p.grad = self._views[place]
+            return
+        view = self._newest().views[place]
+        if p.grad is not view:
+            view.copy_(p.grad.detach())
+            p.grad = view
 
-    def complete(self) -> torch.Tensor:
-        """Returns all gradients in one row; zeros for those that no pass made."""
+    def end_pass(self) -> None:
+        """Completes a pass: zero is the gradient of a parameter that it did not use."""
+        if not self._open:
+            return
+        self._open = False
         for place, p in enumerate(self.parameters):
+            used = self.ready[place]
             if p.grad is None:
-                p.grad = (self._empty(place) if self._own else self._views[place]).zero_()
+                p.grad = self._empty(place).zero_() if self._own and not self._step.additions else self._newest().views[place].zero_()
+            elif self._step.additions and not used and p.grad is self._newest().views[place]:
+                p.grad.add_(0.0)  # makes 0.0 of -0.0, as adding the zero of a pass of its own does
             else:
                 self.take(place)
-        if not self._own:
-            return self._flat
-        grad = self.parameters[0].grad.detach()
-        return grad.as_strided((grad.numel(),), (1,), grad.storage_offset())  # in the order of the memory
+        if not self._step.additions:
+            self._stack.append(self._of_gradient() if self._own else self._newest())
+            self._new = None
+        for _ in range(self._step.additions - 1):
+            right = self._stack.pop()
+            self._stack[-1].row.add_(right.row)
+            if not self._own:
+                self._kept.append(right)
+
+    def partials(self) -> list[torch.Tensor]:
+        """Returns this worker's partial sums."""
+        return [entry.row for entry in self._stack]
+
+    def result(self) -> torch.Tensor:
+        """Returns the row in which the sum is to be, the oldest partial sum, and makes it the parameters' gradients. -0.0 if
+        there is none, which changes no number that is added to it."""
+        if not self._stack:
+            if self._own:
+                self.parameters[0].grad = self._empty(0)
+            self._stack.append(self._of_gradient() if self._own else self._free())
+            row = self._stack[0].row
+            row.fill_(complex(-0.0, -0.0) if row.is_complex() else -0.0)
+        for p, view in zip(self.parameters, self._stack[0].views):
+            if p.grad is not view:
+                p.grad = view
+        return self._stack[0].row
+
+    def _newest(self) -> Entry:
+        """Returns the entry that the running pass writes to."""
+        if self._step.additions:
+            return self._stack[-1]
+        if self._new is None:
+            self._new = self._free()
+        return self._new
+
+    def _free(self) -> Entry:
+        if self._kept:
+            return self._kept.pop()
+        first = self.parameters[0]
+        row = torch.empty(self._numel + -self._numel % self._parts, dtype=first.dtype, device=first.device)
+        row[self._numel:].zero_()
+        parts = row[:self._numel].split([p.numel() for p in self.parameters])
+        return Entry(row, [part.as_strided(p.shape, strides, part.storage_offset())
+                           for p, strides, part in zip(self.parameters, self._strides, parts)])
+
+    def _of_gradient(self) -> Entry:
+        p = self.parameters[0]
+        grad = p.grad.detach()
+        return Entry(grad.as_strided((grad.numel(),), (1,), grad.storage_offset()), [p.grad])  # in the order of the memory
 
     def _empty(self, place: int) -> torch.Tensor:
         p = self.parameters[place]

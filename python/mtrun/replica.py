@@ -20,6 +20,7 @@ from mtrun.checkpoint_folder import Unfit, encoded
 from mtrun.checkpoints import Checkpoints, lineage_of
 from mtrun.digests import digest_of, digest_of_state
 from mtrun.evaluation import Evaluation
+from mtrun.exchange import add_in_order
 from mtrun.first_use import FirstUse
 from mtrun.gradients import Gradients
 from mtrun.handover import give, pass_on, take
@@ -44,6 +45,7 @@ from mtrun.saver import Saver
 from mtrun.several_nodes import had_several_nodes, note_several_nodes
 from mtrun.shard_meeting import only_whole, plans_of
 from mtrun.snapshot import Snapshot
+from mtrun.step_sums import StepSums, exact_sum, in_sequence, in_tree_order
 from mtrun.torch import (
     barrier,
     finish_all,
@@ -107,6 +109,7 @@ class Replica:
         self._evaluation = evaluation
         self._held, self._update = _kind(self.model, optimizer, scaler, shard, self._more)
         self._buffers, self._gradients = Buffers(self.model), Gradients(self.model, self._held)
+        self._sums = in_sequence(0)  # of the running step
         self._first_use = FirstUse(self.model)
         self._ledger = Ledger(folder, sampler, data) if folder else None
         self._metrics = Metrics(folder, self._ledger, settings or {}, evaluation) if folder and self._ledger else None
@@ -241,9 +244,17 @@ class Replica:
     def _begin_step(self, loader: Loader | Ids) -> TrainingStep:
         self.optimizer.zero_grad()
         self._held.begin_step()
-        self._gradients.begin()
-        self._buffers.begin()
-        return TrainingStep(self, loader.plan(), loader)
+        plan = loader.plan()
+        self._sums = self.sums_of(plan, self.sampler.micro_batches_of_step)
+        self._gradients.begin(self._sums, self.job.rank)
+        self._buffers.begin(self._sums)
+        return TrainingStep(self, plan, loader)
+
+    def sums_of(self, plan: StepPlan, leaves: int) -> StepSums:
+        """Returns the order in which the passes of a plan are added, which has at most `leaves` micro-batches."""
+        if self._held.shards > 1 or self.node is not None:
+            return in_sequence(len(plan.passes))
+        return in_tree_order(self.job.rank, self.job.world_size, leaves, plan.existing)
 
     @property
     def node(self) -> range | None:
@@ -262,16 +273,19 @@ class Replica:
     def differentiate(self, part: torch.Tensor, last: bool) -> None:
         """Adds the gradients of a micro-batch's weighted loss to this worker's. `last`: of its micro-batches; sums over
         the workers start within the pass."""
-        with self._gradients.last_pass(self.job) if last else contextlib.nullcontext():
+        with self._gradients.one_pass(self.job if last else None):
             self._update.scaled(part).backward()
 
-    def commit(self, plan: StepPlan, loss: torch.Tensor, max_norm: float | None,
+    def commit(self, plan: StepPlan, losses: list[torch.Tensor], max_norm: float | None,
                norm_type: float) -> tuple[Step, torch.Tensor | None]:
-        """Sums over the workers, and makes and records the step. `loss`: this worker's weighted sum, a tensor []. Returns
-        (Step, norm). Interrupted if the generation ended; nothing has changed then."""
+        """Sums over the workers, and makes and records the step. `losses`: of this worker's micro-batches, weighted, tensors
+        []. Returns (Step, norm). Interrupted if the generation ended; nothing has changed then."""
         self._first_use.report(self.job.rank, plan.step)
         ids = [i for _, batch in plan.micro_batches for i in batch]
-        loss, samples, hash, leaving, regroups, buffers = self._sum(loss, ids, None if max_norm is None else norm_type)
+        of_step = torch.zeros(plan.existing, dtype=torch.float64)
+        if losses:
+            of_step[[number for number, _ in plan.micro_batches]] = torch.stack(losses).double().cpu()
+        loss, samples, hash, leaving, regroups, buffers = self._sum(of_step, ids, None if max_norm is None else norm_type)
         self.job.hold()
         rate = self.optimizer.param_groups[0]["lr"]
         skipped, norm = self._update.apply(plan.step, self._trained(), max_norm, norm_type)
@@ -283,9 +297,10 @@ class Replica:
     def _trained(self) -> list[torch.nn.Parameter]:
         return [p for p in self.model.parameters() if p.requires_grad]
 
-    def _sum(self, loss: torch.Tensor, ids: list[int], norm_type: float | None) -> Sums:
+    def _sum(self, losses: torch.Tensor, ids: list[int], norm_type: float | None) -> Sums:
         """Sums the gradients, and the losses, sample counts, votes to leave or regroup, new buffers, and the figures of
-        the gradients. The latter come last: if any worker has them, the gradients' sums are complete on every worker."""
+        the gradients. The latter come last: if any worker has them, the gradients' sums are complete on every worker.
+        `losses`: of all micro-batches, 0 for those of other workers."""
         self._votes_to_leave, wants, counts = self.job.leaves, self.job.wants_regroup, self._buffers.counts()
         with interruptible(self.job):
             self._gradients.sum(self.job, *([counts] if self._buffers.any() else []))
@@ -294,15 +309,28 @@ class Replica:
         mine = self._update.figures(self._trained(), norm_type)
         figures = torch.zeros(self.job.world_size, len(mine), dtype=torch.float64)
         figures[self.job.rank] = mine
-        total = torch.cat([torch.tensor(record, dtype=torch.float64), loss.double().reshape(1).cpu(),
-                           figures.reshape(-1), self._buffers.sums(counts)])
-        self.add_up(total)
-        record, rest = total[:len(record) + 1].tolist(), total[len(record) + 1:]
-        *record, loss = record
-        samples, leaving, regroups, saves_again = map(int, record[:4])
+        parts = [torch.tensor(record, dtype=torch.float64), losses, figures.reshape(-1)]
+        total = self.add_rows(self._buffers.partials(counts), self._buffers.size(counts), self._sums, *parts)
+        sizes = [len(part) for part in parts]
+        record_of_all, losses, rest, buffers = total.split([*sizes, len(total) - sum(sizes)])
+        samples, leaving, regroups, saves_again, *hash_of_all = map(int, record_of_all.tolist())
         self._saves_again = saves_again > 0
-        self._update.take(rest[:figures.numel()].view(figures.shape)[:self._held.shards])
-        return loss, samples, joined(record[4:]), leaving, regroups, (counts, rest[figures.numel():])
+        self._update.take(rest.view(figures.shape)[:self._held.shards])
+        return exact_sum(losses.tolist()), samples, joined(hash_of_all), leaving, regroups, (counts, buffers)
+
+    def add_rows(self, partials: list[torch.Tensor], size: int, sums: StepSums, *more: torch.Tensor) -> torch.Tensor:
+        """Returns the sums of `more`, and behind them the sum of all workers' partial rows of `size` float64 numbers, in the
+        order of `sums`. Tensors on the CPU. All workers learn `more` in the last collective. Interrupted if the generation
+        ends."""
+        row = torch.full((size,), -0.0, dtype=torch.float64)  # changes no number that is added to it
+        if size and sums.by_exchange:
+            assert sums.plan
+            with interruptible(self.job):
+                row = add_in_order(self.job, partials, size, sums.plan)
+            self.add_up(total := torch.cat(more))
+            return torch.cat([total, row])
+        self.add_up(total := torch.cat([*more, partials[0] if partials else row]))
+        return total
 
     def add_up(self, *tensors: torch.Tensor) -> None:
         """Sums tensors over the workers, in place. Interrupted if the generation ends."""

@@ -52,16 +52,26 @@ def hash_of(ids: list[int]) -> int:
     return sum(splitmix(i) for i in ids) & MASK
 
 
+def share_of(rank: int, world_size: int, micro_batches: int) -> range:
+    """Returns the micro-batches of a whole step that worker `rank` computes; the first workers have one more if they are not
+    divisible."""
+    each, larger = divmod(micro_batches, world_size)
+    begin = rank * each + min(rank, larger)
+    return range(begin, begin + each + (rank < larger))
+
+
 @dataclass(frozen=True)
 class StepPlan:
     """The samples of one step. `ids`: those of all workers, in order. `micro_batches`: (number within the step, ids) of
     each one that this worker computes, ascending; the numbers do not depend on the number of workers. `repeated`: those
-    that it computes once more with weight 0, because the others of its node make more passes."""
+    that it computes once more with weight 0, because the others of its node make more passes. `existing`: micro-batches of
+    all workers."""
     step: int
     epoch: int
     ids: list[int]
     micro_batches: list[tuple[int, list[int]]]
     repeated: list[tuple[int, list[int]]] = field(default_factory=list)
+    existing: int = 0
 
     @property
     def passes(self) -> list[tuple[int, list[int]]]:
@@ -85,6 +95,11 @@ class ElasticSampler:
         self.epochs, self.seed, self.shuffle = epochs, seed, shuffle
         self.step = 0  # finished steps
         self._order: tuple[int, Permutation] | None = None  # epoch
+
+    @property
+    def micro_batches_of_step(self) -> int:
+        """Returns the micro-batches of a whole step on all workers."""
+        return -(-self.global_batch // self.micro_batch)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -132,11 +147,11 @@ class ElasticSampler:
             raise ValueError(f"rank {rank} of {world_size} workers")
         step = self.step if step is None else step
         ids = self.ids(step)
+        existing = -(-len(ids) // self.micro_batch)  # a short last step lacks some
+
         def share(rank: int) -> range:
-            each, larger = divmod(-(-self.global_batch // self.micro_batch), world_size)
-            begin = rank * each + min(rank, larger)
-            existing = -(-len(ids) // self.micro_batch)  # a short last step lacks some
-            return range(min(begin, existing), min(begin + each + (rank < larger), existing))
+            whole = share_of(rank, world_size, self.micro_batches_of_step)
+            return range(min(whole.start, existing), min(whole.stop, existing))
 
         def batch(number: int) -> tuple[int, list[int]]:
             return number, ids[number * self.micro_batch:(number + 1) * self.micro_batch]
@@ -145,7 +160,7 @@ class ElasticSampler:
         shares = [share(each) for each in node or ()]
         lacking = max(map(len, shares), default=len(own)) - len(own)
         return StepPlan(step, step // self.steps_per_epoch, ids, [batch(number) for number in own],
-                        lacking * [batch(min(each[0] for each in shares if each))] if lacking else [])
+                        lacking * [batch(min(each[0] for each in shares if each))] if lacking else [], existing)
 
     def micro_batches(self, rank: int, world_size: int) -> list[list[int]]:
         """Returns lists of ids, one for each pass of this worker in the next step; see `plan`."""

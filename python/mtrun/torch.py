@@ -75,8 +75,12 @@ def interruptible(job: Job) -> Iterator[None]:
 def start(tensor: torch.Tensor, source: int | None = None, group: Any = None) -> dist.Work:
     """Starts to sum `tensor` over the workers in place, or to copy it from rank `source` to all. `group`: over this
     process group's only. Returns the Work."""
-    work = (dist.all_reduce(tensor, group=group, async_op=True) if source is None else
-            dist.broadcast(tensor, source, group=group, async_op=True))
+    return begun(dist.all_reduce(tensor, group=group, async_op=True) if source is None else
+                 dist.broadcast(tensor, source, group=group, async_op=True), tensor)
+
+
+def begun(work: dist.Work, tensor: torch.Tensor) -> dist.Work:
+    """Returns the Work of a collective on `tensor` that the caller has just begun; `finish` is then to wait for it."""
     if is_gloo(tensor.device):
         note_begun(work)
     return work

@@ -39,7 +39,7 @@ class TrainingStep:
         self.begins_epoch, self.ends_epoch = within == 0, within == replica.sampler.steps_per_epoch - 1
         self._passes = 0  # finished micro-batches
         self._weight: float | None = None  # of the running micro-batch; None: it has no loss yet, or there is none
-        self._sum = torch.zeros((), dtype=torch.float64)
+        self._losses: list[torch.Tensor] = []  # weighted, of the finished micro-batches that count
         self._error: Interrupted | None = None  # why the generation ended
         self.applied: Step | None = None
         self.norm: torch.Tensor | None = None
@@ -90,7 +90,7 @@ class TrainingStep:
         except Interrupted as error:
             self.interrupt(error)
         if not self._error and not self._was_interrupted() and self._passes < len(self._plan.micro_batches):
-            self._sum = self._sum.to(part.device) + part.detach()
+            self._losses.append(part.detach())
 
     def apply(self, max_norm: float | None = None, norm_type: float = 2.0) -> bool:
         """Sums the gradients over the workers, unscales them, clips them to `max_norm` (of the whole model's gradients,
@@ -104,7 +104,7 @@ class TrainingStep:
                 raise RuntimeError(f"step {self.number}: the loop ended after {self._passes} of this worker's {own} "
                                    "micro-batches: take all of them, so that every sample counts")
             try:
-                self.applied, self.norm = self._replica.commit(self._plan, self._sum, max_norm, norm_type)
+                self.applied, self.norm = self._replica.commit(self._plan, self._losses, max_norm, norm_type)
             except Interrupted as error:
                 self.interrupt(error)
         return self.applied is not None

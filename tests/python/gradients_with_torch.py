@@ -11,6 +11,7 @@ import support  # the package's path
 import torch
 from mtrun import Interrupted
 from mtrun.gradients import BUCKET_BYTES, FIRST_BYTES, OWN_BYTES, Gradients, plan_buckets
+from mtrun.step_sums import in_sequence, in_tree_order
 
 LARGE = OWN_BYTES["cpu"] // 4  # elements of float32
 
@@ -35,13 +36,11 @@ class GradientsCase(unittest.TestCase):
         self.begun.append(tensor.numel())
         tensor.mul_(2)
 
-    def step(self, gradients, *losses):
-        gradients.begin()
-        for loss in losses[:-1]:
-            loss().backward()
-        if losses:
-            with gradients.last_pass(self.job):
-                losses[-1]().backward()
+    def step(self, gradients, *losses, sums=None):
+        gradients.begin(sums or in_sequence(len(losses)))
+        for number, loss in enumerate(losses, 1):
+            with gradients.one_pass(self.job if number == len(losses) else None):
+                loss().backward()
         self.within = list(self.begun)
         gradients.sum(self.job)
 
@@ -112,18 +111,19 @@ class SumsTest(GradientsCase):
         self.step(gradients, self.loss, loss)
         for p, grad in zip(self.model.parameters(), wanted):
             torch.testing.assert_close(p.grad, grad)
-        gradients.begin()
-        self.loss().backward()
-        for p in self.model.parameters():
-            p.grad = torch.ones_like(p)
+        gradients.begin(in_sequence(1))
+        with gradients.one_pass(self.job):
+            self.loss().backward()
+            for p in self.unused.parameters():
+                p.grad = torch.ones_like(p)
         gradients.sum(self.job)
-        self.assertTrue(all((p.grad == 2).all() for p in self.model.parameters()))
+        self.assertTrue(all((p.grad == 2).all() for p in self.unused.parameters()))
 
     def test_a_copy_of_the_model_has_its_own_gradients(self):
         gradients = Gradients(self.model)
-        gradients.begin()
+        gradients.begin(in_sequence(1))
         averaged = copy.deepcopy(self.model)
-        with gradients.last_pass(self.job):
+        with gradients.one_pass(self.job):
             averaged[2](averaged[0](self.inputs)).sum().backward()
         self.assertEqual((self.begun, self.first.weight.grad), ([], None))
 
@@ -149,8 +149,8 @@ class SumsTest(GradientsCase):
         self.job.ended = True
         model = torch.nn.Sequential(self.first, self.large)
         gradients = Gradients(model)
-        gradients.begin()
-        with gradients.last_pass(self.job):
+        gradients.begin(in_sequence(1))
+        with gradients.one_pass(self.job):
             model(self.inputs).sum().backward()
         with self.assertRaises(Interrupted):
             gradients.sum(self.job)
@@ -162,10 +162,11 @@ class SumsTest(GradientsCase):
                 unittest.mock.patch("mtrun.gradients.finish_all", side_effect=Interrupted("cut off")):
             with self.assertRaises(Interrupted):
                 self.step(gradients, self.loss)
-        gradients.begin()
-        self.loss().backward()
-        for late in begun:
-            late.fill_(1e9)
+        gradients.begin(in_sequence(1))
+        with gradients.one_pass(self.job):
+            self.loss().backward()
+            for late in begun:
+                late.fill_(1e9)
         gradients.sum(self.job)
         for p in self.model.parameters():
             self.assertLess(p.grad.abs().max(), 1e6)
@@ -179,6 +180,56 @@ class SumsTest(GradientsCase):
         inputs = torch.randn(2, 4, requires_grad=True)
         with self.assertRaisesRegex(RuntimeError, "use_reentrant=False"):
             self.step(Gradients(model), lambda: (twice(inputs) + twice(inputs)).sum())
+
+
+class TreeOrderTest(GradientsCase):
+    """Contributions whose sum depends on the order, in float32."""
+
+    def start(self, tensor, group):
+        self.begun.append(tensor.numel())
+
+    def contributions(self, parameters, passes):
+        torch.manual_seed(7)
+        return [[torch.randn(p.shape) * 10.0 ** torch.randint(-6, 7, p.shape) for p in parameters] for _ in range(passes)]
+
+    def test_passes_are_added_in_the_order_of_the_tree(self):
+        for size in (5, LARGE):
+            model = torch.nn.Linear(1, size)
+            gradients, parameters = Gradients(model), list(model.parameters())
+            terms = self.contributions(parameters, 7)
+
+            def loss_of(number):
+                return lambda: sum((p * term).sum() for p, term in zip(parameters, terms[number]))
+
+            for filled in range(1, 8):
+                self.step(gradients, *map(loss_of, range(filled)), sums=in_tree_order(0, 1, 7, filled))
+                for place, p in enumerate(parameters):
+                    self.assertTrue(torch.equal(p.grad, tree_sum([term[place] for term in terms], 0, 7, filled)), (size, filled))
+
+    def test_a_pass_that_does_not_use_a_parameter_adds_zero(self):
+        for size in (3, LARGE):
+            model = torch.nn.Linear(1, size)
+            minus = torch.full((size, 1), -0.0)
+
+            def using():
+                return (model.weight * minus).sum() + model.bias.sum()
+
+            gradients = Gradients(model)
+            self.step(gradients, using, using, sums=in_tree_order(0, 1, 2, 2))
+            self.assertTrue(torch.signbit(model.weight.grad).all())
+            self.step(gradients, using, lambda: model.bias.sum(), sums=in_tree_order(0, 1, 2, 2))
+            self.assertFalse(torch.signbit(model.weight.grad).any(), "-0.0 + 0.0 is 0.0, wherever the second pass runs")
+
+
+def tree_sum(terms, begin, end, filled):
+    """Returns the sum by its definition; None without a term."""
+    if begin >= filled:
+        return None
+    if end - begin == 1:
+        return terms[begin]
+    middle = begin + (end - begin + 1) // 2
+    left, right = tree_sum(terms, begin, middle, filled), tree_sum(terms, middle, end, filled)
+    return left if right is None else left + right
 
 
 class PlanTest(unittest.TestCase):

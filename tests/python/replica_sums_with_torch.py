@@ -13,6 +13,7 @@ import torch.distributed as dist
 from mtrun import ElasticSampler, Interrupted, join
 from mtrun.buffers import Buffers
 from mtrun.replica import Replica
+from mtrun.step_sums import in_sequence
 from mtrun.waits import await_work
 
 ALL_REDUCE = dist.all_reduce
@@ -41,12 +42,12 @@ class BuffersOfAnyKindTest(unittest.TestCase):
         """Returns each worker's state after the step. `workers`: the inputs of each one's passes."""
         each = [Buffers(self.Odd()) for _ in workers]
         for buffers, values in zip(each, workers):
-            buffers.begin()
+            buffers.begin(in_sequence(len(values)))
             for value in values:
                 with buffers.micro_batch():
                     buffers._model(value)
         counts = sum(buffers.counts() for buffers in each)
-        sums = sum(buffers.sums(counts) for buffers in each)
+        sums = sum(row for buffers in each for row in buffers.partials(counts))
         for buffers in each:
             buffers.apply(counts, sums)
         return [buffers._model.state_dict() for buffers in each]

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <random>
 #include <set>
+#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "tests/trainers/collectives/leaf_shares.h"
@@ -161,6 +164,25 @@ TEST(TreeSumTest, PlansOfOtherStepsOrWorkersDiffer) {
   EXPECT_EQ(digests.size(), static_cast<size_t>(plans));
   EXPECT_EQ(PlanTree(LeafShares(4, 2), 4, 3).Describe(),
             "3 of 4 micro-batches, partial sums by rank 1,1, 1 additions");
+}
+
+/// tests/python/tree_sum_test.py reads the same file.
+TEST(TreeSumTest, PlansAreThoseOfThePythonPackage) {
+  const char* source = std::getenv("MT_SOURCE_DIR");
+  ASSERT_NE(source, nullptr) << "set MT_SOURCE_DIR to the root of the sources";
+  std::ifstream file(std::string(source) + "/tests/testdata/tree_plans.txt");
+  int plans = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with('#')) continue;
+    std::istringstream words(line);
+    int64_t leaves = 0, filled = 0;
+    int world = 0;
+    uint32_t digest = 0;
+    words >> leaves >> filled >> world >> digest;
+    EXPECT_EQ(PlanTree(LeafShares(leaves, world), leaves, filled).Digest(), digest) << line;
+    ++plans;
+  }
+  EXPECT_GT(plans, 100);
 }
 
 }  // namespace
