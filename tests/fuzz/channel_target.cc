@@ -3,9 +3,9 @@
 #include <string>
 
 #include "base/json_lines.h"
-#include "base/status_macros.h"
 #include "base/worker_channel.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/invariant.h"
 
 namespace mtrun::fuzz {
 namespace {
@@ -15,10 +15,10 @@ void RoundTrip(const std::string& line, const Decode& decode) {
   const absl::StatusOr<Message> message = decode(line);
   if (!message.ok()) return;
   std::string encoded = channel::Encode(*message);
-  MT_CHECK(!encoded.empty() && encoded.back() == '\n') << encoded;
+  MT_HOLDS(!encoded.empty() && encoded.back() == '\n') << encoded;
   encoded.pop_back();
   const absl::StatusOr<Message> again = decode(encoded);
-  MT_CHECK(again.ok() && channel::Encode(*again) == encoded + "\n") << encoded;
+  MT_HOLDS(again.ok() && channel::Encode(*again) == encoded + "\n") << encoded;
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ void FuzzChannel(std::string_view bytes) {
       RoundTrip<channel::WorkerMessage>(*line, channel::DecodeWorkerMessage);
       RoundTrip<channel::AgentMessage>(*line, channel::DecodeAgentMessage);
       if (const auto generation = channel::ParseGeneration(*line); generation.ok()) {
-        MT_CHECK(channel::ParseGeneration(channel::ToText(*generation)).value() == *generation);
+        MT_HOLDS(channel::ParseGeneration(channel::ToText(*generation)).value() == *generation);
       }
     }
   }

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/json_text.h"
-#include "base/status_macros.h"
 #include "tests/fuzz/fuzz_targets.h"
 #include "tests/fuzz/input.h"
+#include "tests/fuzz/invariant.h"
 #include "trainers/checkpoints/json_lines_end.h"
 #include "trainers/checkpoints/ledger.h"
 #include "trainers/checkpoints/lineage.h"
@@ -27,44 +27,44 @@ using namespace checkpoints;  // NOLINT: the code under test
 void ReadManifest(std::string_view bytes) {
   const auto manifest = DecodeManifest(bytes);
   if (!manifest.ok()) return;
-  for (const auto& [name, record] : *manifest) MT_CHECK(record.bytes >= 0) << name;
+  for (const auto& [name, record] : *manifest) MT_HOLDS(record.bytes >= 0) << name;
   const auto again = DecodeManifest(EncodeManifest(*manifest));
-  MT_CHECK(again.ok() && *again == *manifest) << again.status();
+  MT_HOLDS(again.ok() && *again == *manifest) << again.status();
 }
 
 void ReadState(std::string_view bytes) {
   const auto state = DecodeRunState(bytes);
   if (!state.ok()) return;
-  MT_CHECK(state->position.steps >= 0) << state->position.steps;
+  MT_HOLDS(state->position.steps >= 0) << state->position.steps;
   const auto again = DecodeRunState(EncodeRunState(*state));
-  MT_CHECK(again.ok() && again->position == state->position && again->identity == state->identity)
+  MT_HOLDS(again.ok() && again->position == state->position && again->identity == state->identity)
       << again.status();
   const auto progress = trainers::RunProgressFromJson(state->progress);
   if (!progress.ok()) return;
-  MT_CHECK(trainers::RunProgressFromJson(trainers::ToJson(*progress)).ok());
-  for (const int64_t count : progress->confusion) MT_CHECK(count >= 0) << count;
+  MT_HOLDS(trainers::RunProgressFromJson(trainers::ToJson(*progress)).ok());
+  for (const int64_t count : progress->confusion) MT_HOLDS(count >= 0) << count;
   for (const trainers::EvalRecord& record : progress->history)
-    MT_CHECK(ParseJsonObject(trainers::ToLine(record), kMaxLineBytes).ok()) << trainers::ToLine(record);
+    MT_HOLDS(ParseJsonObject(trainers::ToLine(record), kMaxLineBytes).ok()) << trainers::ToLine(record);
 }
 
 void ReadLedger(std::string_view bytes) {
   const InputFile file(bytes);
   const auto run = RunOfLedger(file.path());
-  MT_CHECK(HighestGeneration(file.path()).ok());
+  MT_HOLDS(HighestGeneration(file.path()).ok());
   LedgerHead head;
   head.run = run.ok() ? run->value_or(7) : 7;
   auto ledger = Ledger::Open(file.path(), head);
   if (!ledger.ok()) return;
-  MT_CHECK(ledger->AppendCheckpoint(1, "digest").ok());
+  MT_HOLDS(ledger->AppendCheckpoint(1, "digest").ok());
   const auto again = RunOfLedger(file.path());
-  MT_CHECK(again.ok() && again->has_value()) << again.status();
+  MT_HOLDS(again.ok() && again->has_value()) << again.status();
 }
 
 void ReadMetrics(std::string_view bytes) {
   const InputFile file(bytes);
   auto log = trainers::MetricsLog::Continue(file.path(), 5);
-  MT_CHECK(log.ok()) << log.status();
-  MT_CHECK(log->next_step() <= 5) << log->next_step();
+  MT_HOLDS(log.ok()) << log.status();
+  MT_HOLDS(log->next_step() <= 5) << log->next_step();
 }
 
 /// Makes a claim from eight bytes: small numbers, so that members meet at the same positions.
@@ -90,20 +90,20 @@ void DecideOfClaims(std::string_view bytes) {
   const StatePlan plan = DecideSource(claims, bytes.size());
   if (plan.source < 0) return;
   const Claim& source = claims.at(static_cast<size_t>(plan.source));
-  for (const Claim& claim : claims) MT_CHECK(claim.run == 0 || claim.position <= source.position);
+  for (const Claim& claim : claims) MT_HOLDS(claim.run == 0 || claim.position <= source.position);
   for (const int rank : plan.readers)
     claims.at(static_cast<size_t>(rank)).position = claims[rank].saved.position;
   const uint64_t run = source.run;
   for (const int rank : plan.readers) {
     Claim& reader = claims.at(static_cast<size_t>(rank));
-    MT_CHECK(reader.saved.run == run && reader.saved.position > plan.truth);
+    MT_HOLDS(reader.saved.run == run && reader.saved.position > plan.truth);
     reader.run = run;
     reader.position = reader.saved.position;
   }
   const StatePlan again = DecideSource(claims, bytes.size());
   for (const Claim& claim : claims) {
-    MT_CHECK(claim.saved.run != run || claim.saved.position <= again.truth);
-    MT_CHECK(again.generation > claim.known);
+    MT_HOLDS(claim.saved.run != run || claim.saved.position <= again.truth);
+    MT_HOLDS(again.generation > claim.known);
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "base/sha256.h"
-#include "base/status_macros.h"
 #include "datasets/files/archive_reader.h"
 #include "datasets/import/cifar.h"
 #include "datasets/import/idx.h"
@@ -14,6 +13,7 @@
 #include "datasets/packed/packed.h"
 #include "tests/fuzz/fuzz_targets.h"
 #include "tests/fuzz/input.h"
+#include "tests/fuzz/invariant.h"
 
 namespace mtrun::fuzz {
 namespace {
@@ -25,13 +25,13 @@ constexpr int64_t kMaxRead = 1 << 20;
 /// An importer's output can be imported, or is refused by name.
 void Look(const absl::StatusOr<std::unique_ptr<ImageSource>>& source) {
   if (!source.ok()) {
-    MT_CHECK(!source.status().message().empty());
+    MT_HOLDS(!source.status().message().empty());
     return;
   }
   if (!(*source)->FindShape().ok()) return;
   const PackedShape shape = (*source)->shape();
-  MT_CHECK(shape.height > 0 && shape.width > 0 && !shape.classes.empty() && !shape.splits.empty());
-  for (const auto& [name, images] : shape.splits) MT_CHECK(images > 0) << name;
+  MT_HOLDS(shape.height > 0 && shape.width > 0 && !shape.classes.empty() && !shape.splits.empty());
+  for (const auto& [name, images] : shape.splits) MT_HOLDS(images > 0) << name;
 }
 
 const InputFolder& Folder() {
@@ -43,7 +43,7 @@ void ReadIndexFile(std::string_view bytes) {
   const auto index = DecodeIndex(bytes);
   if (!index.ok()) return;
   const auto again = DecodeIndex(EncodeIndex(*index));
-  MT_CHECK(again.ok() && *again == *index) << again.status();
+  MT_HOLDS(again.ok() && *again == *index) << again.status();
 }
 
 /// Reads a shard of three images of 2x1 in two classes.
@@ -57,9 +57,9 @@ void ReadShard(std::string_view bytes) {
   const auto split = PackedSplit::Open(Folder().path(), "train");
   if (!split.ok()) return;
   for (int64_t i = 0; i < split->size(); ++i) {
-    MT_CHECK(split->label(i) >= 0 && split->label(i) < 2);
-    MT_CHECK(split->image(i).size() == 6);
-    MT_CHECK(!Sha256Hex({reinterpret_cast<const char*>(split->image(i).data()), 6}).empty());  // readable
+    MT_HOLDS(split->label(i) >= 0 && split->label(i) < 2);
+    MT_HOLDS(split->image(i).size() == 6);
+    MT_HOLDS(!Sha256Hex({reinterpret_cast<const char*>(split->image(i).data()), 6}).empty());  // readable
   }
 }
 
@@ -69,8 +69,8 @@ void ReadEncodedShard(std::string_view bytes) {
   if (!shard.ok()) return;
   for (int64_t i = 0; i < 3; ++i) {
     const auto record = shard->record(i);
-    MT_CHECK(!record.empty() && shard->size(i).pixels() > 0 && shard->label(i) == shard->label(i));
-    MT_CHECK(!Sha256Hex(record).empty());  // readable
+    MT_HOLDS(!record.empty() && shard->size(i).pixels() > 0 && shard->label(i) == shard->label(i));
+    MT_HOLDS(!Sha256Hex(record).empty());  // readable
   }
 }
 
@@ -84,7 +84,7 @@ void FuzzTar(std::string_view bytes) {
     if (!more.ok() || !*more) return;
     if (!reader->is_file()) continue;
     const auto contents = reader->Read(kMaxRead);
-    MT_CHECK(!contents.ok() || static_cast<int64_t>(contents->size()) <= kMaxRead);
+    MT_HOLDS(!contents.ok() || static_cast<int64_t>(contents->size()) <= kMaxRead);
   }
 }
 

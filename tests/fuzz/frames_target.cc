@@ -6,6 +6,7 @@
 
 #include "base/status_macros.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/invariant.h"
 #include "trainers/collectives/operations.h"
 #include "trainers/collectives/transport.h"
 
@@ -21,11 +22,17 @@ std::unique_ptr<FrameCipher> Cipher(FrameCipher::Use use) {
   return std::make_unique<FrameCipher>(std::string(FrameCipher::kKeyBytes, 'k'), Protection::kTag, use);
 }
 
+struct Frames {
+  std::string bytes;
+  int sound = 0;  // before the first one with a corrupted tag
+};
+
 /// Seals the frames of a peer that has the key and sends the fuzzer's bytes: each frame is a head, a byte for
 /// the payload's length, the payload and a byte that is odd if the tag is corrupted.
-std::string Sealed(std::string_view bytes) {
+Frames Sealed(std::string_view bytes) {
   const auto cipher = Cipher(FrameCipher::Use::kSeal);
-  std::string frames;
+  Frames frames;
+  bool corrupted = false;
   while (bytes.size() > sizeof(FrameHead) + 1) {
     const std::string_view head = bytes.substr(0, sizeof(FrameHead));
     const size_t length = static_cast<unsigned char>(bytes[sizeof(FrameHead)]);
@@ -36,12 +43,15 @@ std::string Sealed(std::string_view bytes) {
     cipher->Pass(payload.data(), payload.size(), nullptr);
     FrameCipher::Tag tag = cipher->Finish();
     if (!bytes.empty()) {
+      corrupted = corrupted || bytes[0] % 2 != 0;
       if (bytes[0] % 2 != 0) tag[0] ^= 1;
       bytes.remove_prefix(1);
     }
-    frames.append(head).append(payload).append(reinterpret_cast<const char*>(tag.data()), tag.size());
+    if (!corrupted) ++frames.sound;
+    frames.bytes.append(head).append(payload).append(reinterpret_cast<const char*>(tag.data()), tag.size());
   }
-  return frames.append(bytes);  // a connection that ends in the middle of a frame
+  frames.bytes.append(bytes);  // a connection that ends in the middle of a frame
+  return frames;
 }
 
 /// Rank 0 of two, whose peer on another host has sent `bytes` and closed.
@@ -103,13 +113,18 @@ absl::Status Run(Transport& transport, unsigned char choice) {
 
 }  // namespace
 
-// The first two bytes choose two calls; the rest is what the peer sends.
+// The first two bytes choose two calls; the rest is what the peer sends. Each call needs a frame of the peer whose
+// tag is right.
 void FuzzFrames(std::string_view bytes) {
   if (bytes.size() < 2) return;
-  Half half(Sealed(bytes.substr(2)));
+  const Frames frames = Sealed(bytes.substr(2));
+  Half half(frames.bytes);
+  int done = 0;
   for (const char choice : {bytes[0], bytes[1]}) {
-    if (!Run(*half.transport, static_cast<unsigned char>(choice)).ok()) return;
+    if (!Run(*half.transport, static_cast<unsigned char>(choice)).ok()) break;
+    ++done;
   }
+  MT_HOLDS(done <= frames.sound) << done << " calls ended with " << frames.sound << " sound frames";
 }
 
 }  // namespace mtrun::fuzz

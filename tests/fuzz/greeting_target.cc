@@ -6,6 +6,7 @@
 #include "base/status_macros.h"
 #include "tests/fuzz/fuzz_targets.h"
 #include "tests/fuzz/input.h"
+#include "tests/fuzz/invariant.h"
 #include "trainers/collectives/host.h"
 #include "trainers/collectives/link.h"
 #include "trainers/collectives/shutdown_notice.h"
@@ -53,7 +54,7 @@ void Stranger(bool dialed, const std::string& bytes) {
   Say(pair.far, bytes);
   for (int i = 0; i < 4 && link.Advance(-1).ok(); ++i) {
   }
-  MT_CHECK(link.state() != Link::State::kDone && link.state() != Link::State::kVerified);
+  MT_HOLDS(link.state() != Link::State::kDone && link.state() != Link::State::kVerified);
 }
 
 void Strangers(std::string_view bytes) {
@@ -96,7 +97,7 @@ void ManInTheMiddle(std::string_view bytes) {
         Relay(accepting.far, dialing.far, piece, static_cast<unsigned char>(bytes[3]), bytes[4], &back);
   }
   const bool both = dialer.state() == Link::State::kDone && acceptor.state() == Link::State::kDone;
-  MT_CHECK(both == !changed) << changed;
+  MT_HOLDS(both == !changed) << changed;
 }
 
 /// Runs a member that has the key and sends nonsense about itself.
@@ -112,7 +113,7 @@ void Member(std::string_view bytes) {
     if (dialer.state() == Link::State::kVerified && !dialer.Confirm(-1).ok()) break;
     if (!acceptor.Advance(-1).ok()) break;
   }
-  MT_CHECK(acceptor.state() != Link::State::kDone || acceptor.peer() >= 0) << acceptor.peer();
+  MT_HOLDS(acceptor.state() != Link::State::kDone || acceptor.peer() >= 0) << acceptor.peer();
 }
 
 void ReadTexts(std::string_view bytes) {
@@ -120,7 +121,7 @@ void ReadTexts(std::string_view bytes) {
   const auto info = DecodePeerInfo(std::string(bytes));
   if (!info.ok()) return;
   const auto again = DecodePeerInfo(Encode(*info));
-  MT_CHECK(again.ok() && Encode(*again) == Encode(*info)) << Encode(*info);
+  MT_HOLDS(again.ok() && Encode(*again) == Encode(*info)) << Encode(*info);
 }
 
 }  // namespace

@@ -4,10 +4,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/endpoint.h"
-#include "base/status_macros.h"
 #include "launcher/ssh/hosts.h"
 #include "launcher/ssh/wire.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/invariant.h"
 
 namespace mtrun::fuzz {
 namespace {
@@ -17,17 +17,17 @@ using namespace launcher;  // NOLINT: the code under test
 /// Neither ssh nor a shell misinterprets a host, and a host that is written can be read again.
 void CheckHosts(const absl::StatusOr<std::vector<Host>>& hosts) {
   if (!hosts.ok()) {
-    MT_CHECK(!hosts.status().message().empty());
+    MT_HOLDS(!hosts.status().message().empty());
     return;
   }
-  MT_CHECK(!hosts->empty() && hosts->size() <= kMaxSshHosts);
+  MT_HOLDS(!hosts->empty() && hosts->size() <= kMaxSshHosts);
   std::string list, file;
   for (const Host& host : *hosts) {
     const std::string destination = Destination(host);
-    MT_CHECK(!host.name.empty() && host.workers >= 0) << destination;
-    MT_CHECK(destination.front() != '-' && host.name.front() != '-') << destination;
+    MT_HOLDS(!host.name.empty() && host.workers >= 0) << destination;
+    MT_HOLDS(destination.front() != '-' && host.name.front() != '-') << destination;
     for (const char c : destination)
-      MT_CHECK(absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("-._@:", c))
+      MT_HOLDS(absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("-._@:", c))
           << destination;
     const bool bracketed = absl::StrContains(host.name, ':');
     const std::string written = absl::StrCat(host.user, host.user.empty() ? "" : "@", bracketed ? "[" : "",
@@ -36,8 +36,8 @@ void CheckHosts(const absl::StatusOr<std::vector<Host>>& hosts) {
                     host.workers > 0 ? absl::StrCat(":", host.workers) : "");
     absl::StrAppend(&file, written, host.workers > 0 ? absl::StrCat(" slots=", host.workers) : "", "\n");
   }
-  MT_CHECK(*ParseHosts(list) == *hosts) << list;
-  MT_CHECK(*ParseHostfile(file) == *hosts) << file;
+  MT_HOLDS(*ParseHosts(list) == *hosts) << list;
+  MT_HOLDS(*ParseHostfile(file) == *hosts) << file;
 }
 
 void ReadHostsInput(std::string_view bytes) {
@@ -51,7 +51,7 @@ void ReadHostsInput(std::string_view bytes) {
     HostInput again;
     again.Append(Encode(*order));
     const auto copy = again.Next();
-    MT_CHECK(copy.ok() && *copy && std::get<Order>(**copy) == *order);
+    MT_HOLDS(copy.ok() && *copy && std::get<Order>(**copy) == *order);
   }
 }
 
@@ -68,7 +68,7 @@ void ReadHostsOutput(std::string_view bytes) {
   }
   if (ended) return;
   output += cut.Flush();
-  MT_CHECK(all.output + whole.Flush() == output);
+  MT_HOLDS(all.output + whole.Flush() == output);
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 
 #include <string>
 
-#include "base/status_macros.h"
 #include "rendezvous/wire/codec.h"
 #include "rendezvous/wire/rendezvous.pb.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/invariant.h"
 
 namespace mtrun::fuzz {
 namespace {
@@ -19,9 +19,9 @@ void RoundTripHello(const std::string& bytes) {
   if (!hello.ok()) return;
   // Encoding cleans names, so the second time changes nothing.
   const absl::StatusOr<HelloData> again = DecodeHello(EncodeHello(*hello));
-  MT_CHECK(again.ok()) << again.status().message();
+  MT_HOLDS(again.ok()) << again.status().message();
   const absl::StatusOr<HelloData> third = DecodeHello(EncodeHello(*again));
-  MT_CHECK(third.ok() && third->opened == again->opened && third->node_id == again->node_id);
+  MT_HOLDS(third.ok() && third->opened == again->opened && third->node_id == again->node_id);
 }
 
 void RoundTripAgentEvent(const std::string& bytes) {
@@ -30,9 +30,9 @@ void RoundTripAgentEvent(const std::string& bytes) {
   const absl::StatusOr<AgentSaid> said = DecodeAgentEvent(message);
   if (!said.ok()) return;
   const absl::StatusOr<AgentSaid> again = DecodeAgentEvent(EncodeAgentEvent(1, *said));
-  MT_CHECK(again.ok()) << Describe(said->event) << ": " << again.status().message();
+  MT_HOLDS(again.ok()) << Describe(said->event) << ": " << again.status().message();
   const absl::StatusOr<AgentSaid> third = DecodeAgentEvent(EncodeAgentEvent(1, *again));
-  MT_CHECK(third.ok() && *third == *again) << Describe(again->event);
+  MT_HOLDS(third.ok() && *third == *again) << Describe(again->event);
 }
 
 void RoundTripServiceEvent(const std::string& bytes) {
@@ -41,9 +41,9 @@ void RoundTripServiceEvent(const std::string& bytes) {
   const absl::StatusOr<ServiceEvent> event = DecodeServiceEvent(message);
   if (!event.ok()) return;
   const absl::StatusOr<ServiceEvent> again = DecodeServiceEvent(EncodeServiceEvent(1, *event));
-  MT_CHECK(again.ok()) << Describe(*event) << ": " << again.status().message();
+  MT_HOLDS(again.ok()) << Describe(*event) << ": " << again.status().message();
   const absl::StatusOr<ServiceEvent> third = DecodeServiceEvent(EncodeServiceEvent(1, *again));
-  MT_CHECK(third.ok() && *third == *again) << Describe(*again);
+  MT_HOLDS(third.ok() && *third == *again) << Describe(*again);
 }
 
 void ReadStatus(const std::string& bytes) {

@@ -1,11 +1,11 @@
 #include <map>
 #include <string>
 
-#include "base/status_macros.h"
 #include "page/gate.h"
 #include "page/metrics.h"
 #include "page/request_parts.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/invariant.h"
 #include "tests/support/token.h"
 
 namespace mtrun::fuzz {
@@ -31,15 +31,15 @@ web::Request RequestIn(std::string_view bytes) {
 
 void ReadParts(std::string_view bytes) {
   if (const auto host = page::HostIn(bytes)) {
-    MT_CHECK(!host->empty() && host->find_first_of(" /@\"<>\n") == std::string::npos) << *host;
-    MT_CHECK(!page::IsOwnOrigin("null", bytes, false));
+    MT_HOLDS(!host->empty() && host->find_first_of(" /@\"<>\n") == std::string::npos) << *host;
+    MT_HOLDS(!page::IsOwnOrigin("null", bytes, false));
   }
   const auto form = page::ParseForm(bytes);
-  MT_CHECK(!form || form->size() <= page::kMaxFields) << form->size();
+  MT_HOLDS(!form || form->size() <= page::kMaxFields) << form->size();
   page::BearerIn(bytes);
   page::BasicPasswordIn(bytes);
   const std::string label = page::LabelText(std::string(bytes));
-  MT_CHECK(label.find('\n') == std::string::npos) << label;
+  MT_HOLDS(label.find('\n') == std::string::npos) << label;
 }
 
 }  // namespace
@@ -49,9 +49,9 @@ void FuzzPage(std::string_view bytes) {
   // No input grants access: the token is not in the corpus, and no session exists.
   Gate gate({.token = support::kToken, .random = [] { return std::string("random"); }});
   const web::Request request = RequestIn(bytes);
-  MT_CHECK(gate.Check(request, Gate::Need::kViewer, TimePoint()).refusal.has_value());
-  MT_CHECK(gate.Check(request, Gate::Need::kOperator, TimePoint()).refusal.has_value());
-  MT_CHECK(gate.LogIn(request, TimePoint()).status >= 400);
+  MT_HOLDS(gate.Check(request, Gate::Need::kViewer, TimePoint()).refusal.has_value());
+  MT_HOLDS(gate.Check(request, Gate::Need::kOperator, TimePoint()).refusal.has_value());
+  MT_HOLDS(gate.LogIn(request, TimePoint()).status >= 400);
 }
 
 }  // namespace mtrun::fuzz

@@ -1,8 +1,8 @@
 #include <string>
 #include <vector>
 
-#include "base/status_macros.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/invariant.h"
 #include "trainers/weights/file_kind.h"
 #include "trainers/weights/pickle.h"
 #include "trainers/weights/pth_layout.h"
@@ -17,14 +17,14 @@ using trainers::PickleValue;
 void ReadPickle(absl::string_view bytes) {
   const auto pickle = trainers::ParsePickle(bytes);
   if (!pickle.ok()) return;
-  MT_CHECK(pickle->root != nullptr && pickle->size <= bytes.size());
+  MT_HOLDS(pickle->root != nullptr && pickle->size <= bytes.size());
   for (const PickleValue& value : pickle->values) {
     const bool call = value.kind == PickleValue::Kind::kCall;
-    MT_CHECK(call == (value.callee != nullptr));
-    MT_CHECK((call || value.kind == PickleValue::Kind::kPersistent) == (value.argument != nullptr));
-    MT_CHECK(!call || value.argument->kind == PickleValue::Kind::kTuple);
-    MT_CHECK(!(call || value.kind == PickleValue::Kind::kDict) || value.items.size() % 2 == 0);
-    for (const PickleValue* item : value.items) MT_CHECK(item != nullptr);
+    MT_HOLDS(call == (value.callee != nullptr));
+    MT_HOLDS((call || value.kind == PickleValue::Kind::kPersistent) == (value.argument != nullptr));
+    MT_HOLDS(!call || value.argument->kind == PickleValue::Kind::kTuple);
+    MT_HOLDS(!(call || value.kind == PickleValue::Kind::kDict) || value.items.size() % 2 == 0);
+    for (const PickleValue* item : value.items) MT_HOLDS(item != nullptr);
   }
 }
 
@@ -35,8 +35,8 @@ void ReadTensors(absl::string_view file) {
   const auto tensors = trainers::ParsePthLayout(file);
   if (!tensors.ok()) return;
   for (const trainers::StoredTensor& tensor : *tensors) {
-    MT_CHECK(tensor.sizes.size() == tensor.strides.size() && tensor.numel >= 0) << tensor.name;
-    MT_CHECK(tensor.storage.data() >= file.data() &&
+    MT_HOLDS(tensor.sizes.size() == tensor.strides.size() && tensor.numel >= 0) << tensor.name;
+    MT_HOLDS(tensor.storage.data() >= file.data() &&
              tensor.storage.data() + tensor.storage.size() <= file.data() + file.size());
     const uint64_t bytes = static_cast<uint64_t>(tensor.numel) * trainers::SizeOf(tensor.type);
     std::vector<char> out(bytes <= kMaxBytes ? bytes : 0);

@@ -1,9 +1,9 @@
 #include <string>
 #include <vector>
 
-#include "base/status_macros.h"
 #include "launcher/pmi/message.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/invariant.h"
 
 namespace mtrun::fuzz {
 namespace {
@@ -32,11 +32,11 @@ std::vector<PmiMessage> ReadPmi(std::string_view bytes, size_t at_once) {
 
 void FuzzPmi(std::string_view bytes) {
   const std::vector<PmiMessage> messages = ReadPmi(bytes, bytes.size());
-  MT_CHECK(ReadPmi(bytes, 1) == messages) << "in pieces as in one";
+  MT_HOLDS(ReadPmi(bytes, 1) == messages) << "in pieces as in one";
   for (const PmiMessage& message : messages) {
-    MT_CHECK(!message.command.empty());
+    MT_HOLDS(!message.command.empty());
     const std::vector<PmiMessage> copy = ReadPmi(Encode(message), PmiParser::kMaxBytes);
-    MT_CHECK(copy.size() == 1 && copy.front() == message) << message.command;
+    MT_HOLDS(copy.size() == 1 && copy.front() == message) << message.command;
   }
 }
 

@@ -1,6 +1,7 @@
 #include "report/page.h"
 #include "report/run_reader.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/invariant.h"
 
 namespace mtrun::fuzz {
 namespace {
@@ -36,9 +37,9 @@ void FuzzReport(std::string_view bytes) {
   }
   const report::RunRecord run = reader.Take();
   for (size_t i = 1; i < run.steps.size(); ++i) {
-    if (run.steps[i].step <= run.steps[i - 1].step) __builtin_trap();  // a duplicate step
+    MT_HOLDS(run.steps[i].step > run.steps[i - 1].step) << run.steps[i].step;
   }
-  if (report::Page({run}, "now").find("</html>") == std::string::npos) __builtin_trap();
+  MT_HOLDS(report::Page({run}, "now").find("</html>") != std::string::npos);
 }
 
 }  // namespace mtrun::fuzz

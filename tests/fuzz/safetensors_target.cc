@@ -1,8 +1,8 @@
 #include <string>
 
-#include "base/status_macros.h"
 #include "datasets/packed/safetensors.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/invariant.h"
 
 namespace mtrun::fuzz {
 
@@ -12,19 +12,19 @@ void FuzzSafetensors(std::string_view bytes) {
   if (!header.ok()) return;
   int64_t end = 0;
   for (const datasets::TensorInfo& tensor : header->tensors) {
-    MT_CHECK(tensor.begin == end && tensor.end >= tensor.begin) << tensor.name;
+    MT_HOLDS(tensor.begin == end && tensor.end >= tensor.begin) << tensor.name;
     end = tensor.end;
   }
-  MT_CHECK(end == header->data_bytes);
-  MT_CHECK(header->data_offset + header->data_bytes == static_cast<int64_t>(bytes.size()));
+  MT_HOLDS(end == header->data_bytes);
+  MT_HOLDS(header->data_offset + header->data_bytes == static_cast<int64_t>(bytes.size()));
   const absl::StatusOr<std::string> encoded = datasets::EncodeSafetensorsHeader(*header);
   if (!encoded.ok()) return;
   std::string file = *encoded;
   file.resize(file.size() + static_cast<size_t>(header->data_bytes));
   const auto again =
       datasets::ParseSafetensorsHeader({reinterpret_cast<const uint8_t*>(file.data()), file.size()});
-  MT_CHECK(again.ok()) << again.status().message();
-  MT_CHECK(again->tensors == header->tensors && again->metadata == header->metadata);
+  MT_HOLDS(again.ok()) << again.status().message();
+  MT_HOLDS(again->tensors == header->tensors && again->metadata == header->metadata);
 }
 
 }  // namespace mtrun::fuzz

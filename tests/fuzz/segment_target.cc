@@ -4,6 +4,7 @@
 
 #include "base/status_macros.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/invariant.h"
 #include "trainers/collectives/segment.h"
 
 namespace mtrun::fuzz {
@@ -41,7 +42,7 @@ void FuzzSegment(std::string_view bytes) {
     bytes.remove_prefix(size);
   }
   const auto peer = PeerSegment::Open(*std::move(file), kSegmentGeneration, 1, 2, kSlot);
-  MT_CHECK(peer.ok() || damaged) << peer.status();
+  MT_HOLDS(peer.ok() || damaged) << peer.status();
   while (peer.ok() && !bytes.empty()) {
     const Notice notice = TakeNumber<Notice>(bytes);
     const size_t wanted = TakeNumber<uint16_t>(bytes);

@@ -6,6 +6,7 @@
 #include "base/worker_env.h"
 #include "tests/fuzz/fuzz_targets.h"
 #include "tests/fuzz/input.h"
+#include "tests/fuzz/invariant.h"
 
 namespace mtrun::fuzz {
 namespace {
@@ -23,14 +24,20 @@ Settings SomeSettings() {
        {.name = "run_name", .yields = true}});
 }
 
-/// Accepted settings can be shown.
+/// Checks that accepted settings are within their bounds, can be shown, and are the same when they are read again
+/// from the file in which a run keeps them.
 void Show(const Settings& settings) {
   settings.Table();
   settings.Help();
-  settings.Yaml("program");
-  settings.Int("batch_size");
   settings.Bool("shuffle");
-  if (settings.IsSet("rate")) settings.Double("rate");
+  MT_HOLDS(settings.Int("batch_size") >= 1 && settings.Int("batch_size") <= 1'000'000);
+  MT_HOLDS(settings.Text("device") == "cpu" || settings.Text("device") == "cuda");
+  if (settings.IsSet("rate")) MT_HOLDS(settings.Double("rate") >= 0);
+  const std::string yaml = settings.Yaml("program");
+  const InputFile file(yaml);
+  Settings again = SomeSettings();
+  MT_HOLDS(again.ApplyYaml(file.path(), "program").ok()) << yaml;
+  MT_HOLDS(again.Yaml("program") == yaml) << yaml;
 }
 
 void ReadYaml(const std::string& text) {

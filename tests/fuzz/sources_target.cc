@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "base/status_macros.h"
 #include "datasets/files/file_tree.h"
 #include "datasets/files/tree_listing.h"
 #include "datasets/import/brace_list.h"
@@ -13,6 +12,7 @@
 #include "datasets/packed/class_list.h"
 #include "tests/fuzz/fuzz_targets.h"
 #include "tests/fuzz/input.h"
+#include "tests/fuzz/invariant.h"
 
 namespace mtrun::fuzz {
 namespace {
@@ -25,8 +25,8 @@ void ReadClasses(std::string_view text) {
   const auto list = ParseClassList(text);
   if (!list.ok()) return;
   const std::set<std::string> names(list->names.begin(), list->names.end());
-  MT_CHECK(!names.empty() && names.size() == list->names.size());
-  MT_CHECK(list->ids.empty() || list->ids.size() == list->names.size());
+  MT_HOLDS(!names.empty() && names.size() == list->names.size());
+  MT_HOLDS(list->ids.empty() || list->ids.size() == list->names.size());
 }
 
 void ReadGroundTruth(std::string_view text) {
@@ -35,24 +35,24 @@ void ReadGroundTruth(std::string_view text) {
   const ClassList numbered{.names = {"z", "y"}, .ids = {{1, "z"}, {9, "y"}}};
   for (const std::optional<ClassList>& classes : {std::optional<ClassList>(), {plain}, {numbered}}) {
     const auto found = FindClasses(text, classes, files);
-    MT_CHECK(found.ok() ? found->size() == files.size() : !found.status().message().empty());
+    MT_HOLDS(found.ok() ? found->size() == files.size() : !found.status().message().empty());
   }
 }
 
 void ReadBraces(std::string_view text) {
   const auto names = ExpandBraces(text);
   if (!names.ok()) return;
-  MT_CHECK(!names->empty() && names->size() <= kMaxBraceNames) << names->size();
+  MT_HOLDS(!names->empty() && names->size() <= kMaxBraceNames) << names->size();
 }
 
 void ReadLabels(std::string_view bytes) {
   for (const auto& label : {ParseClassFile(bytes), ParseJsonFile(bytes)}) {
     if (!label.ok()) continue;
-    MT_CHECK(SmallNumber(*label) >= 0 || CheckClassName(*label).ok()) << *label;
+    MT_HOLDS(SmallNumber(*label) >= 0 || CheckClassName(*label).ok()) << *label;
   }
   const absl::string_view path(bytes.data(), bytes.size());
   const SampleName name = ParseSampleName(path);
-  MT_CHECK(path.substr(0, name.key.size()) == name.key && name.file.size() <= path.size());
+  MT_HOLDS(path.substr(0, name.key.size()) == name.key && name.file.size() <= path.size());
 }
 
 }  // namespace
@@ -66,16 +66,16 @@ void FuzzArchive(std::string_view bytes) {
   for (size_t i = 0; i < (*tree)->files().size(); ++i) {
     const SourceFile& one = (*tree)->files()[i];
     paths.push_back(one.path);
-    MT_CHECK(one.bytes >= 0) << one.path;
+    MT_HOLDS(one.bytes >= 0) << one.path;
     if (one.bytes > kMaxOfSource) continue;
     const auto contents = (*tree)->Read(i);
-    MT_CHECK(!contents.ok() || static_cast<int64_t>(contents->size()) <= one.bytes) << one.path;
+    MT_HOLDS(!contents.ok() || static_cast<int64_t>(contents->size()) <= one.bytes) << one.path;
   }
   for (const bool skip_bad : {false, true}) {
     const auto listing = ListTree(paths, {.skip_bad = skip_bad});
     if (!listing.ok()) continue;
     for (const TreeImage& image : listing->images)
-      MT_CHECK(image.path < paths.size() && image.label < static_cast<int64_t>(listing->classes.size()));
+      MT_HOLDS(image.path < paths.size() && image.label < static_cast<int64_t>(listing->classes.size()));
   }
 }
 

@@ -2,9 +2,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
 #include "rendezvous/wire/job_settings.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/invariant.h"
 #include "tests/rendezvous/cluster_simulation.h"
 
 namespace mtrun::fuzz {
@@ -167,7 +167,7 @@ void FuzzStateMachine(std::string_view bytes) {
   ClusterSimulation world(settings);
   for (int i = 0; i < kMaxEvents && decide.more(); ++i) {
     Act(world, settings, absl::StrCat("node", decide.Take(settings.max_nodes + 2)), decide);
-    MT_CHECK(!world.broken()) << *world.broken();
+    MT_HOLDS(!world.broken()) << *world.broken();
     if (world.machine().Gone()) world = ClusterSimulation(settings);  // like the service
   }
 }

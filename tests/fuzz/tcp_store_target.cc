@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/status_macros.h"
 #include "launcher/store/store_state.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/invariant.h"
 
 namespace mtrun::fuzz {
 namespace {
@@ -19,11 +19,11 @@ void CheckRoundTrip(const StoreRequest& request, bool first) {
   const StoreRequest greeting = {.command = StoreCommand::kValidate, .number = StoreParser::kMagic};
   if (!first) {
     again.Append(Encode(greeting));
-    MT_CHECK(again.Next().value().has_value());
+    MT_HOLDS(again.Next().value().has_value());
   }
   again.Append(Encode(request));
   const auto copy = again.Next();
-  MT_CHECK(copy.ok() && *copy && **copy == request) << copy.status();
+  MT_HOLDS(copy.ok() && *copy && **copy == request) << copy.status();
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ void FuzzTcpStore(std::string_view bytes) {
   }
   for (size_t client = 0; client < kClients; ++client) state.Forget(static_cast<int64_t>(client));
   state.CheckInvariants();
-  MT_CHECK(state.waiting() == 0) << state.waiting();
+  MT_HOLDS(state.waiting() == 0) << state.waiting();
 }
 
 }  // namespace mtrun::fuzz
