@@ -29,8 +29,7 @@ struct StreamOpened {
   Duration silence = Duration(kMaxNanoseconds);
   bool operator==(const StreamOpened&) const = default;
   /// Fields of the message Hello.
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("settings", self.settings);
     field("seen", self.seen);
     field("seen_restarts", self.seen_restarts, Range{0, kMaxRestarts});
@@ -51,8 +50,7 @@ struct Heartbeat {
   Generation knows = {};                      // the newest generation that the agent knows of
   bool ordinary = false;                      // not all its workers have said that they outlive a generation
   bool operator==(const Heartbeat&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("main_loop_age", self.main_loop_age, Range{0, kMaxNanoseconds});
     field("note", self.note, Size{0, kMaxText});
     field("sent", self.sent);

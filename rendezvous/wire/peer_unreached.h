@@ -15,8 +15,7 @@ struct PeerUnreached {
   int rank = 0;  // the rank that tries
   int peer = 0;  // the rank that it does not reach
   bool operator==(const PeerUnreached&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("generation", self.generation);
     field("rank", self.rank, Range{0, int64_t{kMaxNodes} * kMaxWorkersPerNode});
     field("peer", self.peer, Range{0, int64_t{kMaxNodes} * kMaxWorkersPerNode});
