@@ -65,6 +65,7 @@ struct AgentSaid {
   AgentEvent event;
   std::optional<Assignment> held;  // with an Offer that holds a generation: its membership
   bool operator==(const AgentSaid&) const = default;
+  static void Fields(auto& self, auto&& field) { field("event", self.event); }  // `held` is in the offer
 };
 /// Result of a probe of another service, if this is one of several (JobMachine::WantsProbe).
 struct PeerService {

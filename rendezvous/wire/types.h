@@ -155,6 +155,10 @@ struct OfferSent {  // the node joins, or is ready again after a dissolved gener
   // The newest generation assigned to the agent that it had heard of when it made this offer.
   Generation seen = {};
   bool operator==(const OfferSent&) const = default;
+  static void Fields(auto& self, auto&& field) {
+    Offer::Fields(self.offer, field);
+    field("seen", self.seen);
+  }
 };
 struct WorkerFailed {
   Generation generation;
@@ -228,6 +232,7 @@ struct StepsCommitted {  // progress of the job, sent now and then by the agent 
     field("step", self.step, Range{0, int64_t{1} << 53});
   }
 };
+/// In the order of the wire's oneof.
 using AgentEvent = std::variant<OfferSent, WorkerFailed, WorkersFinished, Leaving, StoreSet, StoreRead,
                                 CollectivesBroken, StepsCommitted, LogPart, NodeUse, PeerUnreached>;
 
@@ -269,6 +274,7 @@ struct GenerationDissolved {  // stop (ordinary) or regroup (cooperative), then 
 struct JobEnded {
   JobOutcome outcome;
   bool operator==(const JobEnded&) const = default;
+  static void Fields(auto& self, auto&& field) { JobOutcome::Fields(self.outcome, field); }
 };
 struct Refused {  // final: this agent may not join (other settings, another run, a broken protocol)
   Cause cause;
@@ -309,6 +315,7 @@ struct BudgetChanged {
     field("refunded", self.refunded);
   }
 };
+/// In the order of the wire's oneof.
 using ServiceEvent = std::variant<Assigned, GenerationDissolved, JobEnded, Refused, Waiting, StoreReply,
                                   Redirect, BudgetChanged, Membership, ControlCall, LogRequest, UseAsked>;
 

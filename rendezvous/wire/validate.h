@@ -56,7 +56,7 @@ absl::Status Check(absl::string_view, const T& message, const Unbound&) {
   return Validate(message);
 }
 template <typename... Ts>
-absl::Status Check(absl::string_view, const std::variant<std::monostate, Ts...>& value, const Unbound&) {
+absl::Status Check(absl::string_view, const std::variant<Ts...>& value, const Unbound&) {
   return std::visit(
       []<typename T>(const T& one) {
         if constexpr (HasFields<T>) return Validate(one);
