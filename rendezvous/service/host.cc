@@ -13,22 +13,6 @@ namespace {
 
 constexpr Duration kProbePatience = std::chrono::seconds(3);
 
-class RunningHost final : public Host {
- public:
-  RunningHost(std::unique_ptr<Service> service, std::string endpoint, std::string reason)
-      : service_(std::move(service)), endpoint_(std::move(endpoint)), reason_(std::move(reason)) {}
-  std::string endpoint() const override { return endpoint_; }
-  std::string reason() const override { return reason_; }
-  std::vector<std::string> NodesWithoutOutcome() override { return service_->NodesWithoutOutcome(); }
-  void AdoptMembership(const std::string& job_id, const Assignment& last) override {
-    service_->AdoptMembership(job_id, last);
-  }
-
- private:
-  const std::unique_ptr<Service> service_;
-  const std::string endpoint_, reason_;
-};
-
 ServiceOptions OptionsOf(const HostOptions& options) {
   ServiceOptions service;
   service.insecure = options.insecure;
@@ -53,7 +37,7 @@ absl::StatusOr<std::unique_ptr<Host>> StartStandby(const HostOptions& options, c
   };
   MT_ASSIGN_OR_RETURN(std::unique_ptr<Service> service, OpenWithin(options.ports, RandomBits(), start));
   const std::string text = ToText({address, service->port()});
-  return std::make_unique<RunningHost>(std::move(service), text, "this node is a standby");
+  return std::make_unique<Host>(std::move(service), text, "this node is a standby");
 }
 
 absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
@@ -87,8 +71,7 @@ absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
   MT_RETURN_IF_ERROR(service.status());
   endpoint.port = (*service)->port();
   const std::string text = ToText(endpoint);
-  if (options.is_host == true)
-    return std::make_unique<RunningHost>(*std::move(service), text, "is_host is set");
+  if (options.is_host == true) return std::make_unique<Host>(*std::move(service), text, "is_host is set");
   const std::string reason = absl::StrCat(text, " is an address of this node");
   // Loopback leads nowhere else. Any other name is verified by reading our own id back through it.
   if (!local) {
@@ -96,7 +79,7 @@ absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
         ReadServiceId(text, options.insecure, options.token, kProbePatience);
     if (!answer.ok() || *answer != (*service)->id()) return nullptr;
   }
-  return std::make_unique<RunningHost>(*std::move(service), text, reason);
+  return std::make_unique<Host>(*std::move(service), text, reason);
 }
 
 }  // namespace mtrun::rendezvous

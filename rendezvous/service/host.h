@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -30,16 +31,24 @@ struct HostOptions {
   EvictHost evict_host = {};
 };
 
+/// A running service, which ends with it.
 class Host {
  public:
-  virtual ~Host() = default;  // stops the service
+  Host(std::unique_ptr<Service> service, std::string endpoint, std::string reason)
+      : service_(std::move(service)), endpoint_(std::move(endpoint)), reason_(std::move(reason)) {}
   /// Returns the endpoint with its real port.
-  virtual std::string endpoint() const = 0;
+  const std::string& endpoint() const { return endpoint_; }
   /// Returns why this agent hosts, for the log.
-  virtual std::string reason() const = 0;
+  const std::string& reason() const { return reason_; }
   /// See Service.
-  virtual std::vector<std::string> NodesWithoutOutcome() = 0;
-  virtual void AdoptMembership(const std::string& job_id, const Assignment& last) = 0;
+  std::vector<std::string> NodesWithoutOutcome() { return service_->NodesWithoutOutcome(); }
+  void AdoptMembership(const std::string& job_id, const Assignment& last) {
+    service_->AdoptMembership(job_id, last);
+  }
+
+ private:
+  const std::unique_ptr<Service> service_;
+  const std::string endpoint_, reason_;
 };
 
 /// Returns the running service if this node hosts, nullptr if another one does. Fails only if `is_host` is
