@@ -6,7 +6,6 @@
 
 #include <future>
 #include <optional>
-#include <utility>
 
 #include "base/endpoint.h"
 #include "base/posix.h"
@@ -99,11 +98,8 @@ ProbeResult ProbePeers(const ProbeRequest& wanted, const ProbeOptions& options) 
     peers.push_back(
         std::async(kAtOnceIfPossible, [&, endpoint] { return ProbeService(endpoint, wanted, options); }));
   }
-  PresenceFound members = ProbePresence(wanted.members, options.timeout);
-  ProbeResult looked;
+  ProbeResult looked = ProbePresence(wanted.members, options.timeout);
   for (auto& peer : peers) looked.peers.push_back(peer.get());
-  looked.dead = std::move(members.dead);
-  looked.alive = std::move(members.alive);
   return looked;
 }
 
