@@ -37,13 +37,6 @@ absl::StatusOr<Assignment> CheckedAssignment(wire::Assignment in) {
   return assignment;
 }
 
-absl::StatusOr<Assigned> DecodeAssigned(const std::string& bytes) {
-  wire::Assignment message;
-  if (!message.ParseFromString(bytes)) return absl::InvalidArgumentError("an assignment that cannot be read");
-  MT_ASSIGN_OR_RETURN(Assignment assignment, CheckedAssignment(std::move(message)));
-  return Assigned(std::move(assignment));
-}
-
 /// True if `held` is the generation that runs here, and its members know no more of it than this service.
 bool TellsNothing(const wire::Assignment& held, const Assignment& runs) {
   const bool settled = held.earlier().empty() && !runs.earlier.empty();
@@ -84,12 +77,12 @@ absl::StatusOr<AgentSaid> DecodeAgentEvent(const wire::AgentEvent& event, const 
 
 absl::StatusOr<ServiceEvent> DecodeServiceEvent(const wire::ServiceEvent& event) {
   if (event.has_assigned()) {
-    MT_ASSIGN_OR_RETURN(Assigned assigned, DecodeAssigned(event.assigned()));
-    return ServiceEvent(std::move(assigned));
+    MT_ASSIGN_OR_RETURN(Assignment assignment, DecodeMembership(event.assigned()));
+    return ServiceEvent(Assigned(std::move(assignment)));
   }
   if (event.has_membership()) {
-    MT_ASSIGN_OR_RETURN(Assigned assigned, DecodeAssigned(event.membership()));
-    return ServiceEvent(Membership{std::move(assigned)});
+    MT_ASSIGN_OR_RETURN(Assignment assignment, DecodeMembership(event.membership()));
+    return ServiceEvent(Membership{Assigned(std::move(assignment))});
   }
   if (event.has_waiting()) return ServiceEvent(Waiting{codec::Showable(event.waiting(), {0, kMaxText})});
   if (event.event_case() == wire::ServiceEvent::EVENT_NOT_SET)
@@ -111,8 +104,9 @@ Heartbeat DecodeHeartbeat(const wire::Heartbeat& in) {
 Lease DecodeLease(const wire::Lease& in) { return Decoded<Lease>(in); }
 
 absl::StatusOr<Assignment> DecodeMembership(const std::string& bytes) {
-  MT_ASSIGN_OR_RETURN(const Assigned assigned, DecodeAssigned(bytes));
-  return assigned.assignment();
+  wire::Assignment message;
+  if (!message.ParseFromString(bytes)) return absl::InvalidArgumentError("an assignment that cannot be read");
+  return CheckedAssignment(std::move(message));
 }
 
 PeerService DecodeAsking(const wire::StatusRequest& in) {
