@@ -174,7 +174,8 @@ std::vector<std::string> JobTable::InEnded() const {
   std::vector<std::string> nodes;
   const auto add = [&](const auto& jobs) {
     for (const auto& [job_id, job] : jobs) {
-      if (job.outcome()) job.AppendNodeIds(&nodes);
+      if (!job.outcome()) continue;
+      for (const auto& [node_id, node] : job.roster().nodes()) nodes.push_back(node_id);
     }
   };
   add(past_);

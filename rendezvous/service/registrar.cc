@@ -158,7 +158,7 @@ void Registrar::OnEnded(const StreamPtr& stream, const NodeLost& why) {
     if (!session->closing) Step(session->job_id, Event{session->node_id, StreamClosed{why}});
     const auto entry = sessions_.find({session->job_id, session->node_id});
     const bool current = entry != sessions_.end() && entry->second == session;
-    if (current && !Knows(*session)) {  // the node had left
+    if (current && !jobs_.Has(session->job_id, session->node_id)) {  // the node had left
       watch_state_.OnNodeGone(entry->first);
       sessions_.erase(entry);
     }
@@ -169,10 +169,6 @@ void Registrar::OnEnded(const StreamPtr& stream, const NodeLost& why) {
 void Registrar::Drop(const StreamPtr& stream, const std::string& why) {
   stream->Close({grpc::StatusCode::INVALID_ARGUMENT, why});
   OnEnded(stream, {why});
-}
-
-bool Registrar::Knows(const ServiceSession& session) const {
-  return jobs_.Has(session.job_id, session.node_id);
 }
 
 void Registrar::Step(const std::string& job_id, const Event& event) {
