@@ -13,23 +13,15 @@ namespace {
 
 constexpr Duration kProbePatience = std::chrono::seconds(3);
 
-ServiceOptions OptionsOf(const HostOptions& options) {
-  ServiceOptions service;
-  service.insecure = options.insecure;
-  service.token = options.token;
-  service.embedded = true;
-  service.endpoint = options.endpoint;
-  service.presence_port = options.presence_port;
-  service.presence_id = options.presence_id;
-  return service;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Host>> StartStandby(const HostOptions& options, const std::string& address) {
-  ServiceOptions service_options = OptionsOf(options);
+  ServiceOptions service_options = options;
+  service_options.embedded = true;
   service_options.standby_address = address;
-  service_options.evict_host = options.evict_host;
+  // These are for the service at the endpoint alone.
+  service_options.state_folder.clear();
+  service_options.foreign_connections = nullptr;
   const bool here_alone = IsLoopback(address) && !options.all_addresses;
   const auto start = [&](int port) {
     service_options.listen = ToText({here_alone ? address : "::", port});
@@ -49,13 +41,11 @@ absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
                                                    "\": port 0 (any free port) needs a loopback host, "
                                                    "because other nodes could not know the port"));
   }
-  ServiceOptions service_options = OptionsOf(options);
+  ServiceOptions service_options = options;
+  service_options.embedded = true;
   service_options.listen = ToText({local && !options.all_addresses ? endpoint.host : "::", endpoint.port});
-  service_options.own_job = options.job_id;
   // A service on a free port has no successor: the next one at port 0 belongs to another job.
-  if (endpoint.port != 0) service_options.state_folder = options.state_folder;
-  service_options.state_host = options.state_host;
-  service_options.foreign_connections = options.foreign_connections;
+  if (endpoint.port == 0) service_options.state_folder.clear();
   absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(service_options);
   if (absl::IsAlreadyExists(service.status()) && local && options.all_addresses) {
     // Another program may have the port at another address.

@@ -21,7 +21,7 @@ Registrar::Registrar(asio::io_context& loop, uint64_t service_id, const ServiceO
                               .service_started = started_,
                               .recovery_window = options.recovery_window,
                               .role = {options.endpoint, options.embedded, !options.standby_address.empty()}},
-          options.own_job),
+          options.job_id),
       timer_(loop),
       hello_timer_(loop),
       probe_timer_(loop),
