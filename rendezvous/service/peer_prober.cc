@@ -47,11 +47,10 @@ PeerService ProbeService(const std::string& endpoint, const ProbeRequest& wanted
     peer.state = PeerService::State::kSelf;
     return peer;
   }
-  PeerService self;
-  self.endpoint = options.asks;
-  self.generation = wanted.generation;
-  self.authority = wanted.authority;
-  self.incarnation = wanted.incarnation;
+  const PeerService self{.endpoint = options.asks,
+                         .generation = wanted.generation,
+                         .authority = wanted.authority,
+                         .incarnation = wanted.incarnation};
   const auto status =
       ReadStatus(endpoint, options.insecure, options.token, options.timeout, wanted.job_id, self);
   if (!status.ok()) return peer;

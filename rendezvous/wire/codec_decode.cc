@@ -110,17 +110,15 @@ absl::StatusOr<Assignment> DecodeMembership(const std::string& bytes) {
 }
 
 PeerService DecodeAsking(const wire::StatusRequest& in) {
-  PeerService peer;
   const bool bounded = in.endpoint().size() <= kMaxName && in.job_id().size() <= kMaxName &&
                        in.generation().number() <= kMaxGenerationNumber;
-  if (in.job_id().empty() || !bounded || !ParseEndpoint(in.endpoint()).ok()) return peer;
-  peer.endpoint = in.endpoint();
-  peer.state = PeerService::State::kWithJob;
-  peer.generation = Generation{in.generation().number(), in.generation().id()};
-  peer.authority = in.authority();
-  peer.incarnation = in.incarnation();
-  peer.last_number = peer.generation.number;
-  return peer;
+  if (in.job_id().empty() || !bounded || !ParseEndpoint(in.endpoint()).ok()) return {};
+  return {.endpoint = in.endpoint(),
+          .state = PeerService::State::kWithJob,
+          .generation = {in.generation().number(), in.generation().id()},
+          .authority = in.authority(),
+          .incarnation = in.incarnation(),
+          .last_number = in.generation().number()};
 }
 
 WatchedNode DecodeWatchedNode(const wire::WatchedNode& in) { return Decoded<WatchedNode>(in); }

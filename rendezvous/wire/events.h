@@ -78,7 +78,7 @@ struct PeerService {
   };
   std::string endpoint;
   State state = State::kSilent;
-  Generation generation;             // with the job: the newest one it knows, {0, 0} for none
+  Generation generation = {};        // with the job: the newest one it knows, {0, 0} for none
   bool authority = false;            // with the job: it may change the membership
   uint64_t incarnation = 0;          // the run that it has; 0: unknown
   RunProof proof = RunProof::kNone;  // why it is certain of that run
