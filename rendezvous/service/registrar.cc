@@ -48,8 +48,7 @@ void Registrar::OnOpened(const StreamPtr& stream) {
 }
 
 void Registrar::ArmHelloTimer() {
-  hello_timer_.expires_at(
-      std::chrono::time_point_cast<std::chrono::steady_clock::duration>(awaiting_hello_.front().first));
+  hello_timer_.expires_at(awaiting_hello_.front().first);
   hello_timer_.async_wait([this](const std::error_code& error) {
     if (error) return;
     const TimePoint now = MonotonicNow();
@@ -313,7 +312,7 @@ void Registrar::ArmTimer(std::optional<TimePoint> due) {
   // again.
   if (!due || (armed_for_ && *armed_for_ <= *due)) return;
   armed_for_ = due;
-  timer_.expires_at(std::chrono::time_point_cast<std::chrono::steady_clock::duration>(*due));
+  timer_.expires_at(*due);
   timer_.async_wait([this](const std::error_code& error) {
     if (error) return;
     // Runs after everything that has already arrived: input is drained before deadlines are checked.

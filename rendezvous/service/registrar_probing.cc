@@ -47,7 +47,7 @@ void Registrar::ConsiderProbing() {
 void Registrar::ArmProbeTimer(TimePoint due) {
   if (probe_armed_for_ && *probe_armed_for_ <= due) return;
   probe_armed_for_ = due;
-  probe_timer_.expires_at(std::chrono::time_point_cast<std::chrono::steady_clock::duration>(due));
+  probe_timer_.expires_at(due);
   probe_timer_.async_wait([this](const std::error_code& error) {
     if (error) return;
     probe_armed_for_.reset();
