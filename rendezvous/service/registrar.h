@@ -102,7 +102,7 @@ class Registrar final : public ServerStream::Owner {
   /// Answers a client that watches.
   void Watch(wire::WatchReply& reply);
   /// Returns the ids of nodes that have not learned how their job ended, and still may.
-  std::vector<std::string> NodesWithoutOutcome() const;
+  std::vector<std::string> NodesWithoutOutcome() const { return jobs_.InEnded(); }
   /// Calls `quiet` as soon as every connected agent has acknowledged everything.
   void WhenQuiet(std::function<void()> quiet) {
     quiet_ = std::move(quiet);

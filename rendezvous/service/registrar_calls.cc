@@ -24,8 +24,6 @@ JobView ShownAsEnded(JobView job) {
 
 }  // namespace
 
-std::vector<std::string> Registrar::NodesWithoutOutcome() const { return jobs_.InEnded(); }
-
 void Registrar::FillStatus(wire::StatusReply& reply) const {
   const TimePoint now = MonotonicNow();
   reply.set_protocol(kProtocolVersion);
