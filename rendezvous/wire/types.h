@@ -20,7 +20,6 @@
 #include "rendezvous/wire/fields.h"
 #include "rendezvous/wire/log_call.h"
 #include "rendezvous/wire/node_use.h"
-#include "rendezvous/wire/peer_unreached.h"
 #include "rendezvous/wire/worker_failure.h"
 
 namespace mtrun::rendezvous {
@@ -221,6 +220,19 @@ struct CollectivesBroken {  // a cooperative worker cannot continue, and no proc
     field("rank", self.rank, Range{0, int64_t{kMaxNodes} * kMaxWorkersPerNode});
     field("why", self.why, Size{0, kMaxText});
     field("unconnected", self.unconnected);
+  }
+};
+/// A worker of the generation has tried for seconds to connect to a worker of another node, and nothing
+/// answers there.
+struct PeerUnreached {
+  Generation generation;
+  int rank = 0;  // the rank that tries
+  int peer = 0;  // the rank that it does not reach
+  bool operator==(const PeerUnreached&) const = default;
+  static void Fields(auto& self, auto&& field) {
+    field("generation", self.generation);
+    field("rank", self.rank, Range{0, int64_t{kMaxNodes} * kMaxWorkersPerNode});
+    field("peer", self.peer, Range{0, int64_t{kMaxNodes} * kMaxWorkersPerNode});
   }
 };
 struct StepsCommitted {  // progress of the job, sent now and then by the agent of rank 0
