@@ -55,12 +55,4 @@ inline absl::StatusOr<std::string> TokenOf(const Credentials& credentials) {
   return LoadToken(credentials.token, MissingToken::kRefuse);
 }
 
-/// Calls `ask(endpoint, token)` for a user.
-template <typename Reply, typename Asker>
-absl::StatusOr<Reply> AskAsPerson(const std::string& where, const Credentials& credentials, Asker ask) {
-  MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(where));
-  MT_ASSIGN_OR_RETURN(const std::string token, TokenOf(credentials));
-  return ask(ToText(endpoint), token);
-}
-
 }  // namespace mtrun::rendezvous

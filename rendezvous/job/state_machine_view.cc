@@ -50,10 +50,6 @@ bool JobMachine::Gone() const {
   return roster_.empty() && (outcome_ || !generation_.known() || quorum_.moved());
 }
 
-void JobMachine::AppendNodeIds(std::vector<std::string>* ids) const {
-  for (const auto& [node_id, node] : roster_.nodes()) ids->push_back(node_id);
-}
-
 Generation JobMachine::RunBy(const std::string& node_id) const {
   const RosterNode* node = roster_.Find(node_id);
   const bool runs = node != nullptr && node->confirmed && generation_.FindRunning(node_id) != nullptr;

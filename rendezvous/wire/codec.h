@@ -42,8 +42,7 @@ struct HelloData {
   uint64_t attempt = 0;
   StreamOpened opened;
   bool operator==(const HelloData&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("node_id", self.node_id, Size{1, kMaxName});
     field("session_id", self.session_id);
     field("service_id", self.service_id);
