@@ -1,7 +1,6 @@
 #include "trainers/models/resnet.h"
 
 #include "trainers/models/init.h"
-#include "trainers/models/normal_init.h"
 
 namespace mtrun::models {
 namespace {
