@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "trainers/device/torch_status.h"
-#include "trainers/step/random_inputs.h"
+#include "trainers/random/draw.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -90,7 +90,10 @@ void TrainStep::LookAhead(int64_t step, const std::vector<SyncRound>& passes, si
 }
 
 RandomInputs TrainStep::RandomInputsOf(int64_t step, int64_t micro_batch, int64_t samples) const {
-  return DrawInputs(task_, {options_.seed, step, micro_batch}, samples, device_);
+  RandomInputs inputs{task_.Draw(samples, {options_.seed, step, micro_batch}), {}};
+  if (task_.draws_during_pass())
+    inputs.stream = OnDevice(RandomStream(options_.seed, step, micro_batch, "dropout"), device_);
+  return inputs;
 }
 
 void TrainStep::ForwardAndBackward(size_t pass, const Batch& batch, const RandomInputs& random,
