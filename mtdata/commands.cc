@@ -109,14 +109,23 @@ int Fail(int code, const absl::Status& status) {
 
 int Fail(int code, const std::string& text) { return Fail(code, absl::UnknownError(text)); }
 
-absl::StatusOr<std::vector<std::string>> Positionals(Settings& settings, const std::vector<std::string>& args,
-                                                     const std::vector<std::string>& names) {
-  MT_ASSIGN_OR_RETURN(std::vector<std::string> positionals, WordsOf(settings, args));
-  if (positionals.size() == names.size()) return positionals;
-  const std::string expected = absl::StrJoin(names, " and ");
-  if (positionals.size() < names.size()) return absl::InvalidArgumentError(absl::StrCat("give ", expected));
+/// Parses the flags in `args` and returns the words around them, as many as the command takes.
+absl::StatusOr<std::vector<std::string>> WordsOf(const Command& command, Settings& settings,
+                                                 std::vector<std::string> args) {
+  std::vector<std::string> words;
+  while (!args.empty()) {
+    MT_ASSIGN_OR_RETURN(args, settings.ParseFlags(args, /*positionals_allowed=*/true));
+    if (args.empty()) break;
+    words.push_back(args.front());
+    args.erase(args.begin());
+  }
+  const size_t count = command.words.size();
+  if (words.size() == count) return words;
+  if (!command.give.empty()) return absl::InvalidArgumentError(command.give);
+  const std::string expected = absl::StrJoin(command.words, " and ");
+  if (words.size() < count) return absl::InvalidArgumentError(absl::StrCat("give ", expected));
   return absl::InvalidArgumentError(
-      absl::StrCat("\"", positionals[names.size()], "\" is one argument too many; expected ", expected));
+      absl::StrCat("\"", words[count], "\" is one argument too many; expected ", expected));
 }
 
 /// Says what became of images whose files have an orientation; empty if there are none.
@@ -128,11 +137,8 @@ std::string OrientedText(int64_t oriented, bool turned) {
              : " kept as stored, though they have an EXIF orientation (--exif=false)\n");
 }
 
-int RunImport(const std::vector<std::string>& args) {
-  Settings settings("mtdata import", ImportSpecs());
-  const auto positionals = Positionals(settings, args, {"SOURCE", "DEST"});
-  if (!positionals.ok()) return Fail(kUsage, positionals.status());
-  const auto options = ReadImportFlags(settings, (*positionals)[0], (*positionals)[1]);
+int RunImport(const Settings& settings, const std::vector<std::string>& words) {
+  const auto options = ReadImportFlags(settings, words[0], words[1]);
   if (!options.ok()) return Fail(kUsage, options.status());
 
   CatchStopSignals();
@@ -153,11 +159,8 @@ int RunImport(const std::vector<std::string>& args) {
   return 0;
 }
 
-int RunInfo(const std::vector<std::string>& args) {
-  Settings settings("mtdata info", InfoSpecs());
-  const auto positionals = Positionals(settings, args, {"PATH"});
-  if (!positionals.ok()) return Fail(kUsage, positionals.status());
-  const std::string path = positionals->front();
+int RunInfo(const Settings& settings, const std::vector<std::string>& words) {
+  const std::string& path = words[0];
   const auto index = ReadIndex(path);
   if (!index.ok()) return Fail(kFailure, index.status());
   if (const int status = Answer(InfoText(path, *index)); status != 0) return status;
@@ -173,11 +176,8 @@ int RunInfo(const std::vector<std::string>& args) {
   return settings.Bool("verify") ? Answer("\nverified: the SHA-256 of every shard is correct\n") : 0;
 }
 
-int RunShow(const std::vector<std::string>& args) {
-  Settings settings("mtdata show", ShowSpecs());
-  const auto positionals = Positionals(settings, args, {"PATH"});
-  if (!positionals.ok()) return Fail(kUsage, positionals.status());
-  const std::string path = positionals->front(), png = settings.Text("png"), name = settings.Text("split");
+int RunShow(const Settings& settings, const std::vector<std::string>& words) {
+  const std::string path = words[0], png = settings.Text("png"), name = settings.Text("split");
   if (png.empty()) return Fail(kUsage, "give --png FILE, the file to write the picture to");
   const auto split = PackedSplit::Open(path, name);
   if (!split.ok()) return Fail(kFailure, split.status());
@@ -204,11 +204,8 @@ absl::Status VerifySplit(const std::string& path, const std::string& name) {
   return absl::OkStatus();
 }
 
-int RunVerify(const std::vector<std::string>& args) {
-  Settings settings("mtdata verify", VerifySpecs());
-  const auto positionals = Positionals(settings, args, {"PATH"});
-  if (!positionals.ok()) return Fail(kUsage, positionals.status());
-  const std::string path = positionals->front();
+int RunVerify(const Settings&, const std::vector<std::string>& words) {
+  const std::string& path = words[0];
   const auto index = ReadIndex(path);
   if (!index.ok()) return Fail(kFailure, index.status());
   for (const auto& [name, split] : index->splits) {
@@ -235,9 +232,8 @@ HelpPage ImportHelp() {
               "machine and with any --threads: compare the digests of `mtdata info`.\n")};
 }
 
-/// Returns the commands that need no network.
-std::vector<Command> LocalCommands() {
-  return {{"import", ImportHelp(), ImportSpecs, RunImport},
+std::vector<Command> Commands() {
+  return {{"import", ImportHelp(), ImportSpecs, {"SOURCE", "DEST"}, RunImport},
           {"info",
            {.purpose = "Describes a packed data set: splits, classes, sizes, digest.",
             .usage = {"mtdata info PATH [--verify]"},
@@ -245,6 +241,7 @@ std::vector<Command> LocalCommands() {
                          {"the same, and compare all files with their checksums",
                           "mtdata info data/photos --verify"}}},
            InfoSpecs,
+           {"PATH"},
            RunInfo},
           {"show",
            {.purpose = "Draws images of a packed data set in one picture.",
@@ -252,20 +249,27 @@ std::vector<Command> LocalCommands() {
             .examples = {{"64 training images", "mtdata show data/photos --png photos.png"},
                          {"4 test images", "mtdata show data/photos --png test.png --split test --count 4"}}},
            ShowSpecs,
+           {"PATH"},
            RunShow},
           {"verify",
            {.purpose = "Compares all files of a data set with their checksums and decodes all images.",
             .usage = {"mtdata verify PATH"},
             .examples = {{"print what is damaged, if anything is", "mtdata verify data/photos"}}},
            VerifySpecs,
-           RunVerify}};
+           {"PATH"},
+           RunVerify},
+          mtdata::ServeCommand(),
+          mtdata::FetchCommand(),
+          mtdata::WeightsCommand(),
+          mtdata::KeyCommand(),
+          mtdata::BearerCommand()};
 }
 
 std::string CommandHelp(const Command& command) {
   return HelpText(command.help, Settings("mtdata", command.specs()).Help());
 }
 
-std::string Overview(absl::Span<const Command> commands) {
+std::string Overview(const std::vector<Command>& commands) {
   HelpPage page = {
       .purpose = "Makes, inspects and serves the packed data sets that the trainers read.",
       .usage = {"mtdata COMMAND [arguments] [flags]", "mtdata COMMAND --help", "mtdata --version"},
@@ -278,18 +282,14 @@ std::string Overview(absl::Span<const Command> commands) {
   return HelpText(page, absl::StrCat("\n", kExitStatus));
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<std::string>> WordsOf(Settings& settings, std::vector<std::string> args) {
-  std::vector<std::string> words;
-  while (!args.empty()) {
-    MT_ASSIGN_OR_RETURN(args, settings.ParseFlags(args, /*positionals_allowed=*/true));
-    if (args.empty()) break;
-    words.push_back(args.front());
-    args.erase(args.begin());
-  }
-  return words;
+int RunOne(const Command& command, const std::vector<std::string>& args) {
+  Settings settings(absl::StrCat("mtdata ", command.name), command.specs());
+  const auto words = WordsOf(command, settings, args);
+  if (words.ok()) return command.run(settings, *words);
+  return command.give.empty() ? Fail(kUsage, words.status()) : Complain(kUsage, words.status());
 }
+
+}  // namespace
 
 int Complain(int code, const absl::Status& status) {
   std::cerr << "mtdata: " << status.message() << "\n";
@@ -301,9 +301,8 @@ int Answer(std::string_view text) {
   return told.ok() ? 0 : Complain(kFailure, told);
 }
 
-int RunCommand(const std::vector<std::string>& args, absl::Span<const Command> more) {
-  std::vector<Command> commands = LocalCommands();
-  commands.insert(commands.end(), more.begin(), more.end());
+int RunCommand(const std::vector<std::string>& args) {
+  const std::vector<Command> commands = Commands();
   if (args.empty()) return Answer(Overview(commands)), kUsage;
   if (args[0] == "--version") return Answer(VersionLine("mtdata") + "\n");
   const auto named = [&](const Command& command) { return command.name == args[0]; };
@@ -311,7 +310,7 @@ int RunCommand(const std::vector<std::string>& args, absl::Span<const Command> m
   const auto asks_help = [](const std::string& arg) { return arg == "--help" || arg == "-h"; };
   if (args[0] == "help" || std::any_of(args.begin(), args.end(), asks_help))
     return Answer(command == commands.end() ? Overview(commands) : CommandHelp(*command));
-  if (command != commands.end()) return command->run({args.begin() + 1, args.end()});
+  if (command != commands.end()) return RunOne(*command, {args.begin() + 1, args.end()});
   std::vector<std::string> names;
   for (const Command& each : commands) names.push_back(each.name);
   const std::string near = NearestName(args[0], names);

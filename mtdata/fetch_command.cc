@@ -1,5 +1,4 @@
-#include "mtdata/fetch_command.h"
-
+// mtdata fetch: copies a set into this machine's cache; with --node it is the node's shared fetcher.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -20,6 +19,7 @@
 #include "datasets/cache/set_request.h"
 #include "datasets/files/progress.h"
 #include "datasets/remote/fetcher.h"
+#include "mtdata/commands.h"
 #include "mtdata/stop_signal.h"
 
 namespace mtrun::mtdata {
@@ -143,21 +143,14 @@ absl::Status FetchAll(const std::string& url, const datasets::RemoteOptions& opt
   return absl::OkStatus();
 }
 
-int RunFetch(const std::vector<std::string>& args) {
-  Settings settings("mtdata fetch", FetchSpecs());
-  const auto words = datasets::WordsOf(settings, args);
-  if (!words.ok()) return datasets::Complain(datasets::kUsage, words.status());
-  if (words->size() != 1)
-    return datasets::Complain(
-        datasets::kUsage,
-        absl::InvalidArgumentError("give one URL, as in `mtdata fetch https://host:8443/photos`"));
+int RunFetch(const Settings& settings, const std::vector<std::string>& words) {
   RaiseFileLimit();
-  if (settings.Bool("node")) return RunNode(words->front(), static_cast<int>(settings.Int("connections")));
+  if (settings.Bool("node")) return RunNode(words[0], static_cast<int>(settings.Int("connections")));
   StopAtSignals();
-  const absl::Status fetched = FetchAll(words->front(), {.cache = settings.Text("cache"),
-                                                         .cache_gib = settings.Double("cache_gib"),
-                                                         .bearer_file = settings.Text("data_bearer_file"),
-                                                         .redirects = settings.Bool("data_redirects")});
+  const absl::Status fetched = FetchAll(words[0], {.cache = settings.Text("cache"),
+                                                   .cache_gib = settings.Double("cache_gib"),
+                                                   .bearer_file = settings.Text("data_bearer_file"),
+                                                   .redirects = settings.Bool("data_redirects")});
   return fetched.ok() ? 0 : ComplainOfDownload(fetched);
 }
 
@@ -172,7 +165,9 @@ datasets::Command FetchCommand() {
                                 {"into a cache of at most 200 GiB on a large disk",
                                  "mtdata fetch https://HOST:8443/photos --cache cache --cache_gib 200"}}},
           .specs = FetchSpecs,
-          .run = RunFetch};
+          .words = {"URL"},
+          .run = RunFetch,
+          .give = "give one URL, as in `mtdata fetch https://host:8443/photos`"};
 }
 
 }  // namespace mtrun::mtdata
