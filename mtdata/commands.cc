@@ -73,30 +73,14 @@ std::string FormatLines() {
   return lines;
 }
 
-constexpr char kFlags[] = "Flags";
-
 std::vector<SettingSpec> InfoSpecs() {
-  return {{.name = "verify",
-           .kind = SettingSpec::Kind::kBool,
-           .default_text = "false",
-           .help = "Read all files and compare them with their checksums.",
-           .group = kFlags}};
+  return {SwitchSpec("verify", "false", "Read all files and compare them with their checksums.")};
 }
 
 std::vector<SettingSpec> ShowSpecs() {
-  return {{.name = "png", .help = "File to write the picture to.", .group = kFlags, .value = "FILE"},
-          {.name = "split",
-           .default_text = "train",
-           .help = "Split whose images to draw.",
-           .group = kFlags,
-           .value = "NAME"},
-          {.name = "count",
-           .kind = SettingSpec::Kind::kInt,
-           .default_text = "64",
-           .help = "Number of images, evenly spread over the split.",
-           .group = kFlags,
-           .min = 1,
-           .max = kMaxCells}};
+  return {{.name = "png", .help = "File to write the picture to.", .value = "FILE"},
+          {.name = "split", .default_text = "train", .help = "Split whose images to draw.", .value = "NAME"},
+          NumberSpec("count", 64, 1, kMaxCells, "Number of images, evenly spread over the split.")};
 }
 
 std::vector<SettingSpec> VerifySpecs() { return {}; }

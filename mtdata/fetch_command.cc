@@ -32,47 +32,28 @@ constexpr size_t kOtherFiles = 16;  // open files besides the shards
 constexpr Duration kSayEvery = std::chrono::seconds(1);
 
 std::vector<SettingSpec> FetchSpecs() {
-  using Kind = SettingSpec::Kind;
-  const std::string group = "Flags";
-  SettingSpec connections{.name = "connections",
-                          .kind = Kind::kInt,
-                          .default_text = "4",
-                          .help = "With --node: number of concurrent transfers.",
-                          .group = group};
-  connections.min = 1;
-  connections.max = 64;
-  SettingSpec bound{
-      .name = "cache_gib",
-      .kind = Kind::kDouble,
-      .default_text = "0",
-      .help =
-          "Size limit of the cache; the least recently used data is evicted. 0: as much as the disk holds.",
-      .group = group,
-      .value = "GIB"};
-  bound.min = 0;
-  bound.max = 1e9;  // its bytes still fit in 64 bits
-  return {{.name = "cache",
-           .help = "Folder of the cache, shared by all programs of this machine.",
-           .group = group,
-           .value = "FOLDER",
-           .otherwise = "~/.cache/mtrun/data"},
-          bound,
-          {.name = "data_bearer_file",
-           .help = "File with the bearer token for a third-party server.",
-           .group = group,
-           .value = "FILE"},
-          {.name = "data_redirects",
-           .kind = Kind::kBool,
-           .default_text = "false",
-           .help = "Follow redirects to other hosts, without sending them any token.",
-           .group = group},
-          {.name = "node",
-           .kind = Kind::kBool,
-           .default_text = "false",
-           .help = "Run this machine's fetcher for the cache folder given instead of URL; programs start it "
-                   "themselves.",
-           .group = group},
-          connections};
+  return {
+      {.name = "cache",
+       .help = "Folder of the cache, shared by all programs of this machine.",
+       .value = "FOLDER",
+       .otherwise = "~/.cache/mtrun/data"},
+      {.name = "cache_gib",
+       .kind = SettingSpec::Kind::kDouble,
+       .default_text = "0",
+       .help =
+           "Size limit of the cache; the least recently used data is evicted. 0: as much as the disk holds.",
+       .value = "GIB",
+       .min = 0,
+       .max = 1e9},  // its bytes still fit in 64 bits
+      {.name = "data_bearer_file",
+       .help = "File with the bearer token for a third-party server.",
+       .value = "FILE"},
+      SwitchSpec("data_redirects", "false",
+                 "Follow redirects to other hosts, without sending them any token."),
+      SwitchSpec("node", "false",
+                 "Run this machine's fetcher for the cache folder given instead of URL; programs start it "
+                 "themselves."),
+      NumberSpec("connections", 4, 1, 64, "With --node: number of concurrent transfers.")};
 }
 
 /// Runs the fetcher in the background; the parent exits when clients can reach the child, or it failed.

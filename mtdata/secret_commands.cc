@@ -14,7 +14,6 @@ using Secret = std::function<absl::StatusOr<std::string>(const std::string& toke
 
 const SettingSpec kTokenFile = {.name = "token_file",
                                 .help = "File with the cluster's token.",
-                                .group = "Flags",
                                 .value = "FILE",
                                 .otherwise = "$MTRUN_TOKEN, else ~/.mtrun/token"};
 
@@ -38,12 +37,7 @@ int RunKey(const Settings& settings, const std::vector<std::string>&) {
 }
 
 std::vector<SettingSpec> BearerSpecs() {
-  return {kTokenFile,
-          {.name = "plain",
-           .kind = SettingSpec::Kind::kBool,
-           .default_text = "false",
-           .help = "For a server that was started with --plain.",
-           .group = "Flags"}};
+  return {kTokenFile, SwitchSpec("plain", "false", "For a server that was started with --plain.")};
 }
 
 int RunBearer(const Settings& settings, const std::vector<std::string>&) {

@@ -26,46 +26,25 @@ namespace {
 constexpr int kMaxThreads = 8;
 
 std::vector<SettingSpec> ServeSpecs() {
-  using Kind = SettingSpec::Kind;
-  const std::string group = "Flags";
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  const auto number = [&](const char* name, int64_t text, int64_t min, int64_t max, const char* help,
-                          const char* otherwise = "") {
-    SettingSpec spec{.name = name,
-                     .kind = Kind::kInt,
-                     .default_text = absl::StrCat(text),
-                     .help = help,
-                     .group = group,
-                     .otherwise = otherwise};
-    spec.min = min;
-    spec.max = max;
-    return spec;
-  };
+  SettingSpec threads = NumberSpec("threads", std::clamp(cores, 1, kMaxThreads), 1, 64, "Server threads.");
+  threads.otherwise = "all processors, at most 8";
   return {
       {.name = "listen",
        .help = "Address to listen on: one of this machine, or * for all; port 0 for any free one.",
-       .group = group,
        .value = "HOST:PORT"},
       {.name = "token_file",
        .help = "File with the cluster's token.",
-       .group = group,
        .value = "FILE",
        .otherwise = "$MTRUN_TOKEN, else ~/.mtrun/token"},
-      {.name = "plain",
-       .kind = Kind::kBool,
-       .default_text = "false",
-       .help = "Serve without TLS, to clients on this machine only; --listen must be a loopback address.",
-       .group = group},
-      {.name = "access_log",
-       .kind = Kind::kBool,
-       .default_text = "true",
-       .help = "Log a line for each response to standard error.",
-       .group = group},
-      number("threads", std::clamp(cores, 1, kMaxThreads), 1, 64, "Server threads.",
-             "all processors, at most 8"),
-      number("connections", 4096, 1, 100'000,
-             "Maximum number of connections; beyond it the one idle longest is closed."),
-      number("grace", 10, 0, 3600, "Seconds that responses in progress may take after SIGTERM or SIGINT.")};
+      SwitchSpec("plain", "false",
+                 "Serve without TLS, to clients on this machine only; --listen must be a loopback address."),
+      SwitchSpec("access_log", "true", "Log a line for each response to standard error."),
+      threads,
+      NumberSpec("connections", 4096, 1, 100'000,
+                 "Maximum number of connections; beyond it the one idle longest is closed."),
+      NumberSpec("grace", 10, 0, 3600,
+                 "Seconds that responses in progress may take after SIGTERM or SIGINT.")};
 }
 
 struct Place {

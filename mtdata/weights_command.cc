@@ -19,11 +19,9 @@ namespace {
 constexpr int64_t kReportEvery = 16 << 20;  // bytes
 
 std::vector<SettingSpec> WeightsSpecs() {
-  const std::string group = "Flags";
   return {{.name = "mirror",
            .default_text = kPublishedUrl,
            .help = "URL of a folder with the same files.",
-           .group = group,
            .value = "URL"}};
 }
 
