@@ -342,7 +342,8 @@ absl::StatusOr<ImportReport> ImportEncoded(const ImageFiles& files, const Import
   MT_RETURN_IF_ERROR(maker.Run());
   ImportReport report;
   report.left_out = ListBad(files, maker);
-  if (!report.left_out.empty() && !options.skip_bad) return BadFilesError(options.source, report.left_out);
+  if (!report.left_out.empty() && !options.tree.skip_bad)
+    return BadFilesError(options.source, report.left_out);
   report.index.encoded = true;
   report.index.classes = files.listing.classes;
   report.index.orientation = options.rules.orientation();

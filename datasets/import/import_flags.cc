@@ -113,7 +113,8 @@ absl::Status ReadRules(const Settings& settings, ImportOptions& options) {
   const std::string store = settings.Text("store");
   options.store = store == "auto" ? Store::kAuto : store == "pixels" ? Store::kPixels : Store::kEncoded;
   const Shares shares{.test = settings.Double("test_share"), .val = settings.Double("val_share")};
-  options.tree = {.shares = shares, .unlabelled = settings.Bool("unlabelled")};
+  options.tree = {
+      .shares = shares, .unlabelled = settings.Bool("unlabelled"), .skip_bad = settings.Bool("skip_bad")};
   for (const auto& [flag, share] : {std::pair("test_share", shares.test), {"val_share", shares.val}}) {
     if (!(share >= 0 && share < 1))
       return absl::InvalidArgumentError(absl::StrCat("--", flag, " must be at least 0 and below 1"));
@@ -143,7 +144,6 @@ absl::StatusOr<ImportOptions> ReadImportFlags(const Settings& settings, const st
        {std::pair("image_field", &options.image_fields), {"class_field", &options.class_fields}})
     *fields = absl::StrSplit(settings.Text(flag), absl::ByAnyChar(";,"), absl::SkipWhitespace());
   MT_RETURN_IF_ERROR(ReadRules(settings, options));
-  options.skip_bad = settings.Bool("skip_bad");
   options.replace = settings.Bool("force");
   options.threads = static_cast<int>(settings.Int("threads"));
   options.shard_bytes = settings.Int("shard_mib") << 20;

@@ -124,7 +124,7 @@ LeftOut FindOthers(const std::string& source, const std::vector<TreeSource>& sha
 /// Groups the files of a tree into samples.
 class Samples {
  public:
-  Samples(const FileTree& tree, const SourceOptions& options) : tree_(tree), options_(options) {}
+  Samples(const FileTree& tree, const ImportOptions& options) : tree_(tree), options_(options) {}
 
   absl::Status Find() {
     absl::string_view key;
@@ -286,7 +286,7 @@ class Samples {
   }
 
   const FileTree& tree_;
-  const SourceOptions& options_;
+  const ImportOptions& options_;
   std::vector<std::pair<size_t, const std::string*>> found_;  // image's file, name of its class
   std::map<std::string, std::string> labels_;                 // as in the files, to names
   int64_t unlabelled_ = 0, duplicates_ = 0, imageless_ = 0;
@@ -328,8 +328,8 @@ bool LooksLikeWebDataset(const std::string& folder) {
   return false;
 }
 
-absl::StatusOr<std::unique_ptr<ImageSource>> OpenWebDataset(const std::string& source,
-                                                            const SourceOptions& options) {
+absl::StatusOr<std::unique_ptr<ImageSource>> OpenWebDataset(const ImportOptions& options) {
+  const std::string& source = options.source;
   const bool more = !options.val_source.empty() || !options.test_source.empty();
   MT_ASSIGN_OR_RETURN(std::vector<TreeSource> shards, FindShards(source, more ? "train" : ""));
   for (const auto& [given, split] : {std::pair(&options.val_source, "val"), {&options.test_source, "test"}}) {
@@ -338,7 +338,7 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenWebDataset(const std::string& s
     shards.insert(shards.end(), found.begin(), found.end());
   }
   ImageFiles files;
-  MT_ASSIGN_OR_RETURN(files.tree, OpenFileTree(shards, options.spool_folder));
+  MT_ASSIGN_OR_RETURN(files.tree, OpenFileTree(shards, SpoolFolder(options)));
   Samples samples(*files.tree, options);
   if (const absl::Status found = samples.Find(); !found.ok()) return Annotate(found, source);
   auto listing = samples.List(files.Paths());
@@ -347,7 +347,7 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenWebDataset(const std::string& s
   files.listing.left_out.AddPassedOver(files.tree->passed_over());
   for (const std::string* place : {&source, &options.val_source, &options.test_source})
     files.listing.left_out.AddPassedOver(FindOthers(*place, shards));
-  return MakeImageSource(std::move(files), source, options);
+  return MakeImageSource(std::move(files), options);
 }
 
 }  // namespace mtrun::datasets
