@@ -24,8 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kPackedRoomToLeave = 16 << 20;  // for headers, the index and file system metadata
-
 absl::Status WriteAt(int fd, absl::Span<const uint8_t> bytes, int64_t offset, const std::string& path) {
   while (!bytes.empty()) {
     const ssize_t n = pwrite(fd, bytes.data(), bytes.size(), offset);
@@ -52,15 +50,6 @@ absl::Status CheckShape(const PackedShape& shape) {
     if (images < 1) return absl::InvalidArgumentError(absl::StrCat("split \"", name, "\" has no images"));
   }
   return absl::OkStatus();
-}
-
-absl::Status CheckDiskRoom(const std::string& folder, const PackedShape& shape) {
-  const int64_t needed = shape.images() * (shape.image_bytes() + 8) + kPackedRoomToLeave;
-  MT_ASSIGN_OR_RETURN(const int64_t there, FreeDiskBytes(folder));
-  if (there >= needed) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the data set needs ", needed >> 20, " MiB, but the disk of ", folder, " has ",
-                   there >> 20, " MiB free; free some space or choose another destination"));
 }
 
 /// Writes one shard file, open only from its first to its last image, to use few descriptors.
@@ -267,7 +256,7 @@ absl::StatusOr<std::unique_ptr<PackedWriter>> PackedWriter::Create(const std::st
                                                                    const Options& options) {
   MT_RETURN_IF_ERROR(CheckShape(shape));
   MT_ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::Create(destination, options.replace));
-  MT_RETURN_IF_ERROR(CheckDiskRoom(folder.path(), shape));
+  MT_RETURN_IF_ERROR(folder.CheckRoom(shape.images() * (shape.image_bytes() + 8)));
   auto impl = std::make_unique<Impl>(std::move(folder), shape, options.shard_bytes);
   MT_RETURN_IF_ERROR(impl->MakeShards());
   return std::unique_ptr<PackedWriter>(new PackedWriter(std::move(impl)));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/json_text.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
@@ -164,6 +165,14 @@ const TensorInfo* SafetensorsHeader::Find(const std::string& name) const {
     if (tensor.name == name) return &tensor;
   }
   return nullptr;
+}
+
+absl::StatusOr<const TensorInfo*> FindTensor(const SafetensorsHeader& header, const char* name, DType dtype,
+                                             const std::vector<int64_t>& shape) {
+  const TensorInfo* tensor = header.Find(name);
+  if (tensor != nullptr && tensor->dtype == dtype && tensor->shape == shape) return tensor;
+  return absl::DataLossError(absl::StrCat("tensor \"", name, "\" is not ", DTypeName(dtype), " [",
+                                          absl::StrJoin(shape, ", "), "], as the index requires"));
 }
 
 absl::StatusOr<SafetensorsHeader> LayOutTensors(std::vector<TensorInfo> tensors,
