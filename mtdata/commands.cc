@@ -1,6 +1,5 @@
 // mtdata: makes and inspects packed data sets. Exit status: 0, 1 failure, 2 usage, 128+signal if stopped.
 #include <algorithm>
-#include <atomic>
 #include <csignal>
 #include <iostream>
 #include <optional>
@@ -30,6 +29,7 @@
 #include "datasets/packed/info.h"
 #include "datasets/packed/packed.h"
 #include "mtdata/commands.h"
+#include "mtdata/stop_signal.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -37,23 +37,6 @@ namespace {
 constexpr char kExitStatus[] =
     "Exit status: 0 success, 1 failure (the reason is on standard error), 2 wrong usage,\n"
     "128+N stopped by signal N.\n";
-
-std::atomic<bool> cancelled = false;
-std::atomic<int> stop_signal = 0;
-static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
-
-extern "C" void OnStopSignal(int number) {
-  stop_signal = number;
-  cancelled = true;
-}
-
-/// Lets SIGINT, SIGTERM and SIGHUP stop an import and remove its temporary folder; a second signal kills it.
-void CatchStopSignals() {
-  struct sigaction action {};
-  action.sa_handler = OnStopSignal;
-  action.sa_flags = SA_RESTART | SA_RESETHAND;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
-}
 
 /// Returns "  idx         the MNIST family: ...", in lines of 80 columns.
 std::string FormatLines() {
@@ -125,10 +108,10 @@ int RunImport(const Settings& settings, const std::vector<std::string>& words) {
   const auto options = ReadImportFlags(settings, words[0], words[1]);
   if (!options.ok()) return Fail(kUsage, options.status());
 
-  CatchStopSignals();
-  const auto report = Import(*options, cancelled);
+  mtdata::StopAtSignals(SA_RESTART | SA_RESETHAND);  // the import removes its folder; a second signal kills
+  const auto report = Import(*options, mtdata::Stopped());
   if (absl::IsCancelled(report.status()))
-    return Fail(128 + stop_signal,
+    return Fail(mtdata::StoppedStatus(),
                 "stopped; nothing was imported (the same command continues from the finished shards of "
                 "encoded images)");
   if (!report.ok()) return Fail(kFailure, report.status());
