@@ -9,8 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/settings.h"
@@ -42,17 +40,9 @@ constexpr char kExitStatus[] =
 std::string FormatLines() {
   constexpr size_t kIndent = 13, kColumns = 80;
   std::string lines;
-  for (const Importer& importer : Importers()) {
-    std::string line = absl::StrFormat("  %-10s", importer.name);
-    for (const absl::string_view word : absl::StrSplit(importer.help, ' ')) {
-      if (line.size() + 1 + word.size() > kColumns) {
-        absl::StrAppend(&lines, line, "\n");
-        line = std::string(kIndent - 1, ' ');
-      }
-      absl::StrAppend(&line, " ", word);
-    }
-    absl::StrAppend(&lines, line, "\n");
-  }
+  for (const Importer& importer : Importers())
+    absl::StrAppendFormat(&lines, "  %-10s %s\n", importer.name,
+                          WrappedText(importer.help, kColumns - kIndent, kIndent));
   return lines;
 }
 
