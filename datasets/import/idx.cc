@@ -62,12 +62,9 @@ class GzFile {
   }
 
  private:
-  struct Closer {
-    void operator()(gzFile handle) const { gzclose(handle); }
-  };
-  GzFile(std::string path, gzFile handle) : path_(std::move(path)), handle_(handle) {}
+  GzFile(std::string path, gzFile handle) : path_(std::move(path)), handle_(handle, gzclose) {}
   std::string path_;
-  std::unique_ptr<gzFile_s, Closer> handle_;
+  std::unique_ptr<gzFile_s, int (*)(gzFile)> handle_;
 };
 
 struct IdxArray {

@@ -11,15 +11,6 @@
 #include "datasets/import/webdataset.h"
 
 namespace mtrun::datasets {
-namespace {
-
-bool IsInSplitFolder(const std::string& path) {
-  const std::vector<std::string> names = absl::StrSplit(path, '/');
-  return std::any_of(names.begin(), names.end() - 1,
-                     [](const std::string& name) { return IsSplitFolder(name); });
-}
-
-}  // namespace
 
 const std::vector<Importer>& Importers() {
   using Options = ImportOptions;
@@ -54,7 +45,7 @@ const std::vector<Importer>& Importers() {
            "JPEG and PNG images: train/<class>/<image> with val/... and test/..., or <class>/<image>, as a "
            "folder, a tar archive or a zip archive",
        .is_folder = LooksLikeImageFolder,
-       .is_archive = [](const Names& names) { return IsInSplitFolder(names.back()); },
+       .is_archive = [](const Names& names) { return IsInSplitFolder(absl::StrSplit(names.back(), '/')); },
        .open = OpenImageFolder},
   };
   return importers;

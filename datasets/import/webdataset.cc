@@ -47,10 +47,7 @@ std::vector<std::string> ShardsIn(const std::string& folder) {
 
 /// Returns a string literal.
 absl::string_view SplitByName(const std::string& path) {
-  const std::string name = fs::path(path).filename().string();
-  const absl::string_view split = SplitInName(name);
-  if (split == "test") return "test";
-  return split.empty() || split == "train" ? "train" : "val";
+  return SplitOf(SplitInName(fs::path(path).filename().string()));
 }
 
 /// Refuses archives of several splits in a source that is given for one split.
@@ -175,10 +172,6 @@ class Samples {
     const absl::string_view below = key.substr(key.find('/') + 1);
     return AsPlainText({below.data(), below.size()});
   }
-  std::string Field(size_t file) const {
-    const absl::string_view field = ParseSampleName(tree_.files()[file].path).field;
-    return {field.data(), field.size()};
-  }
 
   /// Returns the file of a sample with a part; kInvalidArgument: there are several.
   absl::StatusOr<std::optional<size_t>> Choose(const std::vector<size_t>& sample, SamplePart part,
@@ -193,7 +186,10 @@ class Samples {
 
   absl::Status LacksField(const std::vector<size_t>& sample, const std::vector<std::string>& wanted) const {
     std::vector<std::string> fields;
-    for (const size_t file : sample) fields.push_back(AsPlainText(Field(file)));
+    for (const size_t file : sample) {
+      const absl::string_view field = ParseSampleName(tree_.files()[file].path).field;
+      fields.push_back(AsPlainText({field.data(), field.size()}));
+    }
     return absl::InvalidArgumentError(
         absl::StrCat(KeyOf(sample[0]), " has no field ", absl::StrJoin(wanted, " or "), ", only ",
                      absl::StrJoin(fields, ", "), "; --skip_bad leaves out such samples"));
