@@ -46,11 +46,9 @@ constexpr DTypeRow kDTypes[] = {{DType::kBool, "BOOL", 1},
                                 {DType::kF64, "F64", 8}};
 
 const DTypeRow& Row(DType dtype) {
-  for (const DTypeRow& row : kDTypes) {
-    if (row.dtype == dtype) return row;
-  }
-  MT_CHECK(false) << "dtype " << static_cast<int>(dtype);
-  return kDTypes[0];
+  const auto* row = std::ranges::find(kDTypes, dtype, &DTypeRow::dtype);
+  MT_CHECK(row != std::end(kDTypes)) << "dtype " << static_cast<int>(dtype);
+  return *row;
 }
 
 absl::Status Malformed(const std::string& what) {
