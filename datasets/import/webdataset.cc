@@ -288,18 +288,6 @@ class Samples {
   int64_t unlabelled_ = 0, duplicates_ = 0, imageless_ = 0;
 };
 
-/// Returns the first names of an archive.
-std::vector<std::string> FirstNames(const std::string& path) {
-  std::vector<std::string> names;
-  auto reader = ArchiveReader::Open(path);
-  while (reader.ok() && names.size() < kNamesToLookAt) {
-    const auto more = reader->Next();
-    if (!more.ok() || !*more) break;
-    names.push_back(reader->name());
-  }
-  return names;
-}
-
 }  // namespace
 
 bool LooksLikeSamples(const std::vector<std::string>& names) {
@@ -317,8 +305,11 @@ bool LooksLikeWebDataset(const std::string& folder) {
   const auto shards = FindShards(folder, "");
   if (!shards.ok()) return false;
   std::vector<std::string> names;
-  for (std::string& name : FirstNames(shards->front().path)) {
-    names.push_back(std::move(name));
+  auto reader = ArchiveReader::Open(shards->front().path);
+  while (reader.ok() && names.size() < kNamesToLookAt) {
+    const auto more = reader->Next();
+    if (!more.ok() || !*more) break;
+    names.push_back(reader->name());
     if (LooksLikeSamples(names)) return true;
   }
   return false;
