@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "base/status_macros.h"
-#include "datasets/images/any_image.h"
 #include "datasets/images/exif.h"
 #include "datasets/images/image_file.h"
 #include "datasets/images/resample.h"
