@@ -53,9 +53,9 @@ bool IsInSlurmShell(const EnvironmentMap& environment) {
 absl::Status CheckOneTaskANode(const EnvironmentMap& environment) {
   const std::string text = SlurmVariable(environment, "SLURM_STEP_TASKS_PER_NODE");
   if (text.empty()) return absl::OkStatus();
-  const absl::StatusOr<std::vector<int>> counts = ExpandCounts(text);
-  if (!counts.ok()) return Annotate(counts.status(), "SLURM_STEP_TASKS_PER_NODE");
-  const int most = *std::max_element(counts->begin(), counts->end());
+  MT_ASSIGN_OR_RETURN(const std::vector<int> counts,
+                      Annotate(ExpandCounts(text), "SLURM_STEP_TASKS_PER_NODE"));
+  const int most = *std::max_element(counts.begin(), counts.end());
   if (most <= 1) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("srun starts ", most, " tasks on a node (SLURM_STEP_TASKS_PER_NODE=", text,
@@ -65,9 +65,9 @@ absl::Status CheckOneTaskANode(const EnvironmentMap& environment) {
 }
 
 absl::StatusOr<std::vector<DerivedSetting>> SettingsOfSlurmStep(const EnvironmentMap& environment) {
-  const absl::StatusOr<std::vector<std::string>> hosts =
-      ExpandHostlist(SlurmVariable(environment, "SLURM_STEP_NODELIST"));
-  if (!hosts.ok()) return Annotate(hosts.status(), "SLURM_STEP_NODELIST");
+  MT_ASSIGN_OR_RETURN(
+      const std::vector<std::string> hosts,
+      Annotate(ExpandHostlist(SlurmVariable(environment, "SLURM_STEP_NODELIST")), "SLURM_STEP_NODELIST"));
   MT_ASSIGN_OR_RETURN(const int64_t job, Number(environment, "SLURM_JOB_ID"));
   MT_ASSIGN_OR_RETURN(const int64_t step, Number(environment, "SLURM_STEP_ID"));
   MT_ASSIGN_OR_RETURN(const int64_t rank, Number(environment, "SLURM_PROCID"));
@@ -77,9 +77,9 @@ absl::StatusOr<std::vector<DerivedSetting>> SettingsOfSlurmStep(const Environmen
     absl::StrAppend(&id, "-requeued-", again);
   const int port = static_cast<int>(kFirstPort + (job % kPorts + 97 * (step % kPorts)) % kPorts);
   std::vector<DerivedSetting> derived = {
-      {"nnodes", absl::StrCat(hosts->size()), "SLURM_STEP_NODELIST"},
+      {"nnodes", absl::StrCat(hosts.size()), "SLURM_STEP_NODELIST"},
       {"node_rank", absl::StrCat(rank), "SLURM_PROCID"},
-      {"rdzv_endpoint", ToText({hosts->front(), port}),
+      {"rdzv_endpoint", ToText({hosts.front(), port}),
        "the first host of SLURM_STEP_NODELIST, a port by job and step"},
       {"rdzv_id", id, "SLURM_JOB_ID, SLURM_STEP_ID, SLURM_RESTART_COUNT"},
   };

@@ -56,9 +56,7 @@ absl::StatusOr<SshLaunch> PrepareLaunch(const Options& options, const std::vecto
   here.mtrun += "/mtrun";
   std::string hostfile;
   if (!options.ssh.hostfile.empty()) {
-    absl::StatusOr<std::string> text = ReadHostfile(options.ssh.hostfile);
-    if (!text.ok()) return Annotate(text.status(), "--hostfile");
-    hostfile = *std::move(text);
+    MT_ASSIGN_OR_RETURN(hostfile, Annotate(ReadHostfile(options.ssh.hostfile), "--hostfile"));
   }
   MT_ASSIGN_OR_RETURN(SshLaunch launch, MakeSshLaunch(options, hostfile, args, here));
   if (FindOnPath(launch.ssh.front(), environment).empty()) {
