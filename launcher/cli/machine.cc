@@ -130,8 +130,7 @@ std::vector<std::string> VisibleGpus(int devices, const EnvironmentMap& environm
 MachineFacts LookAtMachine(const EnvironmentMap& environment, const std::string& root) {
   MachineFacts facts;
   facts.cpus = UsableProcessors(root);
-  const auto slurms = environment.find("SLURM_CPUS_ON_NODE");
-  if (int cpus = 0; slurms != environment.end() && absl::SimpleAtoi(slurms->second, &cpus) && cpus > 0)
+  if (int cpus = 0; absl::SimpleAtoi(VariableOf(environment, "SLURM_CPUS_ON_NODE"), &cpus) && cpus > 0)
     facts.cpus = std::min(facts.cpus, cpus);
   facts.in_slurm_shell = IsInSlurmShell(environment);
   facts.gpus = static_cast<int>(VisibleGpus(CountGpus(root), environment).size());

@@ -228,8 +228,7 @@ absl::Status CheckRunId(const Settings& settings) {
 absl::Status ReadStore(const OptionContext& context, Options* options) {
   options->store = context.settings.Text("store");
   // torchrun's variable for the same choice.
-  const auto variable = context.environment.find("TORCH_DISABLE_SHARE_RDZV_TCP_STORE");
-  const bool disabled = variable != context.environment.end() && variable->second == "1";
+  const bool disabled = VariableOf(context.environment, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE") == "1";
   if (disabled && context.settings.SourceOf("store") == SettingSource::kDefault) options->store = "rank0";
   return absl::OkStatus();
 }

@@ -33,9 +33,8 @@ absl::StatusOr<std::string> WorkingFolder(const EnvironmentMap& environment) {
   std::error_code error;
   const fs::path real = fs::current_path(error);
   if (error) return ErrnoStatus(error.value(), "find the working folder");
-  const auto named = environment.find("PWD");
-  if (named == environment.end() || named->second.rfind('/', 0) != 0) return real.string();
-  return fs::equivalent(named->second, real, error) ? named->second : real.string();
+  const std::string named = VariableOf(environment, "PWD");
+  return named.starts_with('/') && fs::equivalent(named, real, error) ? named : real.string();
 }
 
 /// A pipe is allowed (--hostfile <(...)); a device that never ends is not read for ever.
