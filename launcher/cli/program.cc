@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -17,6 +16,7 @@
 #include "base/settings.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "launcher/cli/machine.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -133,19 +133,17 @@ absl::StatusOr<Program> ResolveTrainer(const EntryPoint& entry, const Environmen
                                           nearest.empty() ? "" : "; did you mean " + nearest + "?"));
 }
 
-/// Returns the folders of the pip package whose programs are in <prefix>/bin.
+/// Returns the folders of the pip package whose programs are in <prefix>/bin, sorted.
 std::vector<fs::path> InPythonPackages(const fs::path& prefix) {
   std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator item(prefix / "lib", error), end; !error && item != end;
-       item.increment(error)) {
-    if (!absl::StartsWith(item->path().filename().string(), "python3")) continue;
-    for (const char* packages : {"site-packages/mtrun", "dist-packages/mtrun"}) {
+  for (const std::string& name : NamesIn(prefix / "lib")) {
+    if (!absl::StartsWith(name, "python3")) continue;
+    for (const char* packages : {"dist-packages/mtrun", "site-packages/mtrun"}) {
       std::error_code ignored;
-      if (fs::is_directory(item->path() / packages, ignored)) found.push_back(item->path() / packages);
+      const fs::path folder = prefix / "lib" / name / packages;
+      if (fs::is_directory(folder, ignored)) found.push_back(folder);
     }
   }
-  std::sort(found.begin(), found.end());
   return found;
 }
 
@@ -267,11 +265,8 @@ std::vector<std::string> FindTrainers(const EnvironmentMap& environment,
                                               "mtreport", "allreduce_ranks", "rendezvous_agents"};
   std::set<std::string> names;
   for (const std::string& folder : TrainerFolders(environment, executable_folder)) {
-    std::error_code error;
-    for (fs::directory_iterator item(folder, error), end; !error && item != end; item.increment(error)) {
-      const std::string name = item->path().filename();
-      if (IsExecutable(item->path()) && !not_trainers.contains(name)) names.insert(name);
-    }
+    for (const std::string& name : NamesIn(folder))
+      if (IsExecutable(absl::StrCat(folder, "/", name)) && !not_trainers.contains(name)) names.insert(name);
   }
   return {names.begin(), names.end()};
 }
