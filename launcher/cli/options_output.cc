@@ -90,10 +90,7 @@ OutputPlan Options::OutputOf(int local_rank) const {
   };
   const int file_only = mask(redirects) & ~mask(tee);
   const bool shown = console_ranks.empty() || console_ranks.contains(local_rank);
-  OutputPlan plan;
-  plan.out = {log_dir != "/dev/null", shown && (file_only & 1) == 0};
-  plan.err = {log_dir != "/dev/null", shown && (file_only & 2) == 0};
-  return plan;
+  return {.out = shown && (file_only & 1) == 0, .err = shown && (file_only & 2) == 0};
 }
 
 }  // namespace mtrun::launcher

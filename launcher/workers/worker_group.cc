@@ -152,7 +152,7 @@ class Group : public WorkerGroup {
     workers_[place] = std::make_unique<Worker>();
     Worker& worker = *workers_[place];
     worker.serial = ++last_serial_;
-    worker.files = launch.files;
+    worker.files = launch.streams.files;
     const absl::Status started = StartOne(worker, launch);
     if (!started.ok()) ReportNotStarted(static_cast<int>(place), started);
   }

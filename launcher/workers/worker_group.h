@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "launcher/core/agent_events.h"
-#include "launcher/output/log_files.h"
 #include "launcher/output/output_mux.h"
 #include "launcher/workers/process.h"
 
@@ -23,7 +22,6 @@ namespace mtrun::launcher {
 struct WorkerLaunch {
   ProcessSpec spec;
   WorkerStreams streams;  // without the descriptors
-  WorkerFiles files;
 };
 
 class WorkerGroup {
