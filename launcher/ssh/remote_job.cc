@@ -253,18 +253,13 @@ RemoteJob::Effects RemoteJob::Settle(TimePoint now) {
 }
 
 std::optional<TimePoint> RemoteJob::next_time() const {
-  std::optional<TimePoint> next;
-  const auto consider = [&](const std::optional<TimePoint>& time) {
-    if (time && (!next || *time < *next)) next = time;
-  };
-  if (over_) return next;
+  if (over_) return std::nullopt;
+  std::optional<TimePoint> next = fail_at_;
   for (const State& host : hosts_) {
-    if (host.stage == Stage::kAbsent) consider(host.retry_at);
-    if (host.stage == Stage::kConnecting) consider(host.greets_by);
+    if (host.stage == Stage::kAbsent) next = Earlier(next, host.retry_at);
+    if (host.stage == Stage::kConnecting) next = Earlier(next, host.greets_by);
   }
-  consider(fail_at_);
-  if (Count(Stage::kRunning) > 0) consider(cut_at_);
-  return next;
+  return Count(Stage::kRunning) > 0 ? Earlier(next, cut_at_) : next;
 }
 
 std::string RemoteJob::Describe() const {
