@@ -90,13 +90,6 @@ absl::Status ReadEndpointList(const Settings& settings, const std::string& text,
   return absl::OkStatus();
 }
 
-/// Configures a single node whose web page needs a real service, on a free port of this machine.
-bool AskedAlone(Options* options) {
-  options->standalone = false;
-  options->is_host = true;
-  return true;
-}
-
 /// Returns whether the endpoint's port is 0, any free one: no other node can learn it, so this one runs
 /// alone.
 bool IsOnFreePort(const Settings& settings) {
@@ -120,7 +113,12 @@ bool ReadStandalone(const Settings& settings, Options* options) {
   // As under torchrun, several jobs at port 0 never compete for a port.
   if (!on_free_port && settings.IsSet("master_port"))
     options->master_port = static_cast<int>(settings.Int("master_port"));
-  if (!settings.Text("http").empty()) return AskedAlone(options);
+  if (!settings.Text("http").empty()) {
+    // The web page needs a real service, on a free port of this machine.
+    options->standalone = false;
+    options->is_host = true;
+    return true;
+  }
   // No other node can fall silent: heartbeats would only wake the agent.
   options->job.heartbeat_interval = kAloneHeartbeat;
   if (!on_free_port) options->master_addr = settings.Text("master_addr");
