@@ -75,9 +75,7 @@ class Group : public WorkerGroup {
   }
 
   void Signal(int signal) override {
-    for (const auto& worker : workers_) {
-      if (worker->process && worker->life != Life::kGone) worker->process->Signal(signal);
-    }
+    for (size_t i = 0; i < workers_.size(); ++i) SignalOne(static_cast<int>(i), signal);
   }
 
   void SignalOne(int local_rank, int signal) override {
@@ -140,11 +138,27 @@ class Group : public WorkerGroup {
   }
 
   void Forget() {
+    EndWait();
+    failed_.clear();
+    workers_.clear();
+  }
+
+  void EndWait() {
     hold_.cancel();
     holding_ = waited_ = false;
     ladder_ = RecordLadder(handler_.record_patience);
-    failed_.clear();
-    workers_.clear();
+  }
+
+  /// Looks again at `when`, unless the wait ends before; `waited`: for long enough for a printed traceback.
+  void LookAgain(TimePoint when, bool waited) {
+    if (std::exchange(holding_, true)) return;
+    hold_.expires_at(when);
+    hold_.async_wait([this, waited](std::error_code error) {
+      if (error) return;
+      holding_ = false;
+      waited_ = waited_ || waited;
+      LookForExits();  // also checks groups: no other event may follow
+    });
   }
 
   void Fill(size_t place, WorkerLaunch& launch) {
@@ -206,10 +220,10 @@ class Group : public WorkerGroup {
     std::stable_sort(failed_.begin(), failed_.end(),
                      [](const Failed& a, const Failed& b) { return a.since() < b.since(); });
     if (AwaitsEarlierErrors()) return;
-    if (!waited_ && PrintedEarlierError()) return WaitForEnd();
-    hold_.cancel();
-    holding_ = waited_ = false;
-    ladder_ = RecordLadder(handler_.record_patience);
+    // Waits without stopping a worker: one that has caught its error survives.
+    if (!waited_ && PrintedEarlierError())
+      return LookAgain(MonotonicNow() + kTracebackPatience, /*waited=*/true);
+    EndWait();
     for (const Failed& failed : std::exchange(failed_, {})) ReportExit(failed);
   }
 
@@ -227,13 +241,7 @@ class Group : public WorkerGroup {
                    "the failures of the other workers are reported without its own");
     }
     if (due == RecordLadder::Rung::kReport) return false;
-    if (std::exchange(holding_, true)) return true;
-    hold_.expires_at(*ladder_.deadline());
-    hold_.async_wait([this](std::error_code error) {
-      if (error) return;
-      holding_ = false;
-      LookForExits();
-    });
+    LookAgain(*ladder_.deadline(), /*waited=*/false);
     return true;
   }
 
@@ -273,18 +281,6 @@ class Group : public WorkerGroup {
       if (printed && *printed < first) return true;
     }
     return false;
-  }
-
-  /// Waits without stopping a worker: one that has caught its error survives.
-  void WaitForEnd() {
-    if (std::exchange(holding_, true)) return;
-    hold_.expires_after(kTracebackPatience);
-    hold_.async_wait([this](std::error_code error) {
-      if (error) return;
-      holding_ = false;
-      waited_ = true;
-      LookForExits();  // also checks groups: no other event may follow
-    });
   }
 
   /// Returns the workers that still run and recorded an error before the first failure.
