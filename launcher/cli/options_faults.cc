@@ -105,9 +105,8 @@ absl::Status ReadSignals(const OptionContext& context, Options* options) {
         "no handler for \"", name, "\": it is not a signal that can be handled (SIGTERM, SIGUSR1, ...)"));
   }
   // A signal that is only forwarded must not stop anything.
-  std::erase_if(plan.stop, [&](int signal) {
-    return std::find(plan.forward.begin(), plan.forward.end(), signal) != plan.forward.end();
-  });
+  std::erase_if(plan.stop,
+                [&](int signal) { return std::ranges::find(plan.forward, signal) != plan.forward.end(); });
   return absl::OkStatus();
 }
 

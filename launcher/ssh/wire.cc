@@ -66,8 +66,7 @@ EndMark ReadEnd(std::string_view text, std::string_view mark, std::optional<int>
   const size_t end = std::min(text.find('\n'), text.size());
   const std::string_view digits = text.substr(begun.size(), end - begun.size());
   const auto is_digit = [](unsigned char c) { return absl::ascii_isdigit(c); };
-  if (digits.size() > kStatusDigits || !std::all_of(digits.begin(), digits.end(), is_digit))
-    return EndMark::kNone;
+  if (digits.size() > kStatusDigits || !std::ranges::all_of(digits, is_digit)) return EndMark::kNone;
   if (end == text.size()) return EndMark::kBegun;
   if (digits.empty()) return EndMark::kNone;
   int number = 0;

@@ -217,8 +217,7 @@ class Group : public WorkerGroup {
   /// Reports the failures in order. The earliest error is the cause; its worker may still be exiting.
   void ReportFailures() {
     if (failed_.empty()) return;
-    std::stable_sort(failed_.begin(), failed_.end(),
-                     [](const Failed& a, const Failed& b) { return a.since() < b.since(); });
+    std::ranges::stable_sort(failed_, [](const Failed& a, const Failed& b) { return a.since() < b.since(); });
     if (AwaitsEarlierErrors()) return;
     // Waits without stopping a worker: one that has caught its error survives.
     if (!waited_ && PrintedEarlierError())
@@ -316,7 +315,7 @@ class Group : public WorkerGroup {
 
   void LookForGone() {
     const auto waits = [](const auto& worker) { return worker->life == Life::kExited; };
-    if (std::none_of(workers_.begin(), workers_.end(), waits)) return;
+    if (std::ranges::none_of(workers_, waits)) return;
     const std::vector<ProcessInfo> processes = ListProcesses();
     for (size_t i = 0; i < workers_.size(); ++i) {
       Worker& worker = *workers_[i];
@@ -337,8 +336,8 @@ class Group : public WorkerGroup {
   }
 
   bool IsLeader(pid_t pid) const {
-    return std::any_of(workers_.begin(), workers_.end(),
-                       [&](const auto& worker) { return worker->process && worker->process->pid() == pid; });
+    return std::ranges::any_of(
+        workers_, [&](const auto& worker) { return worker->process && worker->process->pid() == pid; });
   }
 
   asio::io_context& io_;
