@@ -96,8 +96,7 @@ absl::StatusOr<int> RunOverSsh(const Options& options, const std::vector<std::st
   for (const Host& host : launch.hosts) config.hosts.push_back(host.name);
   EnvironmentMap of_ssh = environment;
   of_ssh.erase(kTokenVariable);
-  SshLoop loop(std::move(launch), std::move(config), std::move(of_ssh), std::move(signals));
-  return loop.Run();
+  return RunSshLoop(std::move(launch), std::move(config), std::move(of_ssh), std::move(signals));
 }
 
 }  // namespace mtrun::launcher
