@@ -1,8 +1,5 @@
 #include "launcher/core/agent_events.h"
 
-#include <csignal>
-#include <cstring>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"

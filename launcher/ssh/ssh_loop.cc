@@ -14,7 +14,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/endpoint.h"
 #include "base/log.h"
 #include "base/signal_name.h"
 #include "launcher/output/console.h"

@@ -1,6 +1,5 @@
 #include "launcher/workers/worker_group.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
