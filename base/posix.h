@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -72,6 +73,8 @@ absl::StatusOr<std::string> MakeTemporaryFolder(std::string_view prefix);
 absl::StatusOr<int64_t> FreeDiskBytes(const std::string& path);
 /// Returns this machine's host name ("node2"), or "localhost" if the kernel gives none.
 std::string HostName();
+/// Returns pointers to the words and a null, for exec, which does not write to them. `words` must outlive them.
+std::vector<char*> ExecWords(const std::vector<std::string>& words);
 /// Returns the folder of the running executable, with symbolic links resolved.
 absl::StatusOr<std::string> ExecutableFolder();
 /// Returns 64 random bits from the kernel, for identities and secrets; never called inside a pure core.

@@ -14,12 +14,6 @@ constexpr PublishedWeights kPublished[] = {
     {"resnet50", "resnet50-11ad3fa6.pth"},
 };
 
-/// Returns the value of a variable, or "" if it is not set.
-std::string VariableOf(const EnvironmentMap& environment, const std::string& name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
-
 }  // namespace
 
 std::string PublishedWeights::Digits() const {

@@ -24,8 +24,7 @@ bool NeedsOmpThreads(const EnvironmentMap& parent, int workers) {
 }
 
 std::string DevicesVariable(const EnvironmentMap& parent) {
-  const auto hip = parent.find(kHipDevices);
-  return hip != parent.end() && !hip->second.empty() ? kHipDevices : kCudaDevices;
+  return VariableOf(parent, kHipDevices).empty() ? kCudaDevices : kHipDevices;
 }
 
 std::string DeviceOf(const EnvironmentMap& parent, int local_rank) {

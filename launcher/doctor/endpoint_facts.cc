@@ -7,12 +7,10 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/str_cat.h"
 #include "base/posix.h"
 #include "launcher/net/interfaces.h"
 #include "rendezvous/client/status_client.h"

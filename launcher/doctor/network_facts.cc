@@ -69,8 +69,7 @@ ClockFacts LookAtClock() {
 TokenFacts LookAtToken(const Options& options, const EnvironmentMap& environment) {
   TokenFacts facts{.insecure = options.insecure, .given = !options.token_file.empty()};
   if (facts.insecure) return facts;
-  const auto variable = environment.find(kTokenVariable);
-  const bool by_variable = !facts.given && variable != environment.end() && !variable->second.empty();
+  const bool by_variable = !facts.given && !VariableOf(environment, kTokenVariable).empty();
   const std::string path = DefaultTokenPath(environment);
   facts.from = facts.given ? options.token_file : by_variable ? kTokenVariable : path;
   facts.status =
