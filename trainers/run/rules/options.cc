@@ -217,7 +217,7 @@ std::string DescribeUnusedAugmentation(const Settings& settings) {
 std::vector<Option> AllOptions(const std::string& program, const std::vector<Option>& own) {
   OptionTable table(program);
   ListOptions(table);
-  std::vector<Option> all(table.options().begin(), table.options().end());
+  std::vector<Option> all = table.options();
   all.insert(all.end(), own.begin(), own.end());
   return all;
 }
