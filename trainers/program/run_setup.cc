@@ -72,10 +72,10 @@ absl::StatusOr<BatchOptions> Resolve(Run& run, const ImageShape& images) {
 
 absl::Status ResolveOwn(Run& run, bool continues, bool tells) {
   if (!run.program.resolve) return absl::OkStatus();
-  std::optional<checkpoints::Identity> newest;
-  if (continues) newest = IdentityOfNewest(run.options.model_folder);
-  return run.program.resolve(newest.value_or(checkpoints::Identity()), tells && run.assignment.rank == 0,
-                             run.settings);
+  std::optional<checkpoints::RunState> newest;
+  if (continues) newest = checkpoints::StateOfNewest(checkpoints::RealFiles(), run.options.model_folder);
+  return run.program.resolve(newest ? newest->identity : checkpoints::Identity(),
+                             tells && run.assignment.rank == 0, run.settings);
 }
 
 BatchOptions TestBatch(const Run& run, BatchOptions batch) {

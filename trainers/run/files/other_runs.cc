@@ -13,7 +13,6 @@
 #include "trainers/checkpoints/checkpoint.h"
 #include "trainers/checkpoints/ledger.h"
 #include "trainers/checkpoints/manifest.h"
-#include "trainers/checkpoints/run_state.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -64,10 +63,8 @@ absl::Status Move(const std::vector<std::string>& names, const std::string& from
 
 /// Returns nothing if no checkpoint exists.
 std::optional<uint64_t> RunOfNewestCheckpoint(const std::string& path) {
-  const auto text = checkpoints::StateOfNewest(checkpoints::RealFiles(), path);
-  if (!text) return std::nullopt;
-  const auto state = checkpoints::DecodeRunState(*text);
-  return state.ok() ? std::optional(state->run) : std::nullopt;
+  const auto state = checkpoints::StateOfNewest(checkpoints::RealFiles(), path);
+  return state ? std::optional(state->run) : std::nullopt;
 }
 
 }  // namespace

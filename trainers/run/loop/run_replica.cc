@@ -274,21 +274,13 @@ absl::StatusOr<checkpoints::Snapshot> RunReplica::TakeSnapshot() {
   return memory_.Take(position_.steps, state_.Weights(), state_.Rest(), EncodeState());
 }
 
-std::optional<checkpoints::Identity> IdentityOfNewest(const std::string& folder) {
-  const auto text = checkpoints::StateOfNewest(checkpoints::RealFiles(), folder);
-  if (!text) return std::nullopt;
-  const auto state = checkpoints::DecodeRunState(*text);
-  if (!state.ok()) return std::nullopt;
-  return state->identity;
-}
-
 std::optional<datasets::BatchPlan> BatchOfNewest(const std::string& folder) {
-  const std::optional<checkpoints::Identity> identity = IdentityOfNewest(folder);
-  if (!identity) return std::nullopt;
+  const auto state = checkpoints::StateOfNewest(checkpoints::RealFiles(), folder);
+  if (!state) return std::nullopt;
   datasets::BatchPlan plan;
   const auto number = [&](const char* name, int64_t& value) {
-    const auto found = identity->find(name);
-    return found != identity->end() && absl::SimpleAtoi(found->second, &value) && value > 0;
+    const auto found = state->identity.find(name);
+    return found != state->identity.end() && absl::SimpleAtoi(found->second, &value) && value > 0;
   };
   if (!number("global_batch", plan.global_batch) || !number("batch_size", plan.micro_batch))
     return std::nullopt;

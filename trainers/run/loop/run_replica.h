@@ -115,8 +115,7 @@ class RunReplica {
   checkpoints::SavedPosition unreadable_;  // further than the state that it held, but not intact
 };
 
-/// Return the newest checkpoint's identity and batch, if `folder` has one. Both read only its state.
-std::optional<checkpoints::Identity> IdentityOfNewest(const std::string& folder);
+/// Returns the newest checkpoint's batch, if `folder` has one. Reads only its state.
 std::optional<datasets::BatchPlan> BatchOfNewest(const std::string& folder);
 
 }  // namespace mtrun::trainers
