@@ -28,9 +28,8 @@ namespace {
 /// The options that name weights to start from, and their values.
 std::vector<std::pair<std::string, std::string>> StartingFiles(const Run& run) {
   std::vector<std::pair<std::string, std::string>> files;
-  for (const Option& option : AllOptions(run.program.name, run.program.settings)) {
-    const std::string& name = option.spec.name;
-    if (name != "init_from" && name != "weights") continue;
+  for (const std::string name : {"init_from", "weights"}) {
+    if (!run.settings.Has(name)) continue;
     if (const std::string file = run.settings.Text(name); !file.empty())
       files.emplace_back("--" + name, file);
   }
