@@ -54,8 +54,6 @@ std::string RewindLine(int64_t step, uint64_t generation, uint64_t of, std::stri
 std::string CheckpointLine(int64_t steps, uint64_t generation, std::string_view weights,
                            std::string_view previous);
 
-/// Returns the highest generation in the ledger at `path`, or 0 if there is none.
-absl::StatusOr<uint64_t> HighestGeneration(const std::string& path);
 /// End of a ledger.
 struct LedgerEnd {
   uint64_t generation = 0;  // highest in the ledger

@@ -88,7 +88,7 @@ NamedTensors RunReplica::Tensors() const {
 /// generations have ended, only the folder shows it. Opening an unreadable ledger for writing reports it.
 RunReplica::FolderView RunReplica::LookIntoFolder() const {
   const std::string ledger = absl::StrCat(folder_, "/", checkpoints::kLedgerFile);
-  FolderView view{.known = checkpoints::HighestGeneration(ledger).value_or(0)};
+  FolderView view{.known = checkpoints::EndOfLedger(ledger).value_or(checkpoints::LedgerEnd()).generation};
   const auto all = checkpoints::CompletePositions(checkpoints::RealFiles(), folder_);
   if (!all.ok()) return view;
   for (const checkpoints::SavedPosition& saved : *all) {
