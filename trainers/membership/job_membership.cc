@@ -15,9 +15,8 @@
 #include "trainers/collectives/tcp_store_bootstrap.h"
 #include "trainers/membership/agent_link.h"
 #include "trainers/membership/drain.h"
-#include "trainers/membership/drain_watch.h"
-#include "trainers/membership/wait_notice.h"
 #include "trainers/membership/wait_reporter.h"
+#include "trainers/membership/wait_watch.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -129,14 +128,15 @@ absl::Status JobMembership::ConnectByHand(const WorkerEnv& worker, bool agent_se
         "RANK and WORLD_SIZE are set but MASTER_PORT is not: set MASTER_ADDR and "
         "MASTER_PORT too, or start the program with mtrun");
   }
-  const WaitNotice notice([&worker] {
+  const auto tell = [&worker] {
     if (worker.local_rank != 0) return;
     log::Info("rank ", worker.rank, " waits for the other ", Counted(worker.world_size - 1, "worker"), " at ",
               worker.master_addr, " port ", worker.master_port);
-  });
+  };
+  const WaitWatch notice([] { return true; }, tell);
   MT_ASSIGN_OR_RETURN(bootstrap_, collectives::ConnectTcpStore(worker.master_addr, worker.master_port,
                                                                worker.rank, worker.world_size, agent_serves));
-  const DrainWatch watch = GiveUpWhenDrained();
+  const WaitWatch watch = GiveUpWhenDrained();
   collectives::GroupMember membership;
   membership.rank = worker.rank;
   membership.world_size = worker.world_size;
@@ -146,8 +146,8 @@ absl::Status JobMembership::ConnectByHand(const WorkerEnv& worker, bool agent_se
   return absl::OkStatus();
 }
 
-DrainWatch JobMembership::GiveUpWhenDrained() const {
-  return DrainWatch([this] { return wants_drain(); }, [this] { bootstrap_->Abort(drain_wish()); });
+WaitWatch JobMembership::GiveUpWhenDrained() const {
+  return WaitWatch([this] { return wants_drain(); }, [this] { bootstrap_->Abort(drain_wish()); });
 }
 
 absl::StatusOr<collectives::ProcessGroup> JobMembership::ConnectGroup(
@@ -227,7 +227,7 @@ absl::Status JobMembership::Enter(const channel::Assignment& given) {
       const double waited = ToSeconds(MonotonicNow() - assigned_at_);
       agent_->Send(channel::Waiting{entered_, waited, rank}).IgnoreError();
     };
-    const DrainWatch watch = GiveUpWhenDrained();
+    const WaitWatch watch = GiveUpWhenDrained();
     MT_ASSIGN_OR_RETURN(group_, ConnectGroup(membership));
   }
   agent_link_->OnBreak([group = group_](const std::string& reason) {

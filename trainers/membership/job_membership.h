@@ -18,9 +18,9 @@
 #include "base/worker_env.h"
 #include "trainers/collectives/device_group.h"
 #include "trainers/membership/agent_connection.h"
-#include "trainers/membership/drain_watch.h"
 #include "trainers/membership/membership.h"
 #include "trainers/membership/step_times_mean.h"
+#include "trainers/membership/wait_watch.h"
 
 namespace mtrun::trainers {
 
@@ -74,7 +74,7 @@ class JobMembership final : public Membership {
   JobMembership(Assignment assignment, at::Device device, collectives::DeviceMaker devices,
                 const collectives::Wire& wire, bool elastic);
   /// Returns a watch that ends the bootstrap's waits soon after a drain request.
-  DrainWatch GiveUpWhenDrained() const;
+  WaitWatch GiveUpWhenDrained() const;
   absl::StatusOr<collectives::ProcessGroup> ConnectGroup(const collectives::GroupMember& member) const;
   absl::Status ConnectAgent(const WorkerEnv& worker);
   absl::Status ConnectByHand(const WorkerEnv& worker, bool agent_serves);
