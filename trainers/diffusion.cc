@@ -165,9 +165,8 @@ absl::Status DrawSamples(Settings settings) {
   MT_ASSIGN_OR_RETURN(const trainers::NamedTensors weights,
                       trainers::LoadWeights(file, {"class_embedding.weight"}));
   const int size = settings.IsSet("image_size") ? static_cast<int>(settings.Int("image_size")) : 32;
-  const absl::StatusOr<int64_t> classes = ClassesOf(weights);
-  if (!classes.ok()) return Annotate(classes.status(), file);
-  MT_ASSIGN_OR_RETURN(const auto task, MakeDiffusion(settings, size, *classes));
+  MT_ASSIGN_OR_RETURN(const int64_t classes, Annotate(ClassesOf(weights), file));
+  MT_ASSIGN_OR_RETURN(const auto task, MakeDiffusion(settings, size, classes));
   MT_RETURN_IF_ERROR(Annotate(trainers::CopyInto(weights, task->module()), file));
   MT_RETURN_IF_ERROR(CheckWritable(folder));
   const std::string picture = folder + "/samples.png";

@@ -62,9 +62,7 @@ absl::StatusOr<std::unique_ptr<JobMembership>> JobMembership::Make(const Environ
   MT_ASSIGN_OR_RETURN(const Assignment assignment, ReadAssignment(environment));
   collectives::Wire wire{protection, {}};
   if (const auto ports = environment.find(kPortRangeVariable); ports != environment.end()) {
-    absl::StatusOr<PortRange> range = ParsePortRange(ports->second);
-    if (!range.ok()) return Annotate(range.status(), kPortRangeVariable);
-    wire.ports = *range;
+    MT_ASSIGN_OR_RETURN(wire.ports, Annotate(ParsePortRange(ports->second), kPortRangeVariable));
   }
   const bool elastic = LaunchOf(environment) == Launch::kMtrun;
   return std::unique_ptr<JobMembership>(
@@ -152,9 +150,8 @@ WaitWatch JobMembership::GiveUpWhenDrained() const {
 
 absl::StatusOr<collectives::ProcessGroup> JobMembership::ConnectGroup(
     const collectives::GroupMember& member) const {
-  auto group = collectives::ConnectGroup(member, bootstrap_, device_, devices_);
-  if (!group.ok()) return Annotate(group.status(), "connect to the other workers");
-  return group;
+  return Annotate(collectives::ConnectGroup(member, bootstrap_, device_, devices_),
+                  "connect to the other workers");
 }
 
 absl::Status JobMembership::Regroup(const absl::Status& why) {

@@ -128,8 +128,7 @@ absl::StatusOr<int> CheckWithoutData(Run& run) {
     if (flag == "--weights") {
       MT_ASSIGN_OR_RETURN(path, StartingWeights(run.settings));
     }
-    const absl::StatusOr<NamedTensors> weights = LoadWeights(path, {});
-    if (!weights.ok()) return Annotate(weights.status(), flag);
+    MT_RETURN_IF_ERROR(Annotate(LoadWeights(path, {}), flag));
   }
   MT_RETURN_IF_ERROR(CheckFolder(run));
   return 0;
