@@ -170,13 +170,11 @@ absl::Status DrawSamples(Settings settings) {
   MT_RETURN_IF_ERROR(Annotate(trainers::CopyInto(weights, task->module()), file));
   MT_RETURN_IF_ERROR(CheckWritable(folder));
   const std::string picture = folder + "/samples.png";
-  absl::Status written;
   MT_RETURN_IF_ERROR(trainers::TorchStatus("samples", [&] {
     if (torch::cuda::is_available() && settings.Text("device") != "cpu") task->module().to(at::kCUDA);
     task->module().eval();
-    written = trainers::WriteImageGrid(picture, task->Sample(settings.Int("sample")));
+    return trainers::WriteImageGrid(picture, task->Sample(settings.Int("sample")));
   }));
-  MT_RETURN_IF_ERROR(written);
   log::Info(settings.Int("sample"), " samples are in ", picture);
   return absl::OkStatus();
 }

@@ -66,12 +66,10 @@ RunOutline Outline(const Run& run, const RunData& data, const Task& task) {
 
 /// Makes the network on the CPU, with the weights to start from.
 absl::StatusOr<std::unique_ptr<Task>> MakeTaskToCheck(const Run& run, const RunData& data) {
-  absl::StatusOr<std::unique_ptr<Task>> task = absl::InternalError("no task");
-  MT_RETURN_IF_ERROR(TorchStatus("create the network", [&] {
-    task = MakeTaskOf(run, static_cast<int64_t>(data.train.class_names().size()),
+  return TorchStatus("create the network", [&] {
+    return MakeTaskOf(run, static_cast<int64_t>(data.train.class_names().size()),
                       BatchOptions{.device = at::kCPU}, data.train.class_counts());
-  }));
-  return task;
+  });
 }
 
 }  // namespace

@@ -332,11 +332,9 @@ int RunToItsEnd(int argc, char** argv, const Program& program) {
   if (const int mode = RunModeIfAsked(run); mode >= 0) return mode;
   if (const absl::Status status = ReadRun(run); !status.ok()) return Fail(run, status, kWrongSettingsStatus);
   if (Asked(run.settings, "check_settings")) return 0;
-  absl::StatusOr<int> exit_status = absl::UnknownError("no result");
   // Last resort: if LibTorch throws elsewhere, such as for a device error that is noticed late, this worker
   // ends with the reason.
-  const absl::Status thrown = TorchStatus(program.name, [&] { exit_status = TrainAndReport(run); });
-  if (!thrown.ok()) exit_status = thrown;
+  const absl::StatusOr<int> exit_status = TorchStatus(program.name, [&] { return TrainAndReport(run); });
   if (exit_status.ok()) return *exit_status;
   if (IsRivalry(exit_status.status())) return Fail(run, exit_status.status(), kDifferentStatesStatus);
   // After others have joined the run, most errors may not recur.

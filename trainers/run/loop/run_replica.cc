@@ -59,12 +59,10 @@ absl::Status Keep(const NamedTensors& tensors, NamedTensors& copies) {
 /// Restores the tensors from their copies. Copies that are still on their way to a device must not arrive
 /// after the restored values.
 absl::Status PutBack(const NamedTensors& copies, const NamedTensors& tensors) {
-  absl::Status back;
-  const absl::Status thrown = TorchStatus("restore the state", [&] {
+  return TorchStatus("restore the state", [&] {
     if (!tensors.empty() && tensors.front().second.is_cuda()) torch::cuda::synchronize();
-    back = CopyTensors(copies, tensors);
+    return CopyTensors(copies, tensors);
   });
-  return thrown.ok() ? back : thrown;
 }
 
 }  // namespace
