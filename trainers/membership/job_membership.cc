@@ -1,10 +1,8 @@
 #include "trainers/membership/job_membership.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "base/log.h"
@@ -16,7 +14,6 @@
 #include "trainers/membership/agent_link.h"
 #include "trainers/membership/drain.h"
 #include "trainers/membership/wait_reporter.h"
-#include "trainers/membership/wait_watch.h"
 
 namespace mtrun::trainers {
 namespace {

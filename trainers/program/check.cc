@@ -1,11 +1,9 @@
 #include "trainers/program/check.h"
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/data_key.h"
 #include "base/log.h"
@@ -14,7 +12,6 @@
 #include "base/status_macros.h"
 #include "datasets/cache/set_request.h"
 #include "trainers/device/torch_status.h"
-#include "trainers/program/machine.h"
 #include "trainers/program/run_outline.h"
 #include "trainers/program/settle_folder.h"
 #include "trainers/program/starting_weights.h"

@@ -12,7 +12,6 @@
 #include "trainers/program/python_model.h"
 #include "trainers/program/run_command.h"
 #include "trainers/program/trained_network.h"
-#include "trainers/run/loop/best_weights.h"
 
 namespace mtrun::trainers {
 namespace {

@@ -11,7 +11,6 @@
 #include "base/posix.h"
 #include "base/standard_output.h"
 #include "base/status_macros.h"
-#include "base/string_view.h"
 #include "datasets/images/any_image.h"
 #include "datasets/images/exif.h"
 #include "datasets/images/image_names.h"

@@ -1,7 +1,6 @@
 #include "trainers/program/preview.h"
 
 #include <algorithm>
-#include <string>
 #include <vector>
 
 #include "base/log.h"

@@ -1,6 +1,5 @@
 #include "trainers/program/run_setup.h"
 
-#include <optional>
 #include <utility>
 
 #include "base/status_macros.h"

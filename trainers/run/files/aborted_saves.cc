@@ -15,7 +15,6 @@
 #include "base/splitmix.h"
 #include "base/string_view.h"
 #include "trainers/checkpoints/checkpoint.h"
-#include "trainers/checkpoints/manifest.h"
 
 namespace mtrun::trainers {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "trainers/run/files/aborted_saves.h"

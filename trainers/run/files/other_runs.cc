@@ -1,10 +1,8 @@
 #include "trainers/run/files/other_runs.h"
 
 #include <filesystem>
-#include <optional>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"

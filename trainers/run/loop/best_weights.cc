@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
-#include "datasets/packed/safetensors.h"
 #include "trainers/checkpoints/checkpoint.h"
 #include "trainers/checkpoints/manifest.h"
 #include "trainers/device/torch_status.h"

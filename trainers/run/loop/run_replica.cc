@@ -9,13 +9,11 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/counted.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "trainers/checkpoints/ledger.h"
-#include "trainers/checkpoints/manifest.h"
 #include "trainers/checkpoints/writer_mark.h"
 #include "trainers/device/torch_status.h"
 #include "trainers/run/files/fresh_start.h"

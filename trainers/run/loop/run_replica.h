@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,7 +12,6 @@
 #include "datasets/order/sampler.h"
 #include "trainers/checkpoints/checkpoint.h"
 #include "trainers/checkpoints/lineage.h"
-#include "trainers/checkpoints/run_state.h"
 #include "trainers/membership/membership.h"
 #include "trainers/run/files/snapshot.h"
 #include "trainers/run/records/run_progress.h"
