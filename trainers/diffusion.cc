@@ -159,7 +159,7 @@ absl::Status DrawSamples(Settings settings) {
   std::string file = settings.Text("init_from");
   // The run's own settings describe the network of its weights.
   if (access(saved.c_str(), R_OK) == 0) {
-    MT_RETURN_IF_ERROR(trainers::ApplySettingsFile(saved, "diffusion", settings));
+    MT_RETURN_IF_ERROR(settings.ApplyYaml(saved, "diffusion"));
   }
   if (file.empty()) file = folder + "/model_ema.safetensors";
   MT_ASSIGN_OR_RETURN(const trainers::NamedTensors weights,
