@@ -90,11 +90,7 @@ Description Describe(const Run& run, const ImageShape& images, const std::vector
                 .classes = classes,
                 .image_size = run.resolved.eval_image_size,
                 .input_size = test_batch.image_size,
-                .data_height = images.height,
-                .data_width = images.width,
-                .data_varies = images.varies,
-                .data_pixels = images.pixels,
-                .orientation = images.orientation};
+                .images = images};
   if (d.cut()) d.part = test_batch.part;
   for (const Option& option : run.program.settings) {
     if (IsOfNetwork(option)) d.settings[option.spec.name] = run.settings.Text(option.spec.name);

@@ -15,14 +15,7 @@ absl::StatusOr<Description> FromData(const Run& run, const WeightsSource& source
     return absl::InvalidArgumentError(absl::StrCat(
         source.file, " does not name its classes: give the data set that it was trained with (--data): ",
         data.status().message()));
-  const ImageShape shape = ShapeOf(*data);
-  return Description{.program = run.program.name,
-                     .classes = data->class_names(),
-                     .data_height = shape.height,
-                     .data_width = shape.width,
-                     .data_varies = shape.varies,
-                     .data_pixels = shape.pixels,
-                     .orientation = shape.orientation};
+  return Description{.program = run.program.name, .classes = data->class_names(), .images = ShapeOf(*data)};
 }
 
 }  // namespace
@@ -61,10 +54,7 @@ absl::StatusOr<TrainedNetwork> OpenTrained(Run& run) {
   // Weights record the size even without their run's settings.
   if (known->image_size > 0 && run.options.image_size == 0 && run.program.images.adjustable)
     run.options.image_size = known->image_size;
-  return MakeTrained(
-      run, source,
-      {known->data_height, known->data_width, known->data_varies, known->data_pixels, known->orientation},
-      known->classes);
+  return MakeTrained(run, source, known->images, known->classes);
 }
 
 }  // namespace mtrun::trainers
