@@ -192,8 +192,6 @@ absl::Status FillFolder(const std::string& program, Settings& settings) {
 
 }  // namespace
 
-absl::StatusOr<bool> ParseFloat64(std::string_view precision) { return precision == "float64"; }
-
 std::string DescribeUnusedAugmentation(const Settings& settings) {
   if (settings.Bool("augment")) return "";
   OptionTable table("");
