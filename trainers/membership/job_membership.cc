@@ -66,13 +66,6 @@ absl::StatusOr<std::unique_ptr<JobMembership>> JobMembership::Make(const Environ
       new JobMembership(assignment, device, std::move(devices), wire, elastic));
 }
 
-absl::StatusOr<std::unique_ptr<JobMembership>> JobMembership::Joined(const EnvironmentMap& environment) {
-  MT_ASSIGN_OR_RETURN(std::unique_ptr<JobMembership> membership,
-                      Make(environment, at::Device(at::kCPU), collectives::Protection::kTag));
-  MT_RETURN_IF_ERROR(membership->Join(environment));
-  return membership;
-}
-
 absl::Status JobMembership::Join(const EnvironmentMap& environment, std::unique_ptr<AgentConnection> agent) {
   const Launch launch = LaunchOf(environment);
   if (launch == Launch::kAlone) return absl::OkStatus();

@@ -35,8 +35,6 @@ class JobMembership final : public Membership {
                                                              at::Device device,
                                                              collectives::Protection protection,
                                                              collectives::DeviceMaker devices = nullptr);
-  /// Makes and joins a membership on the CPU, without encryption.
-  static absl::StatusOr<std::unique_ptr<JobMembership>> Joined(const EnvironmentMap& environment);
   /// Reports that this worker is ready, connects to the agent and to the other workers, and waits for all of
   /// them. Call it once. Before, `assignment` is the environment's. `agent`: an open connection, or null.
   absl::Status Join(const EnvironmentMap& environment, std::unique_ptr<AgentConnection> agent = nullptr);
