@@ -117,12 +117,6 @@ std::string RewindLine(int64_t step, uint64_t generation, uint64_t of, std::stri
                          View(previous));
 }
 
-std::string CheckpointLine(int64_t steps, uint64_t generation, std::string_view weights,
-                           std::string_view previous) {
-  return absl::StrFormat("{\"checkpoint\":%d,\"generation\":%d,\"weights\":\"%s\",\"prev\":\"%s\"}", steps,
-                         generation, View(weights), View(previous));
-}
-
 absl::StatusOr<LedgerEnd> EndOfLedger(const std::string& path) {
   MT_ASSIGN_OR_RETURN(const JsonLinesEnd end, ReadJsonLinesEnd(path));
   return TailOf(end).end;
@@ -220,7 +214,8 @@ absl::Status Ledger::Begin(const LedgerBegin& begin, uint64_t generation) {
 
 absl::Status Ledger::AppendCheckpoint(int64_t steps, std::string_view weights) {
   FollowOthers();
-  return Write(CheckpointLine(steps, std::max<uint64_t>(1, generation_), weights, previous_));
+  return Write(absl::StrFormat("{\"checkpoint\":%d,\"generation\":%d,\"weights\":\"%s\",\"prev\":\"%s\"}",
+                               steps, std::max<uint64_t>(1, generation_), View(weights), previous_));
 }
 
 absl::Status Ledger::Write(const std::string& line) {
