@@ -162,7 +162,7 @@ std::string Confusions(const RunReport& r, int columns) {
 std::string ClassesText(const RunReport& report, int columns) {
   if (report.class_names.empty() || report.matrix.classes() == 0) return "";
   columns = columns == 0 ? kUsualColumns : std::max(columns, kLeastColumns);
-  return report.matrix.classes() <= kMaxMatrixClasses
+  return report.matrix.classes() < kManyClasses  // their confusions fit a screen
              ? Matrix(report, columns)
              : WorstClasses(report, columns) + Confusions(report, columns);
 }
