@@ -27,12 +27,6 @@ namespace {
 using checkpoints::Claim;
 using checkpoints::StatePlan;
 
-std::vector<at::Tensor> Values(const NamedTensors& tensors) {
-  std::vector<at::Tensor> values;
-  for (const auto& item : tensors) values.push_back(item.second);
-  return values;
-}
-
 /// Maximum random distance between the generations of branches that do not know of each other.
 constexpr uint64_t kMaxGap = 1 << 16;
 constexpr int64_t kMostThreads = 4096;  // beyond that, a state is malformed
@@ -99,7 +93,7 @@ Claim RunReplica::MyClaim(bool alone) const {
   // The digest of a single member is not compared.
   return {.run = run_,
           .position = position_,
-          .digest = alone ? 0 : DigestOf(Values(Tensors())),
+          .digest = alone ? 0 : DigestOf(Tensors()),
           .known = known_generation_,
           .gap = may_be_behind_ && MayHaveOtherBranches(folder_) ? 1 + RandomBits() % kMaxGap : 0};
 }
@@ -210,7 +204,7 @@ absl::Status RunReplica::Receive(Membership& membership, const StatePlan& plan, 
   const NamedTensors tensors = Tensors();
   NamedTensors own;
   if (receives) MT_RETURN_IF_ERROR(Keep(tensors, own));
-  absl::Status taken = TakeOver(membership.group(), rank, plan.source, receives, Values(tensors), text);
+  absl::Status taken = TakeOver(membership.group(), rank, plan.source, receives, tensors, text);
   if (receives && taken.ok()) taken = AdoptState(text);
   if (receives && !taken.ok() && !PutBack(own, tensors).ok()) run_ = 0;
   return taken;
