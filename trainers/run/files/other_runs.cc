@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
@@ -22,11 +23,8 @@ constexpr char kAside[] = "previous_";
 bool IsOfARun(const std::string& name) {
   static constexpr const char* kNames[] = {
       checkpoints::kLedgerFile, "metrics.jsonl", "config.yaml", "report.txt", "report.json", kBegunFolder};
-  for (const char* known : kNames) {
-    if (name == known) return true;
-  }
-  return checkpoints::ParseStepFolder(name) || checkpoints::IsPartialFolder(name) ||
-         checkpoints::IsBranchFolder(name) ||
+  return absl::c_linear_search(kNames, name) || checkpoints::ParseStepFolder(name) ||
+         checkpoints::IsPartialFolder(name) || checkpoints::IsBranchFolder(name) ||
          (absl::StartsWith(name, "model") && absl::EndsWith(name, ".safetensors"));
 }
 
