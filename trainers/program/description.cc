@@ -21,12 +21,11 @@ absl::Status Malformed(const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("metadata \"", name, "\" is malformed"));
 }
 
-/// Reads a list of names. It is wrapped in {"classes": [...]} because ParseJsonObject only takes objects.
+/// Reads a list of names.
 absl::Status ReadClasses(const std::string& text, std::vector<std::string>& classes) {
-  const absl::StatusOr<json> object =
-      ParseJsonObject(absl::StrCat("{\"classes\":", text, "}"), kMaxClassBytes);
-  if (!object.ok() || !(*object)["classes"].is_array()) return Malformed("classes");
-  for (const json& name : (*object)["classes"]) {
+  const absl::StatusOr<json> names = ParseJson(text, kMaxClassBytes);
+  if (!names.ok() || !names->is_array()) return Malformed("classes");
+  for (const json& name : *names) {
     if (!name.is_string()) return Malformed("classes");
     classes.push_back(name.get<std::string>());
   }
