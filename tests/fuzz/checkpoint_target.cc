@@ -50,7 +50,7 @@ void ReadState(std::string_view bytes) {
 void ReadLedger(std::string_view bytes) {
   const InputFile file(bytes);
   const auto run = RunOfLedger(file.path());
-  MT_CHECK(HighestGeneration(file.path()).ok());
+  MT_CHECK(EndOfLedger(file.path()).ok());
   LedgerHead head;
   head.run = run.ok() ? run->value_or(7) : 7;
   auto ledger = Ledger::Open(file.path(), head);

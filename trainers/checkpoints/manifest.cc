@@ -78,10 +78,9 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view text) {
   if (!files.is_object() || files.empty()) return Malformed("no files");
   Manifest manifest;
   for (const auto& [name, entry] : files.items()) {
-    const int64_t bytes =
-        entry.is_object() ? WholeNumber<int64_t>(entry.value("bytes", nlohmann::json())).value_or(-1) : -1;
-    const nlohmann::json digest =
-        entry.is_object() ? entry.value("sha256", nlohmann::json()) : nlohmann::json();
+    if (!entry.is_object()) return Malformed(name);
+    const int64_t bytes = WholeNumber<int64_t>(entry.value("bytes", nlohmann::json())).value_or(-1);
+    const nlohmann::json digest = entry.value("sha256", nlohmann::json());
     const bool whole = bytes >= 0 && digest.is_string();
     if (!whole || !IsHexDigest(digest.get<std::string>())) return Malformed(name);
     manifest[name] = {bytes, digest.get<std::string>()};
