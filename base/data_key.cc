@@ -5,6 +5,7 @@
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "base/string_view.h"
+#include "base/value_or.h"
 #include "base/worker_client.h"
 
 namespace mtrun {
@@ -14,11 +15,6 @@ constexpr size_t kDigits = 64;
 
 bool AreDigits(std::string_view text) {
   return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-std::string ValueOf(const EnvironmentMap& environment, const char* name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
 }
 
 }  // namespace
@@ -60,11 +56,11 @@ std::string MetricsBearerOf(std::string_view secret, bool encrypted) {
 
 absl::StatusOr<std::string> FindDataKey(const EnvironmentMap& environment, const TokenSource& source) {
   if (source.file.empty()) {
-    if (std::string given = ValueOf(environment, kDataKeyVariable); !given.empty()) {
+    if (std::string given = ValueOr(environment, kDataKeyVariable); !given.empty()) {
       MT_RETURN_IF_ERROR(ParseDataKey(given).status());
       return given;
     }
-    if (const std::string socket = ValueOf(environment, "MTRUN_SOCKET"); !socket.empty()) {
+    if (const std::string socket = ValueOr(environment, "MTRUN_SOCKET"); !socket.empty()) {
       MT_ASSIGN_OR_RETURN(std::string key, AskAgentForDataKey(socket));
       if (!key.empty()) return key;
     }

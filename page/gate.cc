@@ -1,5 +1,6 @@
 #include "page/gate.h"
 
+#include "base/value_or.h"
 #include "nlohmann/json.hpp"
 #include "page/request_parts.h"
 
@@ -8,12 +9,9 @@ namespace {
 
 constexpr char kTired[] = "too many wrong passwords; try again in a minute";
 
-std::string HeaderOf(const web::Request& request, const std::string& name) {
-  const auto found = request.headers.find(name);
-  return found == request.headers.end() ? "" : found->second;
+std::string TokenOf(const web::Request& request) {
+  return BearerIn(ValueOr(request.headers, "authorization"));
 }
-
-std::string TokenOf(const web::Request& request) { return BearerIn(HeaderOf(request, "authorization")); }
 
 web::Response Answer(int status, const nlohmann::json& json) {
   return {.status = status,
@@ -40,13 +38,13 @@ web::Response Guarded(web::Response response) {
 web::Response Refusal(int status, const std::string& text) { return Answer(status, {{"error", text}}); }
 
 Gate::Pass Gate::Check(const web::Request& request, Need need, TimePoint now) {
-  if (!IsOurHost(HeaderOf(request, "host"), config_.names))
+  if (!IsOurHost(ValueOr(request.headers, "host"), config_.names))
     return {Refusal(421, "this server has another name; open the page by its address")};
   if (need == Need::kNothing) return {};
   auto session = sessions_.Find(TokenOf(request), now);
   if (need == Need::kViewer) {
     if (session) return {{}, std::move(session)};
-    const auto password = BasicPasswordIn(HeaderOf(request, "authorization"));
+    const auto password = BasicPasswordIn(ValueOr(request.headers, "authorization"));
     if (!password) return {Refusal(401, "log in first")};
     bool tired = false;
     if (TryPassword(request, *password, now, &tired)) return {};
@@ -91,7 +89,7 @@ std::optional<Role> Gate::TryPassword(const web::Request& request, const std::st
 }
 
 std::optional<web::Response> Gate::CheckOrigin(const web::Request& request) const {
-  if (IsOwnOrigin(HeaderOf(request, "origin"), HeaderOf(request, "host"), config_.encrypted))
+  if (IsOwnOrigin(ValueOr(request.headers, "origin"), ValueOr(request.headers, "host"), config_.encrypted))
     return std::nullopt;
   return Refusal(403, "the request was sent by another page");
 }
