@@ -111,7 +111,7 @@ int Fail(int code, const std::string& text) { return Fail(code, absl::UnknownErr
 
 absl::StatusOr<std::vector<std::string>> Positionals(Settings& settings, const std::vector<std::string>& args,
                                                      const std::vector<std::string>& names) {
-  MT_ASSIGN_OR_RETURN(std::vector<std::string> positionals, WordsOf(settings, args));
+  MT_ASSIGN_OR_RETURN(std::vector<std::string> positionals, settings.ParseWords(args));
   if (positionals.size() == names.size()) return positionals;
   const std::string expected = absl::StrJoin(names, " and ");
   if (positionals.size() < names.size()) return absl::InvalidArgumentError(absl::StrCat("give ", expected));
@@ -279,17 +279,6 @@ std::string Overview(absl::Span<const Command> commands) {
 }
 
 }  // namespace
-
-absl::StatusOr<std::vector<std::string>> WordsOf(Settings& settings, std::vector<std::string> args) {
-  std::vector<std::string> words;
-  while (!args.empty()) {
-    MT_ASSIGN_OR_RETURN(args, settings.ParseFlags(args, /*positionals_allowed=*/true));
-    if (args.empty()) break;
-    words.push_back(args.front());
-    args.erase(args.begin());
-  }
-  return words;
-}
 
 int Complain(int code, const absl::Status& status) {
   std::cerr << "mtdata: " << status.message() << "\n";

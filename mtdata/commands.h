@@ -13,8 +13,6 @@
 
 namespace mtrun::datasets {
 
-/// Parses the flags in `args`, which may be before, between and after the words; returns the words.
-absl::StatusOr<std::vector<std::string>> WordsOf(Settings& settings, std::vector<std::string> args);
 /// Exit statuses of a failed command.
 inline constexpr int kFailure = 1, kUsage = 2;
 /// Prints why a command failed to standard error; returns `code`.

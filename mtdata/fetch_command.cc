@@ -145,7 +145,7 @@ absl::Status FetchAll(const std::string& url, const datasets::RemoteOptions& opt
 
 int RunFetch(const std::vector<std::string>& args) {
   Settings settings("mtdata fetch", FetchSpecs());
-  const auto words = datasets::WordsOf(settings, args);
+  const auto words = settings.ParseWords(args);
   if (!words.ok()) return datasets::Complain(datasets::kUsage, words.status());
   if (words->size() != 1)
     return datasets::Complain(

@@ -23,7 +23,7 @@ const SettingSpec kTokenFile = {.name = "token_file",
 int PrintSecret(const std::string& command, const std::vector<SettingSpec>& specs,
                 const std::vector<std::string>& args, const Secret& secret_of) {
   Settings settings(command, specs);
-  const auto words = datasets::WordsOf(settings, args);
+  const auto words = settings.ParseWords(args);
   if (!words.ok()) return datasets::Complain(datasets::kUsage, words.status());
   if (!words->empty())
     return datasets::Complain(datasets::kUsage,

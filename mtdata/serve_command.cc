@@ -156,7 +156,7 @@ absl::StatusOr<int> Serve(const Settings& settings, const std::string& root) {
 
 int RunServe(const std::vector<std::string>& args) {
   Settings settings("mtdata serve", ServeSpecs());
-  const auto words = datasets::WordsOf(settings, args);
+  const auto words = settings.ParseWords(args);
   if (!words.ok()) return datasets::Complain(datasets::kUsage, words.status());
   if (words->size() != 1)
     return datasets::Complain(

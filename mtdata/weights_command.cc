@@ -66,7 +66,7 @@ absl::Status FetchWeights(const PublishedWeights& weights, const std::string& mi
 
 int RunWeights(const std::vector<std::string>& args) {
   Settings settings("mtdata weights", WeightsSpecs());
-  const auto words = datasets::WordsOf(settings, args);
+  const auto words = settings.ParseWords(args);
   if (!words.ok()) return datasets::Complain(datasets::kUsage, words.status());
   if (words->size() != 1)
     return datasets::Complain(
