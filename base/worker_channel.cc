@@ -299,7 +299,7 @@ std::string EncodeAny(Variant message) {
   Writer writer;
   std::visit([&](auto& m) { Visit(writer, m); }, message);
   // A file name or reason can contain bytes that are not UTF-8; these must not end the connection.
-  return writer.object().dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  return JsonLine(writer.object());
 }
 
 /// Returns an empty message of each type, by name.

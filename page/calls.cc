@@ -11,7 +11,6 @@
 #include "base/value_or.h"
 #include "page/gate.h"
 #include "page/request_parts.h"
-#include "page/state_json.h"
 #include "rendezvous/client/control_client.h"
 #include "rendezvous/client/log_client.h"
 
@@ -38,10 +37,6 @@ rendezvous::Requester ByOf(const char* who) {
 }
 
 }  // namespace
-
-web::Response JsonResponse(const nlohmann::json& json) {
-  return {.content_type = "application/json", .body = Line(json)};
-}
 
 absl::StatusOr<LogQuestion> ReadLogQuestion(const std::string& query) {
   const auto form = ParseForm(query);

@@ -1,7 +1,7 @@
 #include "page/gate.h"
 
+#include "base/json_text.h"
 #include "base/value_or.h"
-#include "nlohmann/json.hpp"
 #include "page/request_parts.h"
 
 namespace mtrun::page {
@@ -11,12 +11,6 @@ constexpr char kTired[] = "too many wrong passwords; try again in a minute";
 
 std::string TokenOf(const web::Request& request) {
   return BearerIn(ValueOr(request.headers, "authorization"));
-}
-
-web::Response Answer(int status, const nlohmann::json& json) {
-  return {.status = status,
-          .content_type = "application/json",
-          .body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
 }
 
 }  // namespace
@@ -35,7 +29,11 @@ web::Response Guarded(web::Response response) {
   return response;
 }
 
-web::Response Refusal(int status, const std::string& text) { return Answer(status, {{"error", text}}); }
+web::Response JsonResponse(const nlohmann::json& json, int status) {
+  return {.status = status, .content_type = "application/json", .body = JsonLine(json)};
+}
+
+web::Response Refusal(int status, const std::string& text) { return JsonResponse({{"error", text}}, status); }
 
 Gate::Pass Gate::Check(const web::Request& request, Need need, TimePoint now) {
   if (!IsOurHost(ValueOr(request.headers, "host"), config_.names))
@@ -69,7 +67,7 @@ web::Response Gate::LogIn(const web::Request& request, TimePoint now) {
   if (!role) return Refusal(403, "wrong password");
   const std::string token = config_.random();
   sessions_.Begin(token, *role, now);
-  return Answer(200, {{"role", NameOf(*role)}, {"token", token}});
+  return JsonResponse({{"role", NameOf(*role)}, {"token", token}});
 }
 
 web::Response Gate::LogOut(const web::Request& request, TimePoint now) {

@@ -234,8 +234,4 @@ json SilenceJson(const std::string& why) {
           {"jobs", json::array()}};
 }
 
-std::string Line(const json& made) {
-  return made.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
 }  // namespace mtrun::page
