@@ -169,7 +169,7 @@ class Server : public HttpServer, public Connection::Owner {
   void OnExchange(int64_t id, const Exchange& exchange) override {
     if (!exchanged_) return;
     Exchange told = exchange;
-    told.peer = PeerText(peers_[id]);
+    told.peer = peers_[id];
     exchanged_(told);
   }
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/presence_greeting.h"
+#include "base/socket_address.h"
 #include "base/status_macros.h"
 
 namespace mtrun::launcher {
@@ -59,13 +60,10 @@ absl::StatusOr<PresencePort> PresencePort::Open(bool on_loopback, const PortRang
   absl::StatusOr<UniqueFd> socket = listen_within(on_loopback ? AF_INET : AF_INET6);
   if (!socket.ok()) socket = listen_within(on_loopback ? AF_INET6 : AF_INET);
   MT_RETURN_IF_ERROR(socket.status());
-  sockaddr_storage address = {};
-  socklen_t size = sizeof address;
-  if (getsockname(socket->get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
-    return ErrnoStatus(errno, "read the number of the presence port");
   PresencePort presence;
+  presence.port_ = PortOf(socket->get());
+  if (presence.port_ == 0) return ErrnoStatus(errno, "read the number of the presence port");
   MT_ASSIGN_OR_RETURN(presence.fd_, MakeInheritable(*socket));
-  presence.port_ = ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
   while (presence.id_ == 0) presence.id_ = RandomBits();
   presence.greeting_ = PresenceGreeting(presence.id_);
   return presence;
