@@ -142,7 +142,7 @@ absl::StatusOr<int> Serve(const Settings& settings, const std::string& root) {
   RaiseFileLimit();
   const sigset_t stops = BlockStopSignals();
   MT_ASSIGN_OR_RETURN(const std::unique_ptr<web::HttpServer> server,
-                      web::HttpServer::StartService(place.address, place.port, SetServer::ServiceOf(sets)));
+                      web::HttpServer::Start(place.address, place.port, SetServer::ServiceOf(sets)));
   sets->set_http(server.get());
   MT_RETURN_IF_ERROR(Announce(place, server->port(), root, options.tls == nullptr));
   int number = 0;

@@ -30,7 +30,7 @@ class SetServer {
  public:
   /// Returns kNotFound if the folder does not exist.
   static absl::StatusOr<std::shared_ptr<SetServer>> Make(const SetServerOptions& options);
-  /// Returns the service for web::HttpServer::StartService. The service keeps `server` alive.
+  /// Returns the service for web::HttpServer::Start. The service keeps `server` alive.
   static web::Service ServiceOf(const std::shared_ptr<SetServer>& server);
 
   web::Response Answer(const web::Request& request) const;

@@ -74,7 +74,7 @@ class LivePage final : public Page {
     web::Service service{.routes = Routes(), .tls = std::move(tls)};
     service.limits.handler_patience = std::chrono::seconds(10);  // a call to a service has 5 s
     service.limits.connections = 128;
-    MT_ASSIGN_OR_RETURN(server_, web::HttpServer::StartService(place.address, place.port, service));
+    MT_ASSIGN_OR_RETURN(server_, web::HttpServer::Start(place.address, place.port, service));
     return absl::OkStatus();
   }
 

@@ -252,13 +252,7 @@ absl::StatusOr<Listener> Again(const Listener& listener) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address, int port,
-                                                              std::vector<Route> routes,
-                                                              const Limits& limits) {
-  return StartService(address, port, Service{.routes = std::move(routes), .limits = limits});
-}
-
-absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::StartService(const std::string& address, int port,
-                                                                     const Service& service) {
+                                                              const Service& service) {
   MT_ASSIGN_OR_RETURN(const Listener listener, Listen(address, port));
   const auto threads = static_cast<size_t>(std::max(1, service.threads));
   Limits limits = service.limits;

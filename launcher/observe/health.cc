@@ -38,8 +38,8 @@ absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(asio::io_conte
              .body = ready ? "ready\n" : "not in a generation\n"});
     });
   };
-  absl::StatusOr<std::unique_ptr<web::HttpServer>> http =
-      web::HttpServer::Start("", port, {{"GET", "/readyz", readiness}, {"GET", web::kEveryPath, answer}});
+  absl::StatusOr<std::unique_ptr<web::HttpServer>> http = web::HttpServer::Start(
+      "", port, {.routes = {{"GET", "/readyz", readiness}, {"GET", web::kEveryPath, answer}}});
   if (!http.ok())
     return absl::UnavailableError(absl::StrCat("the health endpoint cannot ", http.status().message()));
   return std::make_unique<HttpHealthServer>(io, *std::move(http));

@@ -70,13 +70,13 @@ TEST_F(ServeFetch, HolderOfADataKeyCannotImpersonateTheServer) {
   ASSERT_TRUE(tls.ok()) << tls.status();
   std::atomic<int> asked = 0;
   const auto impostor =
-      web::HttpServer::StartService("127.0.0.1", port_,
-                                    {.routes = {{"GET", web::kEveryPath,
-                                                 [&](const web::Request&, const web::Reply& reply) {
-                                                   ++asked;
-                                                   reply(web::StatusResponse(503));
-                                                 }}},
-                                     .tls = *tls});
+      web::HttpServer::Start("127.0.0.1", port_,
+                             {.routes = {{"GET", web::kEveryPath,
+                                          [&](const web::Request&, const web::Reply& reply) {
+                                            ++asked;
+                                            reply(web::StatusResponse(503));
+                                          }}},
+                              .tls = *tls});
   ASSERT_TRUE(impostor.ok()) << impostor.status();
   const auto fetch = Fetch();
   EXPECT_EQ(fetch->Wait(), 1);

@@ -50,7 +50,7 @@ class FileServer : public testing::Test {
       const std::lock_guard lock(mu_);
       exchanges_.push_back(exchange);
     };
-    auto server = HttpServer::StartService("", 0, service);
+    auto server = HttpServer::Start("", 0, service);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }

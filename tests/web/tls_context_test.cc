@@ -33,8 +33,7 @@ std::unique_ptr<HttpServer> Serve(web::Handler handler) {
   const TlsIdentity identity = Identity();
   const auto tls = TlsContext::Make(identity.certificate, identity.private_key);
   EXPECT_TRUE(tls.ok()) << tls.status();
-  auto server =
-      HttpServer::StartService("127.0.0.1", 0, {.routes = {{"GET", kEveryPath, handler}}, .tls = *tls});
+  auto server = HttpServer::Start("127.0.0.1", 0, {.routes = {{"GET", kEveryPath, handler}}, .tls = *tls});
   EXPECT_TRUE(server.ok()) << server.status();
   return *std::move(server);
 }
