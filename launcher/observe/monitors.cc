@@ -30,15 +30,16 @@ void EndExpired(const FileTimers::Expired& expired) {
 }
 
 /// Returns null if there is no server: the job does not depend on it.
-std::unique_ptr<HealthServer> StartHealth(asio::io_context& io, const std::string& text,
-                                          std::function<bool()> takes_part) {
+std::unique_ptr<web::HttpServer> StartHealth(asio::io_context& io, const std::string& text,
+                                             std::function<bool()> takes_part) {
   int port = 0;
   if (!absl::SimpleAtoi(text, &port) || port < 0 || port > 65535) {
     log::Warning("TORCHELASTIC_HEALTH_CHECK_PORT: \"", text,
                  "\" is not a port, 0 to 65535; this node runs without a health endpoint");
     return nullptr;
   }
-  absl::StatusOr<std::unique_ptr<HealthServer>> health = HealthServer::Start(io, port, std::move(takes_part));
+  absl::StatusOr<std::unique_ptr<web::HttpServer>> health =
+      StartHealthServer(io, port, std::move(takes_part));
   if (!health.ok()) {
     log::Warning(health.status().message(), "; this node runs without one");
     return nullptr;
