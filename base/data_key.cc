@@ -9,15 +9,6 @@
 #include "base/worker_client.h"
 
 namespace mtrun {
-namespace {
-
-constexpr size_t kDigits = 64;
-
-bool AreDigits(std::string_view text) {
-  return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-}  // namespace
 
 std::string ReadingSecretOf(std::string_view token) {
   return absl::BytesToHexString(HmacSha256(token, "mtrun: reading data sets"));
@@ -37,7 +28,7 @@ std::string ToText(const DataKey& key) { return absl::StrCat(key.secret, ".", ke
 
 absl::StatusOr<DataKey> ParseDataKey(std::string_view text) {
   const size_t dot = text.find('.');
-  if (dot == std::string_view::npos || !AreDigits(text.substr(0, dot)) || !AreDigits(text.substr(dot + 1))) {
+  if (dot == std::string_view::npos || !IsSha256(text.substr(0, dot)) || !IsSha256(text.substr(dot + 1))) {
     return absl::InvalidArgumentError(absl::StrCat(
         kDataKeyVariable,
         " does not hold the key of a data server: set it to the output of `mtdata key`, or unset it"));

@@ -56,6 +56,10 @@ absl::StatusOr<std::string> Sha256OfFile(const std::string& path) {
   }
 }
 
+bool IsSha256(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 std::string HmacSha256(std::string_view key, std::string_view message) {
   std::array<unsigned char, 32> raw{};
   unsigned int size = 0;

@@ -25,6 +25,9 @@ class Sha256 {
 
 std::string Sha256Hex(std::string_view bytes);
 absl::StatusOr<std::string> Sha256OfFile(const std::string& path);
+/// Returns whether the text is 64 lower-case hexadecimal digits.
+bool IsSha256(std::string_view text);
+
 /// Returns the HMAC-SHA256 (RFC 2104), 32 raw bytes.
 std::string HmacSha256(std::string_view key, std::string_view message);
 /// Compares two strings in time independent of where they differ.
