@@ -131,7 +131,7 @@ absl::StatusOr<SetServerOptions> OptionsOf(const Settings& settings, const std::
   options.access_log = settings.Bool("access_log");
   if (plain) return options;
   MT_ASSIGN_OR_RETURN(const TlsIdentity identity, DataServerIdentity(token));
-  MT_ASSIGN_OR_RETURN(options.tls, web::TlsContext::Make(identity.certificate, identity.private_key));
+  MT_ASSIGN_OR_RETURN(options.tls, web::MakeTlsContext(identity.certificate, identity.private_key));
   return options;
 }
 

@@ -18,7 +18,7 @@ struct SetServerOptions {
   std::string root;
   std::string bearer;               // the credential that opens everything
   std::string metrics_bearer = "";  // the credential for /metrics alone, "" for none
-  std::shared_ptr<const web::TlsContext> tls = nullptr;
+  std::shared_ptr<web::TlsContext> tls = nullptr;
   int threads = 1;
   size_t connections = 4096;
   bool access_log = true;

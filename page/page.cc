@@ -70,7 +70,7 @@ class LivePage final : public Page {
   ~LivePage() override { server_.reset(); }  // stops handlers before the members that they use
 
   /// `tls` is null for plain text.
-  absl::Status Listen(const Place& place, std::shared_ptr<const web::TlsContext> tls) {
+  absl::Status Listen(const Place& place, std::shared_ptr<web::TlsContext> tls) {
     web::Service service{.routes = Routes(), .tls = std::move(tls)};
     service.limits.handler_patience = std::chrono::seconds(10);  // a call to a service has 5 s
     service.limits.connections = 128;
@@ -189,12 +189,12 @@ class LivePage final : public Page {
 
 absl::StatusOr<std::unique_ptr<Page>> Page::Start(const PageOptions& options) {
   MT_ASSIGN_OR_RETURN(const Place place, PlaceOf(options.listen));
-  std::shared_ptr<const web::TlsContext> tls;
+  std::shared_ptr<web::TlsContext> tls;
   TlsIdentity identity;
   if (!place.loopback) {
     MT_ASSIGN_OR_RETURN(identity, IdentityOf(options.page_token));
     MT_ASSIGN_OR_RETURN(
-        tls, web::TlsContext::Make(identity.certificate + identity.ca_certificate, identity.private_key));
+        tls, web::MakeTlsContext(identity.certificate + identity.ca_certificate, identity.private_key));
   }
   MT_ASSIGN_OR_RETURN(const Endpoint wanted, ParseEndpoint(options.listen));
   GateConfig gate{.token = options.page_token,

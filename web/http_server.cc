@@ -190,7 +190,7 @@ class Server : public HttpServer, public Connection::Owner {
 
   // Constant after construction.
   const Limits limits_;
-  const std::shared_ptr<const TlsContext> tls_;
+  const std::shared_ptr<TlsContext> tls_;
   const std::function<void(const Exchange&)> exchanged_;
   const Router router_;
   const int port_;

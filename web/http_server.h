@@ -42,7 +42,7 @@ struct Exchange {
 struct Service {
   std::vector<Route> routes;
   Limits limits = {};
-  std::shared_ptr<const TlsContext> tls = nullptr;           // null: no encryption
+  std::shared_ptr<TlsContext> tls = nullptr;                 // null: no encryption
   int threads = 1;                                           // `limits.connections` is shared by all threads
   std::function<void(const Exchange&)> exchanged = nullptr;  // called on the server's threads
 };

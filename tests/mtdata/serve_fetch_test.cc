@@ -66,7 +66,7 @@ TEST_F(ServeFetch, KeyAloneReadsASet) {
 TEST_F(ServeFetch, HolderOfADataKeyCannotImpersonateTheServer) {
   const auto identity = DeriveIdentity(ReadingSecretOf(support::kToken));
   ASSERT_TRUE(identity.ok()) << identity.status();
-  auto tls = web::TlsContext::Make(identity->certificate, identity->private_key);
+  auto tls = web::MakeTlsContext(identity->certificate, identity->private_key);
   ASSERT_TRUE(tls.ok()) << tls.status();
   std::atomic<int> asked = 0;
   const auto impostor =
