@@ -16,23 +16,17 @@
 
 namespace mtrun {
 
-struct Sha256::Context {
-  EVP_MD_CTX* digest = EVP_MD_CTX_new();
-  ~Context() { EVP_MD_CTX_free(digest); }
-};
-
-Sha256::Sha256() : context_(std::make_unique<Context>()) {
-  MT_CHECK(EVP_DigestInit_ex(context_->digest, EVP_sha256(), nullptr) == 1);
+Sha256::Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
+  MT_CHECK(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
 }
-Sha256::~Sha256() = default;
 
 void Sha256::Update(std::string_view bytes) {
-  MT_CHECK(EVP_DigestUpdate(context_->digest, bytes.data(), bytes.size()) == 1);
+  MT_CHECK(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
 }
 
 std::string Sha256::Hex() {
   std::array<unsigned char, 32> raw{};
-  MT_CHECK(EVP_DigestFinal_ex(context_->digest, raw.data(), nullptr) == 1);
+  MT_CHECK(EVP_DigestFinal_ex(context_.get(), raw.data(), nullptr) == 1);
   return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(raw.data()), raw.size()));
 }
 

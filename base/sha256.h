@@ -7,20 +7,20 @@
 
 #include "absl/status/statusor.h"
 
+struct evp_md_ctx_st;
+
 namespace mtrun {
 
 /// Hashes bytes that arrive in pieces.
 class Sha256 {
  public:
   Sha256();
-  ~Sha256();
   void Update(std::string_view bytes);
   /// Returns 64 hexadecimal digits. Call once.
   std::string Hex();
 
  private:
-  struct Context;
-  std::unique_ptr<Context> context_;
+  std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> context_;
 };
 
 std::string Sha256Hex(std::string_view bytes);
