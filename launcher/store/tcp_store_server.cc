@@ -75,7 +75,6 @@ class Client : public std::enable_shared_from_this<Client> {
  private:
   void Read();
   void ReadAvailable();
-  void EndTurn();
   void CloseBecause(const absl::Status& status);
   /// Handles the complete requests, as long as the client reads its answers.
   absl::Status TakeRequests();
@@ -231,7 +230,7 @@ void Client::Read() {
     self->reading_ = false;
     if (error) return self->Close();
     self->ReadAvailable();
-    self->EndTurn();
+    if (self->open_) self->server_.OnTurn(*self);
     if (self->unsent_.size() < kMaxUnsent) self->Read();
   });
 }
@@ -259,10 +258,6 @@ absl::Status Client::TakeRequests() {
   return absl::OkStatus();
 }
 
-void Client::EndTurn() {
-  if (open_) server_.OnTurn(*this);
-}
-
 void Client::Send(std::string bytes) {
   if (!open_) return;
   unsent_ += bytes;
@@ -282,7 +277,7 @@ void Client::Write() {
                       if (!self->unsent_.empty()) self->Write();
                       const absl::Status status = self->TakeRequests();
                       if (!status.ok()) return self->CloseBecause(status);
-                      self->EndTurn();
+                      if (self->open_) self->server_.OnTurn(*self);
                       if (self->unsent_.size() < kMaxUnsent) self->Read();
                     });
 }
