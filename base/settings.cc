@@ -229,6 +229,16 @@ absl::StatusOr<std::vector<std::string>> Settings::ParseFlags(const std::vector<
   return rest;
 }
 
+absl::StatusOr<std::vector<std::string>> Settings::ParseWords(std::vector<std::string> args) {
+  std::vector<std::string> words;
+  while (true) {
+    MT_ASSIGN_OR_RETURN(args, ParseFlags(args, /*positionals_allowed=*/true));
+    if (args.empty()) return words;
+    words.push_back(args.front());
+    args.erase(args.begin());
+  }
+}
+
 absl::Status Settings::NotAFlag(const std::vector<std::string>& rest) const {
   if (!open_.empty()) return NotAllowed(Get(open_).spec, FlagOf(Get(open_).spec), rest.front());
   return absl::InvalidArgumentError(

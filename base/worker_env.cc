@@ -50,11 +50,6 @@ constexpr int kManyRestarts = 1'000'000'000;  // upper bound on a job's restarts
 
 }  // namespace
 
-std::string VariableOf(const EnvironmentMap& environment, const std::string& name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
-
 EnvironmentMap ToEnvironment(const WorkerEnv& w) {
   EnvironmentMap map = {
       {"RANK", absl::StrCat(w.rank)},

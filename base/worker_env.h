@@ -14,9 +14,6 @@ namespace mtrun {
 
 using EnvironmentMap = std::map<std::string, std::string>;
 
-/// Returns the value of a variable, or "" if it is not set.
-std::string VariableOf(const EnvironmentMap& environment, const std::string& name);
-
 struct WorkerEnv {
   int rank = 0;                           // RANK, 0..world_size-1
   int local_rank = 0;                     // LOCAL_RANK, 0..local_world_size-1

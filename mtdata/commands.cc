@@ -69,13 +69,7 @@ int Fail(int code, const std::string& text) { return Fail(code, absl::UnknownErr
 /// Parses the flags in `args` and returns the words around them, as many as the command takes.
 absl::StatusOr<std::vector<std::string>> WordsOf(const Command& command, Settings& settings,
                                                  std::vector<std::string> args) {
-  std::vector<std::string> words;
-  while (!args.empty()) {
-    MT_ASSIGN_OR_RETURN(args, settings.ParseFlags(args, /*positionals_allowed=*/true));
-    if (args.empty()) break;
-    words.push_back(args.front());
-    args.erase(args.begin());
-  }
+  MT_ASSIGN_OR_RETURN(std::vector<std::string> words, settings.ParseWords(std::move(args)));
   const size_t count = command.words.size();
   if (words.size() == count) return words;
   if (!command.give.empty()) return absl::InvalidArgumentError(command.give);

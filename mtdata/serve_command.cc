@@ -109,7 +109,7 @@ absl::StatusOr<SetServerOptions> OptionsOf(const Settings& settings, const std::
   options.access_log = settings.Bool("access_log");
   if (plain) return options;
   MT_ASSIGN_OR_RETURN(const TlsIdentity identity, DataServerIdentity(token));
-  MT_ASSIGN_OR_RETURN(options.tls, web::TlsContext::Make(identity.certificate, identity.private_key));
+  MT_ASSIGN_OR_RETURN(options.tls, web::MakeTlsContext(identity.certificate, identity.private_key));
   return options;
 }
 
@@ -120,7 +120,7 @@ absl::Status Serve(const Settings& settings, const std::string& root) {
   RaiseFileLimit();
   const sigset_t stops = BlockStopSignals();
   MT_ASSIGN_OR_RETURN(const std::unique_ptr<web::HttpServer> server,
-                      web::HttpServer::StartService(place.address, place.port, SetServer::ServiceOf(sets)));
+                      web::HttpServer::Start(place.address, place.port, SetServer::ServiceOf(sets)));
   sets->set_http(server.get());
   Announce(place, server->port(), root, options.tls == nullptr);
   int number = 0;

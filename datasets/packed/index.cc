@@ -294,10 +294,6 @@ bool IsSplitName(std::string_view name) {
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;
 }
 
-bool IsSha256(std::string_view text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 std::string CanonicalIndex(const Index& index) { return TextOf(index, /*indent=*/-1, /*digest=*/""); }
 
 std::string IndexDigest(const Index& index) { return Sha256Hex(CanonicalIndex(index)); }

@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "base/posix.h"
 #include "base/processors.h"
+#include "base/value_or.h"
 #include "launcher/cli/slurm_step.h"
 
 namespace mtrun::launcher {
@@ -129,7 +130,7 @@ std::vector<std::string> VisibleGpus(int devices, const EnvironmentMap& environm
 MachineFacts LookAtMachine(const EnvironmentMap& environment, const std::string& root) {
   MachineFacts facts;
   facts.cpus = UsableProcessors(root);
-  if (int cpus = 0; absl::SimpleAtoi(VariableOf(environment, "SLURM_CPUS_ON_NODE"), &cpus) && cpus > 0)
+  if (int cpus = 0; absl::SimpleAtoi(ValueOr(environment, "SLURM_CPUS_ON_NODE"), &cpus) && cpus > 0)
     facts.cpus = std::min(facts.cpus, cpus);
   facts.in_slurm_shell = IsInSlurmShell(environment);
   facts.gpus = static_cast<int>(VisibleGpus(CountGpus(root), environment).size());

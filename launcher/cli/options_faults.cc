@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 #include "launcher/cli/options_reading.h"
 
 namespace mtrun::launcher {
@@ -23,7 +24,7 @@ absl::Status ReadGivenGrace(const OptionContext& context, Options* options) {
     options->shutdown_timeout = FromSeconds(context.settings.Double(context.name));
     return absl::OkStatus();
   }
-  const std::string grace = VariableOf(context.environment, kGraceVariable);
+  const std::string grace = ValueOr(context.environment, kGraceVariable);
   if (grace.empty()) return absl::OkStatus();
   double seconds = 0;
   if (!absl::SimpleAtod(grace, &seconds) || !(seconds >= 0 && seconds <= kMaxSeconds)) {
@@ -42,7 +43,7 @@ std::optional<Duration> GraceOfMpirun(const EnvironmentMap& environment) {
   double seconds = 1;
   for (const char* name : {"OMPI_MCA_odls_base_sigkill_timeout", "PRTE_MCA_odls_base_sigkill_timeout"})
     if (double given = 0;
-        absl::SimpleAtod(VariableOf(environment, name), &given) && given >= 1 && given <= kMaxSeconds)
+        absl::SimpleAtod(ValueOr(environment, name), &given) && given >= 1 && given <= kMaxSeconds)
       seconds = given;
   return FromSeconds(seconds) - kOwnExit;
 }

@@ -7,6 +7,7 @@
 #include "base/endpoint.h"
 #include "base/link_zone.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 #include "launcher/cli/options_reading.h"
 
 namespace mtrun::launcher {
@@ -62,7 +63,7 @@ absl::Status ReadPage(const OptionContext& context, Options* options) {
 }
 
 absl::Status ReadPrefix(const OptionContext& context, Options* options) {
-  const std::string variable = VariableOf(context.environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+  const std::string variable = ValueOr(context.environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
   const bool is_set = context.settings.IsSet(context.name);
   options->prefix_given = is_set || !variable.empty();
   if (options->prefix_given)

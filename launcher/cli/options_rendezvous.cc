@@ -10,6 +10,7 @@
 #include "base/link_zone.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "base/value_or.h"
 #include "launcher/cli/options_reading.h"
 #include "launcher/cli/rdzv_conf.h"
 #include "rendezvous/wire/job_settings.h"
@@ -226,7 +227,7 @@ absl::Status CheckRunId(const Settings& settings) {
 absl::Status ReadStore(const OptionContext& context, Options* options) {
   options->store = context.settings.Text("store");
   // torchrun's variable for the same choice.
-  const bool disabled = VariableOf(context.environment, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE") == "1";
+  const bool disabled = ValueOr(context.environment, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE") == "1";
   if (disabled && context.settings.SourceOf("store") == SettingSource::kDefault) options->store = "rank0";
   return absl::OkStatus();
 }

@@ -16,6 +16,7 @@
 #include "base/settings.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 #include "launcher/cli/machine.h"
 
 namespace mtrun::launcher {
@@ -85,7 +86,7 @@ struct ShellsPython {
 
 /// Returns what an interactive user would get: the active environment's interpreter, or that of PATH, or "".
 ShellsPython PythonOfShell(const EnvironmentMap& environment) {
-  if (const std::string venv = VariableOf(environment, "VIRTUAL_ENV"); !venv.empty())
+  if (const std::string venv = ValueOr(environment, "VIRTUAL_ENV"); !venv.empty())
     if (std::string found = venv + "/bin/python"; IsExecutable(found))
       return {std::move(found), "VIRTUAL_ENV"};
   return {FindOnPath("python3", environment), "PATH"};
@@ -150,7 +151,7 @@ std::vector<fs::path> InPythonPackages(const fs::path& prefix) {
 }  // namespace
 
 absl::StatusOr<Python> FindPython(const EnvironmentMap& environment, const std::string& executable_folder) {
-  if (const std::string named = VariableOf(environment, "PYTHON_EXEC"); !named.empty()) {
+  if (const std::string named = ValueOr(environment, "PYTHON_EXEC"); !named.empty()) {
     if (std::string file = FindOnPath(named, environment); !file.empty()) return Python{std::move(file)};
     return absl::NotFoundError(absl::StrCat("PYTHON_EXEC=", named, " is not an executable"));
   }
@@ -167,7 +168,7 @@ absl::StatusOr<Python> FindPython(const EnvironmentMap& environment, const std::
 
 std::string FindOnPath(const std::string& name, const EnvironmentMap& environment) {
   if (absl::StrContains(name, '/')) return IsExecutable(name) ? name : "";
-  for (absl::string_view folder : absl::StrSplit(VariableOf(environment, "PATH"), ':')) {
+  for (absl::string_view folder : absl::StrSplit(ValueOr(environment, "PATH"), ':')) {
     const std::string candidate = folder.empty() ? name : absl::StrCat(folder, "/", name);
     if (IsExecutable(candidate)) return candidate;
   }
@@ -239,7 +240,7 @@ std::vector<std::string> OwnTrainerFolders(const std::string& executable_folder)
 std::vector<std::string> TrainerFolders(const EnvironmentMap& environment,
                                         const std::string& executable_folder) {
   std::vector<std::string> folders =
-      absl::StrSplit(VariableOf(environment, "MTRUN_TRAINER_PATH"), ':', absl::SkipEmpty());
+      absl::StrSplit(ValueOr(environment, "MTRUN_TRAINER_PATH"), ':', absl::SkipEmpty());
   std::vector<std::string> own = OwnTrainerFolders(executable_folder);
   if (own.empty()) own.push_back(executable_folder);
   folders.insert(folders.end(), own.begin(), own.end());

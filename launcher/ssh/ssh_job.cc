@@ -12,6 +12,7 @@
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "base/token.h"
+#include "base/value_or.h"
 #include "base/version.h"
 #include "launcher/cli/program.h"
 #include "launcher/ssh/remote_job.h"
@@ -32,7 +33,7 @@ absl::StatusOr<std::string> WorkingFolder(const EnvironmentMap& environment) {
   std::error_code error;
   const fs::path real = fs::current_path(error);
   if (error) return ErrnoStatus(error.value(), "find the working folder");
-  const std::string named = VariableOf(environment, "PWD");
+  const std::string named = ValueOr(environment, "PWD");
   return named.starts_with('/') && fs::equivalent(named, real, error) ? named : real.string();
 }
 

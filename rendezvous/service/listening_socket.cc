@@ -60,11 +60,4 @@ absl::StatusOr<std::vector<UniqueFd>> ListenAt(const std::vector<Endpoint>& addr
   return sockets;
 }
 
-int PortOf(const UniqueFd& socket) {
-  sockaddr_storage address = {};
-  socklen_t size = sizeof address;
-  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
-  return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
-}
-
 }  // namespace mtrun::rendezvous

@@ -9,6 +9,7 @@
 #include "base/posix.h"
 #include "base/signal_name.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 #include "trainers/collectives/agent_store.h"
 #include "trainers/collectives/tcp_store_bootstrap.h"
 #include "trainers/membership/agent_link.h"
@@ -77,8 +78,7 @@ absl::Status JobMembership::Join(const EnvironmentMap& environment, std::unique_
     return Regroup(absl::OkStatus());
   }
   if (assignment_.world_size == 1) return absl::OkStatus();
-  const auto agent_store = environment.find("TORCHELASTIC_USE_AGENT_STORE");
-  const bool agent_serves = agent_store != environment.end() && agent_store->second == "True";
+  const bool agent_serves = ValueOr(environment, "TORCHELASTIC_USE_AGENT_STORE") == "True";
   const absl::Status connected = ConnectByHand(worker, agent_serves);
   return !connected.ok() && wants_drain() ? absl::CancelledError(drain_wish()) : connected;
 }

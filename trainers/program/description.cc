@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/json_text.h"
+#include "base/value_or.h"
 #include "nlohmann/json.hpp"
 #include "trainers/input/random_crop.h"
 
@@ -92,10 +93,7 @@ std::map<std::string, std::string> ToMetadata(const Description& d) {
 
 absl::StatusOr<Description> DescriptionOf(const std::map<std::string, std::string>& metadata) {
   Description d;
-  const auto text = [&](const char* name) {
-    const auto found = metadata.find(name);
-    return found == metadata.end() ? "" : found->second;
-  };
+  const auto text = [&](const char* name) { return ValueOr(metadata, name); };
   if (metadata.count("classes") == 0)
     return absl::NotFoundError("the file does not say what it was trained on");
   d.program = text("program");
