@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <string>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"

@@ -4,7 +4,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "rendezvous/authority/formation.h"
 #include "rendezvous/job/node_views.h"
 #include "rendezvous/job/state_machine.h"
 #include "rendezvous/wire/until.h"

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"

@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 #include "base/posix.h"
-#include "rendezvous/job/control_choice.h"
 #include "rendezvous/job/eviction.h"
 #include "rendezvous/job/job_places.h"
 #include "rendezvous/job/job_table.h"

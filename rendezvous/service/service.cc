@@ -10,7 +10,6 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/endpoint.h"
 #include "base/posix.h"
 #include "base/status_macros.h"

@@ -1,7 +1,6 @@
 #include "rendezvous/session/outbox.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

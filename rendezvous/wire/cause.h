@@ -2,7 +2,6 @@
 // carried as data; Describe() turns it into text for people. Values.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>

@@ -4,14 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rendezvous/wire/control_call.h"
 #include "rendezvous/wire/events.h"
-#include "rendezvous/wire/job_run.h"
 #include "rendezvous/wire/job_view.h"
 #include "rendezvous/wire/types.h"
 

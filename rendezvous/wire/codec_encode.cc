@@ -1,4 +1,3 @@
-#include <utility>
 
 #include "rendezvous/wire/clamp.h"
 #include "rendezvous/wire/codec.h"

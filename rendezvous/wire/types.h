@@ -3,7 +3,6 @@
 // in rendezvous.proto.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
