@@ -1,13 +1,16 @@
 // Reports an abort of the bootstrap through a descriptor that can be polled beside sockets.
 #pragma once
 
+#include <sys/eventfd.h>
+
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
+#include "base/posix.h"
 #include "trainers/collectives/bootstrap.h"
-#include "trainers/collectives/failure.h"
 
 namespace mtrun::collectives {
 
@@ -16,8 +19,11 @@ class AbortWatch {
  public:
   AbortWatch(Bootstrap& bootstrap, std::string key) : bootstrap_(bootstrap), key_(std::move(key)) {
     thread_ = std::thread([this] {
-      const auto values = bootstrap_.Wait({key_});
-      if (!values.ok()) aborted_.Set(values.status());
+      auto values = bootstrap_.Wait({key_});
+      if (values.ok()) return;
+      const MutexLock lock(mu_);
+      status_ = values.status();
+      eventfd_write(event_.get(), 1);
     });
   }
   ~AbortWatch() {
@@ -25,13 +31,18 @@ class AbortWatch {
     bootstrap_.Set(key_, "1").IgnoreError();
     thread_.join();
   }
-  int event_fd() const { return aborted_.event_fd(); }
-  absl::Status status() const { return aborted_.status(); }
+  int event_fd() const { return event_.get(); }
+  absl::Status status() const {
+    const MutexLock lock(mu_);
+    return status_;
+  }
 
  private:
   Bootstrap& bootstrap_;
   const std::string key_;
-  Failure aborted_;
+  const UniqueFd event_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  mutable Mutex mu_;
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;
 };
 
