@@ -17,8 +17,8 @@ class io_context;
 namespace mtrun::launcher {
 
 /// Listens on all addresses, in plain text (a kubelet uses the pod's address), so it reveals nothing else.
-/// Calls `takes_part` on the io_context's thread. The server keeps the io_context, which must outlive it, from
-/// running out of work. Port 0: any free port. kUnavailable names the port.
+/// Calls `takes_part` on the io_context's thread. The server keeps the io_context, which must outlive it,
+/// from running out of work. Port 0: any free port. kUnavailable names the port.
 absl::StatusOr<std::unique_ptr<web::HttpServer>> StartHealthServer(asio::io_context& io, int port,
                                                                    std::function<bool()> takes_part);
 
