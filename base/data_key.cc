@@ -5,23 +5,10 @@
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "base/string_view.h"
+#include "base/value_or.h"
 #include "base/worker_client.h"
 
 namespace mtrun {
-namespace {
-
-constexpr size_t kDigits = 64;
-
-bool AreDigits(std::string_view text) {
-  return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-std::string ValueOf(const EnvironmentMap& environment, const char* name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
-
-}  // namespace
 
 std::string ReadingSecretOf(std::string_view token) {
   return absl::BytesToHexString(HmacSha256(token, "mtrun: reading data sets"));
@@ -41,7 +28,7 @@ std::string ToText(const DataKey& key) { return absl::StrCat(key.secret, ".", ke
 
 absl::StatusOr<DataKey> ParseDataKey(std::string_view text) {
   const size_t dot = text.find('.');
-  if (dot == std::string_view::npos || !AreDigits(text.substr(0, dot)) || !AreDigits(text.substr(dot + 1))) {
+  if (dot == std::string_view::npos || !IsSha256(text.substr(0, dot)) || !IsSha256(text.substr(dot + 1))) {
     return absl::InvalidArgumentError(absl::StrCat(
         kDataKeyVariable,
         " does not hold the key of a data server: set it to the output of `mtdata key`, or unset it"));
@@ -60,11 +47,11 @@ std::string MetricsBearerOf(std::string_view secret, bool encrypted) {
 
 absl::StatusOr<std::string> FindDataKey(const EnvironmentMap& environment, const TokenSource& source) {
   if (source.file.empty()) {
-    if (std::string given = ValueOf(environment, kDataKeyVariable); !given.empty()) {
+    if (std::string given = ValueOr(environment, kDataKeyVariable); !given.empty()) {
       MT_RETURN_IF_ERROR(ParseDataKey(given).status());
       return given;
     }
-    if (const std::string socket = ValueOf(environment, "MTRUN_SOCKET"); !socket.empty()) {
+    if (const std::string socket = ValueOr(environment, "MTRUN_SOCKET"); !socket.empty()) {
       MT_ASSIGN_OR_RETURN(std::string key, AskAgentForDataKey(socket));
       if (!key.empty()) return key;
     }

@@ -57,11 +57,9 @@ absl::StatusOr<ErrorRecord> ReadErrorFile(const std::string& path) {
 }
 
 std::string ErrorFileText(std::string_view message, int64_t unix_seconds) {
-  const nlohmann::json json = {
-      {"message",
-       {{"message", std::string(message)},
-        {"extraInfo", {{"py_callstack", ""}, {"timestamp", absl::StrCat(unix_seconds)}}}}}};
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return JsonLine({{"message",
+                    {{"message", std::string(message)},
+                     {"extraInfo", {{"py_callstack", ""}, {"timestamp", absl::StrCat(unix_seconds)}}}}}});
 }
 
 absl::Status WriteErrorFile(const std::string& path, std::string_view message) {

@@ -21,6 +21,9 @@ struct HelpPage {
   std::string notes = "";                  // lines below the examples
 };
 
+/// Wraps a text into lines of `width` bytes; those after the first begin with `indent` spaces.
+std::string WrappedText(std::string_view text, size_t width, size_t indent);
+
 /// Returns the page followed by `flags` (Settings::Help).
 std::string HelpText(const HelpPage& page, std::string_view flags);
 

@@ -61,6 +61,10 @@ absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, size_t most_byte
   }
 }
 
+std::string JsonLine(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
 bool JsonEvents::parse_error(size_t position, const std::string&, const nlohmann::json::exception& why) {
   const bool malformed = dynamic_cast<const nlohmann::json::parse_error*>(&why) != nullptr;
   error_ = malformed ? NotValid(position) : HasTooLargeNumber();

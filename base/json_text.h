@@ -26,6 +26,9 @@ absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, size_t most_byte
 /// Parses `text`, which must be an object.
 absl::StatusOr<nlohmann::json> ParseJsonObject(std::string_view text, size_t most_bytes);
 
+/// Returns JSON on one line, with its '\n'. Invalid UTF-8 is replaced, not an error.
+std::string JsonLine(const nlohmann::json& value);
+
 /// Receives the values of a text one by one, so that a reader keeps only what it needs. Each function returns
 /// false to end the parse.
 class JsonEvents : public nlohmann::json_sax<nlohmann::json> {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "base/posix.h"
 #include "base/unix_address.h"
+#include "base/value_or.h"
 
 namespace mtrun {
 namespace {
@@ -19,11 +20,6 @@ constexpr const char* kOfMtrun[] = {"MTRUN_SOCKET",     "MTRUN_GENERATION",     
                                     "MTRUN_STEP",       "MTRUN_WORKER",           "MTRUN_CONFIGURED_WORLD",
                                     "MTRUN_PORT_RANGE", "MTRUN_SHUTDOWN_TIMEOUT", "MTRUN_COLUMNS",
                                     "MTRUN_CHECKED"};
-
-std::string VariableOr(const EnvironmentMap& environment, const char* name, const std::string& otherwise) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? otherwise : found->second;
-}
 
 /// Returns 0 at the top, -1 if the process cannot be seen.
 pid_t ParentPid(pid_t pid) {
@@ -57,25 +53,25 @@ SocketOwner LookAtOwner(const std::string& socket) {
 std::string StepOf(const EnvironmentMap& environment) {
   std::vector<std::string> parts;
   for (const char* name : kStepVariables)
-    if (std::string part = VariableOr(environment, name, ""); !part.empty()) parts.push_back(std::move(part));
+    if (std::string part = ValueOr(environment, name); !part.empty()) parts.push_back(std::move(part));
   return absl::StrJoin(parts, ".");
 }
 
 std::string PlaceOf(const EnvironmentMap& environment) {
-  return absl::StrCat(VariableOr(environment, "RANK", ""), "/", VariableOr(environment, "WORLD_SIZE", ""),
-                      " ", VariableOr(environment, "TORCHELASTIC_RUN_ID", ""));
+  return absl::StrCat(ValueOr(environment, "RANK"), "/", ValueOr(environment, "WORLD_SIZE"), " ",
+                      ValueOr(environment, "TORCHELASTIC_RUN_ID"));
 }
 
 bool IsBelowMtrun(const EnvironmentMap& environment, SocketOwner owner) {
   const std::string step = StepOf(environment);
-  return !VariableOr(environment, "MTRUN_SOCKET", "").empty() && owner != SocketOwner::kElsewhere &&
-         VariableOr(environment, "MTRUN_STEP", step) == step;
+  return !ValueOr(environment, "MTRUN_SOCKET").empty() && owner != SocketOwner::kElsewhere &&
+         ValueOr(environment, "MTRUN_STEP", step) == step;
 }
 
 void RemoveOtherJobs(EnvironmentMap& environment, SocketOwner owner) {
-  if (VariableOr(environment, "MTRUN_SOCKET", "").empty()) return;
+  if (ValueOr(environment, "MTRUN_SOCKET").empty()) return;
   const std::string place = PlaceOf(environment);
-  const bool is_worker = VariableOr(environment, "MTRUN_WORKER", place) == place;
+  const bool is_worker = ValueOr(environment, "MTRUN_WORKER", place) == place;
   if (is_worker && IsBelowMtrun(environment, owner)) return;
   for (const char* name : kOfMtrun) environment.erase(name);
   if (!is_worker) return;  // the other variables are another launcher's
@@ -84,7 +80,7 @@ void RemoveOtherJobs(EnvironmentMap& environment, SocketOwner owner) {
 }
 
 EnvironmentMap OwnLaunch(EnvironmentMap environment) {
-  const std::string socket = VariableOr(environment, "MTRUN_SOCKET", "");
+  const std::string socket = ValueOr(environment, "MTRUN_SOCKET");
   if (!socket.empty()) RemoveOtherJobs(environment, LookAtOwner(socket));
   return environment;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -70,8 +71,12 @@ absl::Status CheckWritable(const std::string& folder);
 absl::StatusOr<std::string> MakeTemporaryFolder(std::string_view prefix);
 /// Returns the free bytes for this user on the file system that holds `path`.
 absl::StatusOr<int64_t> FreeDiskBytes(const std::string& path);
+/// Returns the words as exec(3) takes them, with a null pointer at the end; valid as long as `words` is.
+std::vector<char*> ExecWords(const std::vector<std::string>& words);
 /// Returns this machine's host name ("node2"), or "localhost" if the kernel gives none.
 std::string HostName();
+/// Returns pointers to the words and a null, for exec, which does not write to them. `words` must outlive them.
+std::vector<char*> ExecWords(const std::vector<std::string>& words);
 /// Returns the folder of the running executable, with symbolic links resolved.
 absl::StatusOr<std::string> ExecutableFolder();
 /// Returns 64 random bits from the kernel, for identities and secrets; never called inside a pure core.

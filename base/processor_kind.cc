@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/value_or.h"
 
 namespace mtrun {
 namespace {
@@ -34,9 +35,7 @@ std::string ProcessorKind(const std::string& root) {
 }
 
 std::string ProcessorName(const std::string& root) {
-  const std::map<std::string, std::string> facts = FirstProcessor(root + "/proc/cpuinfo");
-  const auto name = facts.find("model name");
-  return name == facts.end() ? "unknown" : name->second;
+  return ValueOr(FirstProcessor(root + "/proc/cpuinfo"), "model name", "unknown");
 }
 
 }  // namespace mtrun

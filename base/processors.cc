@@ -4,24 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "base/control_groups.h"
+#include "base/posix.h"
 
 namespace mtrun {
 namespace {
 
-std::string Text(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+std::string Text(const std::string& path) { return ReadFile(path).value_or(""); }
 
 /// Returns the ratio of two texts in microseconds; nothing if they set no limit ("max", -1, a missing file).
 std::optional<double> Quotient(absl::string_view quota, absl::string_view period) {
@@ -38,16 +32,14 @@ std::optional<double> QuotaOf(const std::string& folder, bool version2) {
   return words.size() == 2 ? Quotient(words[0], words[1]) : std::nullopt;
 }
 
-void KeepSmaller(std::optional<double>* least, std::optional<double> found) {
-  if (found && (!*least || *found < **least)) *least = found;
-}
-
 }  // namespace
 
 std::optional<double> ProcessorQuota(const std::string& root) {
   std::optional<double> least;
-  for (const ControlGroup& group : ControlGroupsOf("cpu", root))
-    KeepSmaller(&least, QuotaOf(group.folder, group.version2));
+  for (const ControlGroup& group : ControlGroupsOf("cpu", root)) {
+    const std::optional<double> quota = QuotaOf(group.folder, group.version2);
+    if (quota && (!least || *quota < *least)) least = quota;
+  }
   return least;
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/string_view.h"
+#include "base/value_or.h"
 
 namespace mtrun {
 namespace {
@@ -13,12 +14,6 @@ constexpr PublishedWeights kPublished[] = {
     {"resnet34", "resnet34-b627a593.pth"},
     {"resnet50", "resnet50-11ad3fa6.pth"},
 };
-
-/// Returns the value of a variable, or "" if it is not set.
-std::string VariableOf(const EnvironmentMap& environment, const std::string& name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
 
 }  // namespace
 
@@ -38,10 +33,10 @@ absl::StatusOr<PublishedWeights> FindPublished(std::string_view network) {
 }
 
 std::string HubFolder(const EnvironmentMap& environment) {
-  std::string home = VariableOf(environment, "TORCH_HOME");
+  std::string home = ValueOr(environment, "TORCH_HOME");
   if (home.empty()) {
-    std::string cache = VariableOf(environment, "XDG_CACHE_HOME");
-    if (cache.empty()) cache = VariableOf(environment, "HOME") + "/.cache";
+    std::string cache = ValueOr(environment, "XDG_CACHE_HOME");
+    if (cache.empty()) cache = ValueOr(environment, "HOME") + "/.cache";
     home = cache + "/torch";
   }
   return home + "/hub/checkpoints";

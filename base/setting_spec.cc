@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -31,6 +32,27 @@ std::string Bound(double bound) {
 }
 
 }  // namespace
+
+SettingSpec SwitchSpec(std::string name, std::string default_text, std::string help) {
+  return {.name = std::move(name),
+          .kind = SettingSpec::Kind::kBool,
+          .default_text = std::move(default_text),
+          .help = std::move(help)};
+}
+
+SettingSpec NumberSpec(std::string name, int64_t by_default, int64_t min, int64_t max, std::string help) {
+  return {.name = std::move(name),
+          .kind = SettingSpec::Kind::kInt,
+          .default_text = absl::StrCat(by_default),
+          .help = std::move(help),
+          .min = min,
+          .max = max};
+}
+
+std::vector<SettingSpec> InGroup(const std::string& group, std::vector<SettingSpec> specs) {
+  for (SettingSpec& spec : specs) spec.group = group;
+  return specs;
+}
 
 std::string FlagOf(const SettingSpec& spec) { return absl::StrCat("--", spec.name); }
 

@@ -1,6 +1,7 @@
 // The specification of one setting: its name, its values, its help. Pure values.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,7 +16,7 @@ struct SettingSpec {
   Kind kind = Kind::kString;      // kBool: `--shuffle`, `--shuffle=false`, `--no_shuffle`
   std::string default_text = "";  // "": not set
   std::string help = "";          // sentences for --help: "Seconds until SIGKILL."
-  std::string group = "";         // heading in --help
+  std::string group = "Flags";    // heading in --help
   std::string value = "";      // form of the value in --help: "HOST:PORT"; "": derived from kind and choices
   std::string otherwise = "";  // for --help: the value if it is not given; "": default_text
   bool common = false;         // needed on the first day: listed first in --help
@@ -28,6 +29,13 @@ struct SettingSpec {
   std::vector<std::string> hints = {};  // names that other programs use for it: only for "did you mean"
   bool yields = false;  // never chosen for an abbreviation that fits another setting or its hints
 };
+
+/// Returns the spec of a setting that is "true" or "false".
+SettingSpec SwitchSpec(std::string name, std::string default_text, std::string help);
+/// Returns the spec of a whole number from `min` to `max`.
+SettingSpec NumberSpec(std::string name, int64_t by_default, int64_t min, int64_t max, std::string help);
+/// Puts specs under one heading of --help.
+std::vector<SettingSpec> InGroup(const std::string& group, std::vector<SettingSpec> specs);
 
 /// Returns "--batch_size".
 std::string FlagOf(const SettingSpec& spec);

@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
+#include "base/help_page.h"
 #include "base/log.h"
 #include "base/settings_file.h"
 #include "base/status_macros.h"
@@ -37,28 +37,14 @@ absl::Status WithHint(const absl::Status& strange, const std::string& hint) {
 constexpr size_t kHelpFlag = 26;  // columns of --help: the flag
 constexpr size_t kHelpText = 50;  // columns of --help: its description
 
-/// Wraps a text into lines that fit the right column of --help.
-std::string Wrapped(std::string_view text) {
-  std::string wrapped;
-  size_t column = 0;
-  for (absl::string_view word : absl::StrSplit(View(text), ' ')) {
-    if (column > 0 && column + 1 + word.size() > kHelpText) {
-      absl::StrAppend(&wrapped, "\n", std::string(kHelpFlag + 4, ' '));
-      column = 0;
-    }
-    absl::StrAppend(&wrapped, column > 0 ? " " : "", word);
-    column += word.size() + (column > 0 ? 1 : 0);
-  }
-  return wrapped;
-}
-
 /// Returns the lines of --help about one setting, with its default in brackets at the end.
 std::string HelpLines(const SettingSpec& spec) {
   const bool off = spec.kind == SettingSpec::Kind::kBool && spec.default_text == "false";
   const std::string otherwise = !spec.otherwise.empty() ? spec.otherwise : off ? "" : spec.default_text;
   const std::string flag = Spelling(spec);
   const std::string text =
-      Wrapped(otherwise.empty() ? spec.help : absl::StrCat(spec.help, " [", otherwise, "]"));
+      WrappedText(otherwise.empty() ? spec.help : absl::StrCat(spec.help, " [", otherwise, "]"), kHelpText,
+                  kHelpFlag + 4);
   if (flag.size() <= kHelpFlag)
     return absl::StrFormat("  %-*s  %s\n", static_cast<int>(kHelpFlag), flag, text);
   return absl::StrCat("  ", flag, "\n", std::string(kHelpFlag + 4, ' '), text, "\n");
@@ -241,6 +227,16 @@ absl::StatusOr<std::vector<std::string>> Settings::ParseFlags(const std::vector<
   std::vector<std::string> rest(args.begin() + static_cast<std::ptrdiff_t>(i), args.end());
   if (!rest.empty() && !positionals_allowed) return NotAFlag(rest);
   return rest;
+}
+
+absl::StatusOr<std::vector<std::string>> Settings::ParseWords(std::vector<std::string> args) {
+  std::vector<std::string> words;
+  while (true) {
+    MT_ASSIGN_OR_RETURN(args, ParseFlags(args, /*positionals_allowed=*/true));
+    if (args.empty()) return words;
+    words.push_back(args.front());
+    args.erase(args.begin());
+  }
 }
 
 absl::Status Settings::NotAFlag(const std::vector<std::string>& rest) const {

@@ -34,6 +34,9 @@ class Settings {
   /// alternative.
   absl::StatusOr<std::vector<std::string>> ParseFlags(const std::vector<std::string>& args,
                                                       bool positionals_allowed);
+  /// Takes flags before, between and after the words in `args`, and returns the words. Errors as ParseFlags.
+  absl::StatusOr<std::vector<std::string>> ParseWords(std::vector<std::string> args);
+
   /// Returns the error for `rest`, which ParseFlags left although no positional is allowed: either the
   /// preceding flag does not take this value, or it is not a flag at all.
   absl::Status NotAFlag(const std::vector<std::string>& rest) const;

@@ -16,23 +16,17 @@
 
 namespace mtrun {
 
-struct Sha256::Context {
-  EVP_MD_CTX* digest = EVP_MD_CTX_new();
-  ~Context() { EVP_MD_CTX_free(digest); }
-};
-
-Sha256::Sha256() : context_(std::make_unique<Context>()) {
-  MT_CHECK(EVP_DigestInit_ex(context_->digest, EVP_sha256(), nullptr) == 1);
+Sha256::Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
+  MT_CHECK(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
 }
-Sha256::~Sha256() = default;
 
 void Sha256::Update(std::string_view bytes) {
-  MT_CHECK(EVP_DigestUpdate(context_->digest, bytes.data(), bytes.size()) == 1);
+  MT_CHECK(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
 }
 
 std::string Sha256::Hex() {
   std::array<unsigned char, 32> raw{};
-  MT_CHECK(EVP_DigestFinal_ex(context_->digest, raw.data(), nullptr) == 1);
+  MT_CHECK(EVP_DigestFinal_ex(context_.get(), raw.data(), nullptr) == 1);
   return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(raw.data()), raw.size()));
 }
 
@@ -54,6 +48,10 @@ absl::StatusOr<std::string> Sha256OfFile(const std::string& path) {
     if (n == 0) return digest.Hex();
     digest.Update(std::string_view(piece.data(), static_cast<size_t>(n)));
   }
+}
+
+bool IsSha256(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 std::string HmacSha256(std::string_view key, std::string_view message) {

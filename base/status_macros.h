@@ -22,6 +22,10 @@ inline absl::Status Annotate(const absl::Status& status, absl::string_view noun)
   });
   return annotated;
 }
+template <typename T>
+absl::StatusOr<T> Annotate(absl::StatusOr<T> result, absl::string_view noun) {
+  return result.ok() ? std::move(result) : Annotate(result.status(), noun);
+}
 
 namespace internal {
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/string_view.h"
+#include "base/value_or.h"
 
 namespace mtrun {
 namespace {
@@ -52,10 +53,7 @@ TerminalSize TerminalSize::Of(int fd) {
 }
 
 bool WantsColours(const EnvironmentMap& environment) {
-  const auto no = environment.find("NO_COLOR");
-  if (no != environment.end() && !no->second.empty()) return false;
-  const auto terminal = environment.find("TERM");
-  return terminal == environment.end() || terminal->second != "dumb";
+  return ValueOr(environment, "NO_COLOR").empty() && ValueOr(environment, "TERM") != "dumb";
 }
 
 std::string Coloured(std::string_view text, std::string_view colour, bool colours) {

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 
 namespace mtrun {
 namespace {
@@ -101,8 +102,7 @@ absl::Status NoToken(const std::string& why) {
 }
 
 bool IsSet(const EnvironmentMap& environment, const char* name) {
-  const auto found = environment.find(name);
-  return found != environment.end() && !found->second.empty();
+  return !ValueOr(environment, name).empty();
 }
 
 /// Kubernetes sets this variable in every container.
@@ -152,8 +152,7 @@ absl::StatusOr<std::string> LoadDefault(const std::string& path, MissingToken mi
 }  // namespace
 
 std::string DefaultTokenPath(const EnvironmentMap& environment) {
-  const auto home = environment.find("HOME");
-  if (home != environment.end() && !home->second.empty()) return home->second + "/.mtrun/token";
+  if (const std::string home = ValueOr(environment, "HOME"); !home.empty()) return home + "/.mtrun/token";
   const passwd* user = getpwuid(getuid());
   return absl::StrCat(user != nullptr ? user->pw_dir : "/root", "/.mtrun/token");
 }
@@ -180,9 +179,8 @@ absl::Status CheckToken(std::string_view token, bool weak) {
 
 absl::StatusOr<std::string> LoadToken(const TokenSource& source, MissingToken missing,
                                       const EnvironmentMap& environment) {
-  const auto given = environment.find(kTokenVariable);
-  if (source.file.empty() && given != environment.end() && !given->second.empty()) {
-    std::string token(absl::StripAsciiWhitespace(given->second));
+  if (const std::string given = ValueOr(environment, kTokenVariable); source.file.empty() && !given.empty()) {
+    std::string token(absl::StripAsciiWhitespace(given));
     MT_RETURN_IF_ERROR(Annotate(CheckToken(token, source.weak), kTokenVariable));
     return token;
   }

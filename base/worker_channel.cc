@@ -185,17 +185,13 @@ class Writer {
   void Optional(const char* name, const Generation& value) {
     if (value.number != 0) Field(name, value);
   }
-  void Optional(const char* name, bool value) {
-    if (value) Field(name, value);
-  }
   void Optional(const char* name, const std::optional<int>& value) {
     if (value) Field(name, *value);
   }
-  void Optional(const char* name, int64_t value) {
-    if (value != 0) Field(name, value);
-  }
-  void Optional(const char* name, const std::string& value) {
-    if (!value.empty()) Field(name, value);
+  /// Omits false, 0 and "".
+  template <typename T>
+  void Optional(const char* name, const T& value) {
+    if (value != T()) Field(name, value);
   }
   /// Omits non-finite numbers, which JSON cannot express.
   void Optional(const char* name, const std::optional<double>& value) {
@@ -241,23 +237,13 @@ class Reader {
       if (!reader.status().ok()) return fields_.Complain(reader.status());
     }
   }
-  void Optional(const char* name, Generation& value) {
+  template <typename T>
+  void Optional(const char* name, T& value) {
     if (fields_.Has(name)) Field(name, value);
   }
-  void Optional(const char* name, bool& value) {
-    if (fields_.Has(name)) Field(name, value);
-  }
-  void Optional(const char* name, std::optional<int>& value) {
+  template <typename T>
+  void Optional(const char* name, std::optional<T>& value) {
     if (fields_.Has(name)) Field(name, value.emplace());
-  }
-  void Optional(const char* name, std::optional<double>& value) {
-    if (fields_.Has(name)) Field(name, value.emplace());
-  }
-  void Optional(const char* name, int64_t& value) {
-    if (fields_.Has(name)) Field(name, value);
-  }
-  void Optional(const char* name, std::string& value) {
-    if (fields_.Has(name)) Field(name, value);
   }
   void Bytes(const char* name, std::string& value) {
     std::string encoded;
@@ -299,7 +285,7 @@ std::string EncodeAny(Variant message) {
   Writer writer;
   std::visit([&](auto& m) { Visit(writer, m); }, message);
   // A file name or reason can contain bytes that are not UTF-8; these must not end the connection.
-  return writer.object().dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  return JsonLine(writer.object());
 }
 
 /// Returns an empty message of each type, by name.

@@ -7,14 +7,10 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <optional>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/json_lines.h"
-#include "base/mutex.h"
-#include "base/posix.h"
 #include "base/status_macros.h"
 #include "base/unix_address.h"
 
@@ -39,189 +35,144 @@ absl::StatusOr<UniqueFd> ConnectUnix(const std::string& name) {
 
 }  // namespace
 
-class WorkerClient::Impl {
- public:
-  Impl(UniqueFd fd, Handler handler) : fd_(std::move(fd)), handler_(std::move(handler)) {}
-
-  ~Impl() {
-    shutdown(fd_.get(), SHUT_RDWR);
-    if (reader_.joinable()) reader_.join();
-  }
-
-  void StartReader() {
-    reader_ = std::thread([this] { ReadLoop(); });
-  }
-
-  absl::Status Send(const channel::WorkerMessage& message) {
-    const std::string line = channel::Encode(message);
-    const MutexLock lock(send_mu_);
-    std::string_view rest = line;
-    while (!rest.empty()) {
-      // MSG_NOSIGNAL: if the agent is gone, return an error instead of raising SIGPIPE.
-      const ssize_t n = send(fd_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return ErrnoStatus(errno, "send to the agent");
-      rest.remove_prefix(static_cast<size_t>(n));
-    }
-    return absl::OkStatus();
-  }
-
-  void Enter(const channel::Generation& generation) {
-    const MutexLock lock(mu_);
-    generation_ = generation;
-  }
-
-  absl::Status Set(std::string_view key, std::string_view value) {
-    channel::StoreSet set{std::string(key), std::string(value)};
-    {
-      const MutexLock lock(mu_);
-      set.generation = generation_;
-    }
-    return Send(set);
-  }
-
-  absl::StatusOr<std::map<std::string, std::string>> Wait(const std::vector<std::string>& keys) {
-    int64_t aborts = 0;
-    channel::Generation generation;
-    {
-      const MutexLock lock(mu_);
-      aborts = aborts_;
-      generation = generation_;
-    }
-    std::map<std::string, std::string> values;
-    size_t asked = 0;
-    do {
-      const auto first = keys.begin() + static_cast<ptrdiff_t>(asked);
-      asked += std::min(keys.size() - asked, channel::kMaxStoreKeys);
-      const std::vector<std::string> piece(first, keys.begin() + static_cast<ptrdiff_t>(asked));
-      MT_ASSIGN_OR_RETURN(auto some, WaitForSome(piece, generation, aborts));
-      values.merge(some);
-    } while (asked < keys.size());
-    return values;
-  }
-
-  void Stop(absl::Status why) {
-    const MutexLock lock(mu_);
-    ++aborts_;
-    last_abort_ = why;
-    if (stopped_.ok()) stopped_ = std::move(why);
-    changed_.NotifyAll();
-  }
-
-  void ResetAbort() {
-    const MutexLock lock(mu_);
-    if (!closed_) stopped_ = absl::OkStatus();
-  }
-
- private:
-  /// Sends one request and waits for its reply. `aborts` is the abort count before the enclosing wait began.
-  absl::StatusOr<std::map<std::string, std::string>> WaitForSome(const std::vector<std::string>& keys,
-                                                                 const channel::Generation& generation,
-                                                                 int64_t aborts) {
-    int64_t id = 0;
-    {
-      const MutexLock lock(mu_);
-      MT_RETURN_IF_ERROR(stopped_);
-      if (aborts_ != aborts) return last_abort_;
-      id = ++last_id_;
-      replies_[id] = std::nullopt;
-    }
-    absl::Status sent = Send(channel::StoreWait{id, keys, generation});
-    const MutexLock lock(mu_);
-    if (!sent.ok()) {
-      replies_.erase(id);
-      return sent;
-    }
-    while (!replies_[id].has_value() && !closed_ && aborts_ == aborts) changed_.Wait(mu_);
-    std::optional<channel::StoreValues> reply = std::move(replies_[id]);
-    replies_.erase(id);
-    // ResetAbort may have run before this thread woke up; the abort that ended this wait still counts.
-    if (!reply.has_value()) return stopped_.ok() ? last_abort_ : stopped_;
-    if (!reply->error.empty()) return absl::AbortedError(reply->error);
-    return std::move(reply->values);
-  }
-
-  void ReadLoop() {
-    const absl::Status why = ReadUntilClosed();
-    {
-      const MutexLock lock(mu_);
-      closed_ = true;
-      stopped_ = why;
-      changed_.NotifyAll();
-    }
-    handler_.closed(why);
-  }
-
-  absl::Status ReadUntilClosed() {
-    LineBuffer lines;
-    std::array<char, 1 << 16> piece;
-    while (true) {
-      const ssize_t n = recv(fd_.get(), piece.data(), piece.size(), 0);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return ErrnoStatus(errno, "read from the agent");
-      if (n == 0) return absl::UnavailableError("the agent closed the channel");
-      MT_RETURN_IF_ERROR(lines.Append(std::string_view(piece.data(), static_cast<size_t>(n))));
-      while (std::optional<std::string> line = lines.Next()) {
-        MT_ASSIGN_OR_RETURN(const channel::AgentMessage message, channel::DecodeAgentMessage(*line));
-        Deliver(message);
-      }
-    }
-  }
-
-  void Deliver(const channel::AgentMessage& message) {
-    if (const auto* reply = std::get_if<channel::StoreValues>(&message)) {
-      const MutexLock lock(mu_);
-      // The reply is dropped if its Wait was aborted.
-      if (const auto found = replies_.find(reply->id); found != replies_.end()) found->second = *reply;
-      changed_.NotifyAll();
-      return;
-    }
-    handler_.message(message);
-  }
-
-  const UniqueFd fd_;
-  const Handler handler_;
-  std::thread reader_;
-
-  Mutex send_mu_;  // one message at a time
-  Mutex mu_;
-  Condition changed_;
-  int64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<int64_t, std::optional<channel::StoreValues>> replies_ ABSL_GUARDED_BY(mu_);
-  int64_t aborts_ ABSL_GUARDED_BY(mu_) = 0;
-  absl::Status last_abort_ ABSL_GUARDED_BY(mu_);
-  absl::Status stopped_ ABSL_GUARDED_BY(mu_);  // why new waits fail at once
-  bool closed_ ABSL_GUARDED_BY(mu_) = false;
-  channel::Generation generation_ ABSL_GUARDED_BY(mu_);
-};
-
 absl::StatusOr<std::unique_ptr<WorkerClient>> WorkerClient::Connect(const std::string& socket_path,
                                                                     const channel::Hello& hello,
                                                                     Handler handler) {
   MT_ASSIGN_OR_RETURN(UniqueFd fd, ConnectUnix(socket_path));
-  auto impl = std::make_unique<Impl>(std::move(fd), std::move(handler));
-  MT_RETURN_IF_ERROR(impl->Send(hello));
-  impl->StartReader();
-  return std::unique_ptr<WorkerClient>(new WorkerClient(std::move(impl)));
+  std::unique_ptr<WorkerClient> client(new WorkerClient(std::move(fd), std::move(handler)));
+  MT_RETURN_IF_ERROR(client->Send(hello));
+  client->reader_ = std::thread([client = client.get()] { client->ReadLoop(); });
+  return client;
 }
 
-WorkerClient::WorkerClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-WorkerClient::~WorkerClient() = default;
+WorkerClient::~WorkerClient() {
+  shutdown(fd_.get(), SHUT_RDWR);
+  if (reader_.joinable()) reader_.join();
+}
 
-absl::Status WorkerClient::Send(const channel::WorkerMessage& message) { return impl_->Send(message); }
+absl::Status WorkerClient::Send(const channel::WorkerMessage& message) {
+  const std::string line = channel::Encode(message);
+  const MutexLock lock(send_mu_);
+  std::string_view rest = line;
+  while (!rest.empty()) {
+    // MSG_NOSIGNAL: if the agent is gone, return an error instead of raising SIGPIPE.
+    const ssize_t n = send(fd_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno, "send to the agent");
+    rest.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
 
-void WorkerClient::Enter(const channel::Generation& generation) { impl_->Enter(generation); }
+void WorkerClient::Enter(const channel::Generation& generation) {
+  const MutexLock lock(mu_);
+  generation_ = generation;
+}
 
 absl::Status WorkerClient::Set(std::string_view key, std::string_view value) {
-  return impl_->Set(key, value);
+  channel::StoreSet set{std::string(key), std::string(value)};
+  {
+    const MutexLock lock(mu_);
+    set.generation = generation_;
+  }
+  return Send(set);
 }
 
 absl::StatusOr<std::map<std::string, std::string>> WorkerClient::Wait(const std::vector<std::string>& keys) {
-  return impl_->Wait(keys);
+  int64_t aborts = 0;
+  channel::Generation generation;
+  {
+    const MutexLock lock(mu_);
+    aborts = aborts_;
+    generation = generation_;
+  }
+  std::map<std::string, std::string> values;
+  size_t asked = 0;
+  do {
+    const auto first = keys.begin() + static_cast<ptrdiff_t>(asked);
+    asked += std::min(keys.size() - asked, channel::kMaxStoreKeys);
+    const std::vector<std::string> piece(first, keys.begin() + static_cast<ptrdiff_t>(asked));
+    MT_ASSIGN_OR_RETURN(auto some, WaitForSome(piece, generation, aborts));
+    values.merge(some);
+  } while (asked < keys.size());
+  return values;
 }
 
-void WorkerClient::Abort(std::string_view why) { impl_->Stop(absl::AbortedError(std::string(why))); }
-void WorkerClient::ResetAbort() { impl_->ResetAbort(); }
+void WorkerClient::Abort(std::string_view why) {
+  const MutexLock lock(mu_);
+  ++aborts_;
+  last_abort_ = absl::AbortedError(std::string(why));
+  if (stopped_.ok()) stopped_ = last_abort_;
+  changed_.NotifyAll();
+}
+
+void WorkerClient::ResetAbort() {
+  const MutexLock lock(mu_);
+  if (!closed_) stopped_ = absl::OkStatus();
+}
+
+absl::StatusOr<std::map<std::string, std::string>> WorkerClient::WaitForSome(
+    const std::vector<std::string>& keys, const channel::Generation& generation, int64_t aborts) {
+  int64_t id = 0;
+  {
+    const MutexLock lock(mu_);
+    MT_RETURN_IF_ERROR(stopped_);
+    if (aborts_ != aborts) return last_abort_;
+    id = ++last_id_;
+    replies_[id] = std::nullopt;
+  }
+  absl::Status sent = Send(channel::StoreWait{id, keys, generation});
+  const MutexLock lock(mu_);
+  if (!sent.ok()) {
+    replies_.erase(id);
+    return sent;
+  }
+  while (!replies_[id].has_value() && !closed_ && aborts_ == aborts) changed_.Wait(mu_);
+  std::optional<channel::StoreValues> reply = std::move(replies_[id]);
+  replies_.erase(id);
+  // ResetAbort may have run before this thread woke up; the abort that ended this wait still counts.
+  if (!reply.has_value()) return stopped_.ok() ? last_abort_ : stopped_;
+  if (!reply->error.empty()) return absl::AbortedError(reply->error);
+  return std::move(reply->values);
+}
+
+void WorkerClient::ReadLoop() {
+  const absl::Status why = ReadUntilClosed();
+  {
+    const MutexLock lock(mu_);
+    closed_ = true;
+    stopped_ = why;
+    changed_.NotifyAll();
+  }
+  handler_.closed(why);
+}
+
+absl::Status WorkerClient::ReadUntilClosed() {
+  LineBuffer lines;
+  std::array<char, 1 << 16> piece;
+  while (true) {
+    const ssize_t n = recv(fd_.get(), piece.data(), piece.size(), 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno, "read from the agent");
+    if (n == 0) return absl::UnavailableError("the agent closed the channel");
+    MT_RETURN_IF_ERROR(lines.Append(std::string_view(piece.data(), static_cast<size_t>(n))));
+    while (std::optional<std::string> line = lines.Next()) {
+      MT_ASSIGN_OR_RETURN(const channel::AgentMessage message, channel::DecodeAgentMessage(*line));
+      Deliver(message);
+    }
+  }
+}
+
+void WorkerClient::Deliver(const channel::AgentMessage& message) {
+  if (const auto* reply = std::get_if<channel::StoreValues>(&message)) {
+    const MutexLock lock(mu_);
+    // The reply is dropped if its Wait was aborted.
+    if (const auto found = replies_.find(reply->id); found != replies_.end()) found->second = *reply;
+    changed_.NotifyAll();
+    return;
+  }
+  handler_.message(message);
+}
 
 absl::StatusOr<std::string> AskAgentForDataKey(const std::string& socket) {
   const absl::StatusOr<UniqueFd> agent = ConnectUnix(socket);

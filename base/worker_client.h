@@ -5,12 +5,17 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "base/posix.h"
 #include "base/worker_channel.h"
 
 namespace mtrun {
@@ -43,9 +48,29 @@ class WorkerClient {
   void ResetAbort();
 
  private:
-  class Impl;
-  explicit WorkerClient(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  WorkerClient(UniqueFd fd, Handler handler) : fd_(std::move(fd)), handler_(std::move(handler)) {}
+  /// Sends one request and waits for its reply. `aborts` is the abort count before the enclosing wait began.
+  absl::StatusOr<std::map<std::string, std::string>> WaitForSome(const std::vector<std::string>& keys,
+                                                                 const channel::Generation& generation,
+                                                                 int64_t aborts);
+  void ReadLoop();
+  absl::Status ReadUntilClosed();
+  void Deliver(const channel::AgentMessage& message);
+
+  const UniqueFd fd_;
+  const Handler handler_;
+  std::thread reader_;
+
+  Mutex send_mu_;  // one message at a time
+  Mutex mu_;
+  Condition changed_;
+  int64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<int64_t, std::optional<channel::StoreValues>> replies_ ABSL_GUARDED_BY(mu_);
+  int64_t aborts_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Status last_abort_ ABSL_GUARDED_BY(mu_);
+  absl::Status stopped_ ABSL_GUARDED_BY(mu_);  // why new waits fail at once
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  channel::Generation generation_ ABSL_GUARDED_BY(mu_);
 };
 
 /// Returns the key for data servers that the agent at `socket` gives to programs of its job; "" if it has

@@ -19,6 +19,7 @@
 #include "base/signal_name.h"
 #include "base/status_macros.h"
 #include "base/token.h"
+#include "base/value_or.h"
 #include "launcher/core/agent_core.h"
 #include "launcher/observe/monitors.h"
 #include "launcher/observe/preempt_file.h"
@@ -100,8 +101,7 @@ class Agent {
                                                  [this] { return core_.takes_part(); }));
     MT_RETURN_IF_ERROR(OpenLease());
     MT_RETURN_IF_ERROR(supervisor_.Start(watching_.timer_file(), {lease_ ? lease_->fd() : -1, presence_}));
-    if (const auto found = environment.find("TORCHELASTIC_ERROR_FILE"); found != environment.end())
-      error_file_ = found->second;
+    error_file_ = ValueOr(environment, "TORCHELASTIC_ERROR_FILE");
     if (!log_folder_.empty()) log::Info("the workers' output is kept in ", log_folder_);
     MT_RETURN_IF_ERROR(preemption_.Watch());
     MT_RETURN_IF_ERROR(ServePage());

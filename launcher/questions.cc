@@ -1,6 +1,5 @@
 #include "launcher/questions.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <iostream>
@@ -9,6 +8,7 @@
 #include "base/clock.h"
 #include "base/standard_output.h"
 #include "base/status_macros.h"
+#include "base/terminal.h"
 #include "launcher/top.h"
 #include "rendezvous/client/control_client.h"
 #include "rendezvous/client/end_watch.h"
@@ -37,17 +37,10 @@ absl::Status ShowStatus(const Options& options) {
   return PrintOut(options.json ? rendezvous::StatusJson(status) : rendezvous::StatusTable(status));
 }
 
-/// Returns the rows of the terminal on standard output; 0 if it is not a terminal.
-int RowsOfTerminal() {
-  winsize size = {};
-  if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
-  return size.ws_row > 0 ? size.ws_row : 24;
-}
-
 /// Prints until the job ends; Ctrl-C ends this process.
 absl::Status WatchStatus(const Options& options) {
   MT_ASSIGN_OR_RETURN(const std::string token, rendezvous::TokenOf(CredentialsOf(options)));
-  rendezvous::StatusWatch watch(options.json, RowsOfTerminal());
+  rendezvous::StatusWatch watch(options.json, TerminalSize::Of(STDOUT_FILENO).rows);
   rendezvous::JobFinder job = FinderOf(options);
   rendezvous::EndWatch end(options.insecure, token);
   while (true) {

@@ -238,22 +238,11 @@ absl::Status ShowStatus(const Settings& settings, const std::vector<std::string>
   return PrintOut(settings.Bool("json") ? rendezvous::StatusJson(status) : rendezvous::StatusTable(status));
 }
 
-/// Parses flags before and after `status ENDPOINT`.
-absl::StatusOr<std::vector<std::string>> ParseAll(Settings& settings, std::vector<std::string> args) {
-  std::vector<std::string> words;
-  while (true) {
-    MT_ASSIGN_OR_RETURN(args, settings.ParseFlags(args, true));
-    if (args.empty()) return words;
-    words.push_back(args.front());
-    args.erase(args.begin());
-  }
-}
-
 absl::Status RunService(int argc, char** argv, const sigset_t& signals) {
   ExplainLackOfThreads("mtrdzv");
   SurviveSizeLimit();
   Settings settings("mtrdzv", Specs());
-  MT_ASSIGN_OR_RETURN(const auto words, ParseAll(settings, std::vector<std::string>(argv + 1, argv + argc)));
+  MT_ASSIGN_OR_RETURN(const auto words, settings.ParseWords({argv + 1, argv + argc}));
   if (settings.Bool("help")) return PrintOut(HelpText(Help(), settings.Help()));
   if (settings.Bool("version")) return PrintOut(VersionLine("mtrdzv", rendezvous::TransportName()) + "\n");
   log::Level level = log::Level::kInfo;

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "launcher/core/agent_messages.h"
 #include "launcher/core/host_eviction.h"
-#include "launcher/core/takeover_notice.h"
 #include "rendezvous/service/peer_prober.h"
 #include "rendezvous/service/presence_prober.h"
 

@@ -72,7 +72,6 @@ void Supervisor::StartWarmPython() {
   streams.prefix = "[warm_python]:";
   streams.out = warm_python_->TakeOutput();
   streams.err = warm_python_->TakeError();
-  streams.plan = {{.file = false}, {.file = false}};
   streams.lives_on = true;
   const absl::Status added = output_.Add(std::move(streams));
   if (!added.ok()) log::Warning("--warm_python: ", added.message());
@@ -182,7 +181,7 @@ void Supervisor::OnExited(const WorkerExited& event) {
 void Supervisor::Perform(const StartWorkers& effect) {
   const auto launch = [&](int local_rank) {
     WorkerLaunch made = launches_->For(effect.assignment, effect.member, local_rank);
-    files_[local_rank] = made.files;
+    files_[local_rank] = made.streams.files;
     use_.steps().OnStarted(local_rank);
     reporting_.erase(local_rank);
     implausible_.erase(local_rank);

@@ -16,6 +16,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "base/posix.h"
 #include "launcher/cli/option_table.h"
 #include "launcher/cli/program_answer.h"
 #include "rendezvous/wire/types.h"
@@ -24,13 +25,6 @@ namespace mtrun::launcher {
 namespace {
 
 constexpr int kNotStarted = 127;
-
-std::vector<char*> Pointers(std::vector<std::string>& argv) {
-  std::vector<char*> pointers;
-  for (std::string& word : argv) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 /// Returns the name in "--name" or "--name=value", with underscores; "" for other words.
 std::string FlagNameOf(const std::string& word) {
@@ -50,8 +44,8 @@ void SetConfiguredWorld(const Options& options) {
 
 /// Runs a child that dies with this process, which has no guardian yet. Returns its exit status; -1 if it did
 /// not exit by itself.
-int Run(const std::string& file, std::vector<std::string> argv) {
-  const std::vector<char*> words = Pointers(argv);
+int Run(const std::string& file, const std::vector<std::string>& argv) {
+  const std::vector<char*> words = ExecWords(argv);
   const pid_t parent = getpid(), pid = fork();
   if (pid < 0) return -1;
   if (pid == 0) {
@@ -99,10 +93,7 @@ bool AsksOneProcess(const std::vector<std::string>& words) {
 
 bool AsksEvaluation(const std::vector<std::string>& words) { return HasFlag(words, {"evaluate"}); }
 
-void BecomeTrainer(const Program& program) {
-  std::vector<std::string> argv = program.argv;
-  execv(program.file.c_str(), Pointers(argv).data());
-}
+void BecomeTrainer(const Program& program) { execv(program.file.c_str(), ExecWords(program.argv).data()); }
 
 void BecomeOneProcess(const Options& options, const Program& program) {
   SetConfiguredWorld(options);

@@ -1,6 +1,5 @@
 // mtdata: makes and inspects packed data sets. Exit status: 0, 1 failure, 2 usage, 128+signal if stopped.
 #include <algorithm>
-#include <atomic>
 #include <csignal>
 #include <iostream>
 #include <optional>
@@ -10,8 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/settings.h"
@@ -30,6 +27,7 @@
 #include "datasets/packed/info.h"
 #include "datasets/packed/packed.h"
 #include "mtdata/commands.h"
+#include "mtdata/stop_signal.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -38,65 +36,24 @@ constexpr char kExitStatus[] =
     "Exit status: 0 success, 1 failure (the reason is on standard error), 2 wrong usage,\n"
     "128+N stopped by signal N.\n";
 
-std::atomic<bool> cancelled = false;
-std::atomic<int> stop_signal = 0;
-static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
-
-extern "C" void OnStopSignal(int number) {
-  stop_signal = number;
-  cancelled = true;
-}
-
-/// Lets SIGINT, SIGTERM and SIGHUP stop an import and remove its temporary folder; a second signal kills it.
-void CatchStopSignals() {
-  struct sigaction action {};
-  action.sa_handler = OnStopSignal;
-  action.sa_flags = SA_RESTART | SA_RESETHAND;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
-}
-
 /// Returns "  idx         the MNIST family: ...", in lines of 80 columns.
 std::string FormatLines() {
   constexpr size_t kIndent = 13, kColumns = 80;
   std::string lines;
-  for (const Importer& importer : Importers()) {
-    std::string line = absl::StrFormat("  %-10s", importer.name);
-    for (const absl::string_view word : absl::StrSplit(importer.help, ' ')) {
-      if (line.size() + 1 + word.size() > kColumns) {
-        absl::StrAppend(&lines, line, "\n");
-        line = std::string(kIndent - 1, ' ');
-      }
-      absl::StrAppend(&line, " ", word);
-    }
-    absl::StrAppend(&lines, line, "\n");
-  }
+  for (const Importer& importer : Importers())
+    absl::StrAppendFormat(&lines, "  %-10s %s\n", importer.name,
+                          WrappedText(importer.help, kColumns - kIndent, kIndent));
   return lines;
 }
 
-constexpr char kFlags[] = "Flags";
-
 std::vector<SettingSpec> InfoSpecs() {
-  return {{.name = "verify",
-           .kind = SettingSpec::Kind::kBool,
-           .default_text = "false",
-           .help = "Read all files and compare them with their checksums.",
-           .group = kFlags}};
+  return {SwitchSpec("verify", "false", "Read all files and compare them with their checksums.")};
 }
 
 std::vector<SettingSpec> ShowSpecs() {
-  return {{.name = "png", .help = "File to write the picture to.", .group = kFlags, .value = "FILE"},
-          {.name = "split",
-           .default_text = "train",
-           .help = "Split whose images to draw.",
-           .group = kFlags,
-           .value = "NAME"},
-          {.name = "count",
-           .kind = SettingSpec::Kind::kInt,
-           .default_text = "64",
-           .help = "Number of images, evenly spread over the split.",
-           .group = kFlags,
-           .min = 1,
-           .max = kMaxCells}};
+  return {{.name = "png", .help = "File to write the picture to.", .value = "FILE"},
+          {.name = "split", .default_text = "train", .help = "Split whose images to draw.", .value = "NAME"},
+          NumberSpec("count", 64, 1, kMaxCells, "Number of images, evenly spread over the split.")};
 }
 
 std::vector<SettingSpec> VerifySpecs() { return {}; }
@@ -109,14 +66,17 @@ int Fail(int code, const absl::Status& status) {
 
 int Fail(int code, const std::string& text) { return Fail(code, absl::UnknownError(text)); }
 
-absl::StatusOr<std::vector<std::string>> Positionals(Settings& settings, const std::vector<std::string>& args,
-                                                     const std::vector<std::string>& names) {
-  MT_ASSIGN_OR_RETURN(std::vector<std::string> positionals, WordsOf(settings, args));
-  if (positionals.size() == names.size()) return positionals;
-  const std::string expected = absl::StrJoin(names, " and ");
-  if (positionals.size() < names.size()) return absl::InvalidArgumentError(absl::StrCat("give ", expected));
+/// Parses the flags in `args` and returns the words around them, as many as the command takes.
+absl::StatusOr<std::vector<std::string>> WordsOf(const Command& command, Settings& settings,
+                                                 std::vector<std::string> args) {
+  MT_ASSIGN_OR_RETURN(std::vector<std::string> words, settings.ParseWords(std::move(args)));
+  const size_t count = command.words.size();
+  if (words.size() == count) return words;
+  if (!command.give.empty()) return absl::InvalidArgumentError(command.give);
+  const std::string expected = absl::StrJoin(command.words, " and ");
+  if (words.size() < count) return absl::InvalidArgumentError(absl::StrCat("give ", expected));
   return absl::InvalidArgumentError(
-      absl::StrCat("\"", positionals[names.size()], "\" is one argument too many; expected ", expected));
+      absl::StrCat("\"", words[count], "\" is one argument too many; expected ", expected));
 }
 
 /// Says what became of images whose files have an orientation; empty if there are none.
@@ -128,17 +88,14 @@ std::string OrientedText(int64_t oriented, bool turned) {
              : " kept as stored, though they have an EXIF orientation (--exif=false)\n");
 }
 
-int RunImport(const std::vector<std::string>& args) {
-  Settings settings("mtdata import", ImportSpecs());
-  const auto positionals = Positionals(settings, args, {"SOURCE", "DEST"});
-  if (!positionals.ok()) return Fail(kUsage, positionals.status());
-  const auto options = ReadImportFlags(settings, (*positionals)[0], (*positionals)[1]);
+int RunImport(const Settings& settings, const std::vector<std::string>& words) {
+  const auto options = ReadImportFlags(settings, words[0], words[1]);
   if (!options.ok()) return Fail(kUsage, options.status());
 
-  CatchStopSignals();
-  const auto report = Import(*options, cancelled);
+  mtdata::StopAtSignals(SA_RESTART | SA_RESETHAND);  // the import removes its folder; a second signal kills
+  const auto report = Import(*options, mtdata::Stopped());
   if (absl::IsCancelled(report.status()))
-    return Fail(128 + stop_signal,
+    return Fail(mtdata::StoppedStatus(),
                 "stopped; nothing was imported (the same command continues from the finished shards of "
                 "encoded images)");
   if (!report.ok()) return Fail(kFailure, report.status());
@@ -153,11 +110,8 @@ int RunImport(const std::vector<std::string>& args) {
   return 0;
 }
 
-int RunInfo(const std::vector<std::string>& args) {
-  Settings settings("mtdata info", InfoSpecs());
-  const auto positionals = Positionals(settings, args, {"PATH"});
-  if (!positionals.ok()) return Fail(kUsage, positionals.status());
-  const std::string path = positionals->front();
+int RunInfo(const Settings& settings, const std::vector<std::string>& words) {
+  const std::string& path = words[0];
   const auto index = ReadIndex(path);
   if (!index.ok()) return Fail(kFailure, index.status());
   if (const int status = Answer(InfoText(path, *index)); status != 0) return status;
@@ -173,11 +127,8 @@ int RunInfo(const std::vector<std::string>& args) {
   return settings.Bool("verify") ? Answer("\nverified: the SHA-256 of every shard is correct\n") : 0;
 }
 
-int RunShow(const std::vector<std::string>& args) {
-  Settings settings("mtdata show", ShowSpecs());
-  const auto positionals = Positionals(settings, args, {"PATH"});
-  if (!positionals.ok()) return Fail(kUsage, positionals.status());
-  const std::string path = positionals->front(), png = settings.Text("png"), name = settings.Text("split");
+int RunShow(const Settings& settings, const std::vector<std::string>& words) {
+  const std::string path = words[0], png = settings.Text("png"), name = settings.Text("split");
   if (png.empty()) return Fail(kUsage, "give --png FILE, the file to write the picture to");
   const auto split = PackedSplit::Open(path, name);
   if (!split.ok()) return Fail(kFailure, split.status());
@@ -204,11 +155,8 @@ absl::Status VerifySplit(const std::string& path, const std::string& name) {
   return absl::OkStatus();
 }
 
-int RunVerify(const std::vector<std::string>& args) {
-  Settings settings("mtdata verify", VerifySpecs());
-  const auto positionals = Positionals(settings, args, {"PATH"});
-  if (!positionals.ok()) return Fail(kUsage, positionals.status());
-  const std::string path = positionals->front();
+int RunVerify(const Settings&, const std::vector<std::string>& words) {
+  const std::string& path = words[0];
   const auto index = ReadIndex(path);
   if (!index.ok()) return Fail(kFailure, index.status());
   for (const auto& [name, split] : index->splits) {
@@ -235,9 +183,8 @@ HelpPage ImportHelp() {
               "machine and with any --threads: compare the digests of `mtdata info`.\n")};
 }
 
-/// Returns the commands that need no network.
-std::vector<Command> LocalCommands() {
-  return {{"import", ImportHelp(), ImportSpecs, RunImport},
+std::vector<Command> Commands() {
+  return {{"import", ImportHelp(), ImportSpecs, {"SOURCE", "DEST"}, RunImport},
           {"info",
            {.purpose = "Describes a packed data set: splits, classes, sizes, digest.",
             .usage = {"mtdata info PATH [--verify]"},
@@ -245,6 +192,7 @@ std::vector<Command> LocalCommands() {
                          {"the same, and compare all files with their checksums",
                           "mtdata info data/photos --verify"}}},
            InfoSpecs,
+           {"PATH"},
            RunInfo},
           {"show",
            {.purpose = "Draws images of a packed data set in one picture.",
@@ -252,20 +200,27 @@ std::vector<Command> LocalCommands() {
             .examples = {{"64 training images", "mtdata show data/photos --png photos.png"},
                          {"4 test images", "mtdata show data/photos --png test.png --split test --count 4"}}},
            ShowSpecs,
+           {"PATH"},
            RunShow},
           {"verify",
            {.purpose = "Compares all files of a data set with their checksums and decodes all images.",
             .usage = {"mtdata verify PATH"},
             .examples = {{"print what is damaged, if anything is", "mtdata verify data/photos"}}},
            VerifySpecs,
-           RunVerify}};
+           {"PATH"},
+           RunVerify},
+          mtdata::ServeCommand(),
+          mtdata::FetchCommand(),
+          mtdata::WeightsCommand(),
+          mtdata::KeyCommand(),
+          mtdata::BearerCommand()};
 }
 
 std::string CommandHelp(const Command& command) {
   return HelpText(command.help, Settings("mtdata", command.specs()).Help());
 }
 
-std::string Overview(absl::Span<const Command> commands) {
+std::string Overview(const std::vector<Command>& commands) {
   HelpPage page = {
       .purpose = "Makes, inspects and serves the packed data sets that the trainers read.",
       .usage = {"mtdata COMMAND [arguments] [flags]", "mtdata COMMAND --help", "mtdata --version"},
@@ -278,18 +233,14 @@ std::string Overview(absl::Span<const Command> commands) {
   return HelpText(page, absl::StrCat("\n", kExitStatus));
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<std::string>> WordsOf(Settings& settings, std::vector<std::string> args) {
-  std::vector<std::string> words;
-  while (!args.empty()) {
-    MT_ASSIGN_OR_RETURN(args, settings.ParseFlags(args, /*positionals_allowed=*/true));
-    if (args.empty()) break;
-    words.push_back(args.front());
-    args.erase(args.begin());
-  }
-  return words;
+int RunOne(const Command& command, const std::vector<std::string>& args) {
+  Settings settings(absl::StrCat("mtdata ", command.name), command.specs());
+  const auto words = WordsOf(command, settings, args);
+  if (words.ok()) return command.run(settings, *words);
+  return command.give.empty() ? Fail(kUsage, words.status()) : Complain(kUsage, words.status());
 }
+
+}  // namespace
 
 int Complain(int code, const absl::Status& status) {
   std::cerr << "mtdata: " << status.message() << "\n";
@@ -301,9 +252,8 @@ int Answer(std::string_view text) {
   return told.ok() ? 0 : Complain(kFailure, told);
 }
 
-int RunCommand(const std::vector<std::string>& args, absl::Span<const Command> more) {
-  std::vector<Command> commands = LocalCommands();
-  commands.insert(commands.end(), more.begin(), more.end());
+int RunCommand(const std::vector<std::string>& args) {
+  const std::vector<Command> commands = Commands();
   if (args.empty()) return Answer(Overview(commands)), kUsage;
   if (args[0] == "--version") return Answer(VersionLine("mtdata") + "\n");
   const auto named = [&](const Command& command) { return command.name == args[0]; };
@@ -311,7 +261,7 @@ int RunCommand(const std::vector<std::string>& args, absl::Span<const Command> m
   const auto asks_help = [](const std::string& arg) { return arg == "--help" || arg == "-h"; };
   if (args[0] == "help" || std::any_of(args.begin(), args.end(), asks_help))
     return Answer(command == commands.end() ? Overview(commands) : CommandHelp(*command));
-  if (command != commands.end()) return command->run({args.begin() + 1, args.end()});
+  if (command != commands.end()) return RunOne(*command, {args.begin() + 1, args.end()});
   std::vector<std::string> names;
   for (const Command& each : commands) names.push_back(each.name);
   const std::string near = NearestName(args[0], names);

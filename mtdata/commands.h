@@ -1,4 +1,4 @@
-// The commands of mtdata that need no network, and the interface to add others.
+// The commands of mtdata: their interface, and the commands that are in files of their own.
 #pragma once
 
 #include <string>
@@ -6,15 +6,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "base/help_page.h"
 #include "base/settings.h"
 
 namespace mtrun::datasets {
 
-/// Parses the flags in `args`, which may be before, between and after the words; returns the words.
-absl::StatusOr<std::vector<std::string>> WordsOf(Settings& settings, std::vector<std::string> args);
 /// Exit statuses of a failed command.
 inline constexpr int kFailure = 1, kUsage = 2;
 /// Prints why a command failed to standard error; returns `code`.
@@ -26,12 +22,26 @@ struct Command {
   std::string name;
   HelpPage help;                        // what `mtdata NAME --help` prints above the flags
   std::vector<SettingSpec> (*specs)();  // its flags
-  /// Runs the command with the arguments after its name; returns the exit status.
-  int (*run)(const std::vector<std::string>& args);
+  std::vector<std::string> words;       // names of its arguments besides flags: {"SOURCE", "DEST"}
+  /// Runs the command with its flags and as many arguments as `words`; returns the exit status.
+  int (*run)(const Settings& settings, const std::vector<std::string>& words);
+  std::string give = "";  // what to give, if another number of arguments is given; "": their names
 };
 
-/// Runs import, info, show, verify, or one of `more`; `args` excludes the program's name. Exit status: 0, 1
-/// failure, 2 usage, 128+signal if stopped.
-int RunCommand(const std::vector<std::string>& args, absl::Span<const Command> more);
+/// Runs the command that `args`, which exclude the program's name, begin with. Its flags may be before, between
+/// and after its other arguments. Exit status: 0, 1 failure, 2 usage, 128+signal if stopped.
+int RunCommand(const std::vector<std::string>& args);
 
 }  // namespace mtrun::datasets
+
+namespace mtrun::mtdata {
+
+datasets::Command ServeCommand();
+datasets::Command FetchCommand();
+datasets::Command WeightsCommand();
+/// Prints the key that permits reading, for MTRUN_DATA_KEY.
+datasets::Command KeyCommand();
+/// Prints the bearer token for /metrics.
+datasets::Command BearerCommand();
+
+}  // namespace mtrun::mtdata

@@ -140,13 +140,10 @@ absl::Status FetchFile(const Download& download, const DownloadWatch& watch) {
     MT_ASSIGN_OR_RETURN(const TransferEnd end, Try(download.url, file, watch));
     // The part of an earlier call can be of another file, or damaged: only a whole copy proves the server
     // wrong.
-    if (IsComplete(end)) {
+    if (IsComplete(end) || (end.status == 416 && resumed)) {  // 416: it had every byte
       const absl::Status finished = file.Finish(download.digits);
       if (finished.ok() || !absl::IsDataLoss(finished)) return finished;
       if (!resumed) return Annotate(finished, download.url);
-    } else if (end.status == 416 && resumed) {
-      const absl::Status finished = file.Finish(download.digits);  // it had every byte
-      if (finished.ok() || !absl::IsDataLoss(finished)) return finished;
     } else if (!IsWorthATry(end)) {
       return absl::FailedPreconditionError(Describe(end, download.url));
     } else {

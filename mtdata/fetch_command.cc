@@ -1,5 +1,4 @@
-#include "mtdata/fetch_command.h"
-
+// mtdata fetch: copies a set into this machine's cache; with --node it is the node's shared fetcher.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -20,6 +19,7 @@
 #include "datasets/cache/set_request.h"
 #include "datasets/files/progress.h"
 #include "datasets/remote/fetcher.h"
+#include "mtdata/commands.h"
 #include "mtdata/stop_signal.h"
 
 namespace mtrun::mtdata {
@@ -32,47 +32,28 @@ constexpr size_t kOtherFiles = 16;  // open files besides the shards
 constexpr Duration kSayEvery = std::chrono::seconds(1);
 
 std::vector<SettingSpec> FetchSpecs() {
-  using Kind = SettingSpec::Kind;
-  const std::string group = "Flags";
-  SettingSpec connections{.name = "connections",
-                          .kind = Kind::kInt,
-                          .default_text = "4",
-                          .help = "With --node: number of concurrent transfers.",
-                          .group = group};
-  connections.min = 1;
-  connections.max = 64;
-  SettingSpec bound{
-      .name = "cache_gib",
-      .kind = Kind::kDouble,
-      .default_text = "0",
-      .help =
-          "Size limit of the cache; the least recently used data is evicted. 0: as much as the disk holds.",
-      .group = group,
-      .value = "GIB"};
-  bound.min = 0;
-  bound.max = 1e9;  // its bytes still fit in 64 bits
-  return {{.name = "cache",
-           .help = "Folder of the cache, shared by all programs of this machine.",
-           .group = group,
-           .value = "FOLDER",
-           .otherwise = "~/.cache/mtrun/data"},
-          bound,
-          {.name = "data_bearer_file",
-           .help = "File with the bearer token for a third-party server.",
-           .group = group,
-           .value = "FILE"},
-          {.name = "data_redirects",
-           .kind = Kind::kBool,
-           .default_text = "false",
-           .help = "Follow redirects to other hosts, without sending them any token.",
-           .group = group},
-          {.name = "node",
-           .kind = Kind::kBool,
-           .default_text = "false",
-           .help = "Run this machine's fetcher for the cache folder given instead of URL; programs start it "
-                   "themselves.",
-           .group = group},
-          connections};
+  return {
+      {.name = "cache",
+       .help = "Folder of the cache, shared by all programs of this machine.",
+       .value = "FOLDER",
+       .otherwise = "~/.cache/mtrun/data"},
+      {.name = "cache_gib",
+       .kind = SettingSpec::Kind::kDouble,
+       .default_text = "0",
+       .help =
+           "Size limit of the cache; the least recently used data is evicted. 0: as much as the disk holds.",
+       .value = "GIB",
+       .min = 0,
+       .max = 1e9},  // its bytes still fit in 64 bits
+      {.name = "data_bearer_file",
+       .help = "File with the bearer token for a third-party server.",
+       .value = "FILE"},
+      SwitchSpec("data_redirects", "false",
+                 "Follow redirects to other hosts, without sending them any token."),
+      SwitchSpec("node", "false",
+                 "Run this machine's fetcher for the cache folder given instead of URL; programs start it "
+                 "themselves."),
+      NumberSpec("connections", 4, 1, 64, "With --node: number of concurrent transfers.")};
 }
 
 /// Runs the fetcher in the background; the parent exits when clients can reach the child, or it failed.
@@ -143,21 +124,14 @@ absl::Status FetchAll(const std::string& url, const datasets::RemoteOptions& opt
   return absl::OkStatus();
 }
 
-int RunFetch(const std::vector<std::string>& args) {
-  Settings settings("mtdata fetch", FetchSpecs());
-  const auto words = datasets::WordsOf(settings, args);
-  if (!words.ok()) return datasets::Complain(datasets::kUsage, words.status());
-  if (words->size() != 1)
-    return datasets::Complain(
-        datasets::kUsage,
-        absl::InvalidArgumentError("give one URL, as in `mtdata fetch https://host:8443/photos`"));
+int RunFetch(const Settings& settings, const std::vector<std::string>& words) {
   RaiseFileLimit();
-  if (settings.Bool("node")) return RunNode(words->front(), static_cast<int>(settings.Int("connections")));
+  if (settings.Bool("node")) return RunNode(words[0], static_cast<int>(settings.Int("connections")));
   StopAtSignals();
-  const absl::Status fetched = FetchAll(words->front(), {.cache = settings.Text("cache"),
-                                                         .cache_gib = settings.Double("cache_gib"),
-                                                         .bearer_file = settings.Text("data_bearer_file"),
-                                                         .redirects = settings.Bool("data_redirects")});
+  const absl::Status fetched = FetchAll(words[0], {.cache = settings.Text("cache"),
+                                                   .cache_gib = settings.Double("cache_gib"),
+                                                   .bearer_file = settings.Text("data_bearer_file"),
+                                                   .redirects = settings.Bool("data_redirects")});
   return fetched.ok() ? 0 : ComplainOfDownload(fetched);
 }
 
@@ -172,7 +146,9 @@ datasets::Command FetchCommand() {
                                 {"into a cache of at most 200 GiB on a large disk",
                                  "mtdata fetch https://HOST:8443/photos --cache cache --cache_gib 200"}}},
           .specs = FetchSpecs,
-          .run = RunFetch};
+          .words = {"URL"},
+          .run = RunFetch,
+          .give = "give one URL, as in `mtdata fetch https://host:8443/photos`"};
 }
 
 }  // namespace mtrun::mtdata

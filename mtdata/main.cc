@@ -3,17 +3,10 @@
 #include "base/log.h"
 #include "base/thread_limit.h"
 #include "mtdata/commands.h"
-#include "mtdata/fetch_command.h"
-#include "mtdata/secret_commands.h"
-#include "mtdata/serve_command.h"
-#include "mtdata/weights_command.h"
 
 int main(int argc, char** argv) {
   mtrun::ExplainLackOfThreads("mtdata");
   mtrun::SurviveSizeLimit();
   mtrun::log::SetUp("mtdata", mtrun::log::Level::kInfo);
-  return mtrun::datasets::RunCommand(
-      {argv + 1, argv + argc},
-      {mtrun::mtdata::ServeCommand(), mtrun::mtdata::FetchCommand(), mtrun::mtdata::WeightsCommand(),
-       mtrun::mtdata::KeyCommand(), mtrun::mtdata::BearerCommand()});
+  return mtrun::datasets::RunCommand({argv + 1, argv + argc});
 }

@@ -1,65 +1,49 @@
-#include "mtdata/secret_commands.h"
-
+// `mtdata key` and `mtdata bearer`: print what clients without the token need for mtdata serve.
 #include <functional>
 
-#include "absl/strings/str_cat.h"
 #include "base/data_key.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
 #include "base/token.h"
+#include "mtdata/commands.h"
 
 namespace mtrun::mtdata {
 namespace {
 
-using Secret = std::function<absl::StatusOr<std::string>(const std::string& token, const Settings& settings)>;
+using Secret = std::function<absl::StatusOr<std::string>(const std::string& token)>;
 
 const SettingSpec kTokenFile = {.name = "token_file",
                                 .help = "File with the cluster's token.",
-                                .group = "Flags",
                                 .value = "FILE",
                                 .otherwise = "$MTRUN_TOKEN, else ~/.mtrun/token"};
 
-/// Prints a secret that derives from the token; returns the exit status. `command`: "mtdata key".
-int PrintSecret(const std::string& command, const std::vector<SettingSpec>& specs,
-                const std::vector<std::string>& args, const Secret& secret_of) {
-  Settings settings(command, specs);
-  const auto words = datasets::WordsOf(settings, args);
-  if (!words.ok()) return datasets::Complain(datasets::kUsage, words.status());
-  if (!words->empty())
-    return datasets::Complain(datasets::kUsage,
-                              absl::InvalidArgumentError(absl::StrCat("`", command, "` takes only flags")));
+/// Prints a secret that derives from the token; returns the exit status.
+int PrintSecret(const Settings& settings, const Secret& secret_of) {
   const absl::StatusOr<std::string> token =
       LoadToken({.file = settings.Text("token_file")}, MissingToken::kRefuse);
   if (!token.ok()) return datasets::Complain(datasets::kFailure, token.status());
-  const absl::StatusOr<std::string> secret = secret_of(*token, settings);
+  const absl::StatusOr<std::string> secret = secret_of(*token);
   if (!secret.ok()) return datasets::Complain(datasets::kFailure, secret.status());
   return datasets::Answer(*secret + "\n");
 }
 
 std::vector<SettingSpec> KeySpecs() { return {kTokenFile}; }
 
-int RunKey(const std::vector<std::string>& args) {
-  const Secret key = [](const std::string& token, const Settings&) -> absl::StatusOr<std::string> {
-    MT_ASSIGN_OR_RETURN(const DataKey found, DataKeyOf(token));
-    return ToText(found);
-  };
-  return PrintSecret("mtdata key", KeySpecs(), args, key);
+int RunKey(const Settings& settings, const std::vector<std::string>&) {
+  return PrintSecret(settings, [](const std::string& token) -> absl::StatusOr<std::string> {
+    MT_ASSIGN_OR_RETURN(const DataKey key, DataKeyOf(token));
+    return ToText(key);
+  });
 }
 
 std::vector<SettingSpec> BearerSpecs() {
-  return {kTokenFile,
-          {.name = "plain",
-           .kind = SettingSpec::Kind::kBool,
-           .default_text = "false",
-           .help = "For a server that was started with --plain.",
-           .group = "Flags"}};
+  return {kTokenFile, SwitchSpec("plain", "false", "For a server that was started with --plain.")};
 }
 
-int RunBearer(const std::vector<std::string>& args) {
-  return PrintSecret("mtdata bearer", BearerSpecs(), args,
-                     [](const std::string& token, const Settings& settings) {
-                       return MetricsBearerOf(ReadingSecretOf(token), !settings.Bool("plain"));
-                     });
+int RunBearer(const Settings& settings, const std::vector<std::string>&) {
+  return PrintSecret(settings, [&](const std::string& token) {
+    return MetricsBearerOf(ReadingSecretOf(token), !settings.Bool("plain"));
+  });
 }
 
 }  // namespace
@@ -70,7 +54,9 @@ datasets::Command KeyCommand() {
                    .usage = {"mtdata key [flags]"},
                    .examples = {{"for a machine that must not have the token", "mtdata key"}}},
           .specs = KeySpecs,
-          .run = RunKey};
+          .words = {},
+          .run = RunKey,
+          .give = "`mtdata key` takes only flags"};
 }
 
 datasets::Command BearerCommand() {
@@ -79,7 +65,9 @@ datasets::Command BearerCommand() {
                    .usage = {"mtdata bearer [flags]"},
                    .examples = {{"for Prometheus, for example", "mtdata bearer"}}},
           .specs = BearerSpecs,
-          .run = RunBearer};
+          .words = {},
+          .run = RunBearer,
+          .give = "`mtdata bearer` takes only flags"};
 }
 
 }  // namespace mtrun::mtdata

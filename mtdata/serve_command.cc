@@ -1,5 +1,4 @@
-#include "mtdata/serve_command.h"
-
+// mtdata serve: a server of packed sets.
 #include <signal.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "base/tls_identity.h"
 #include "base/token.h"
 #include "datasets/packed/data_url.h"
+#include "mtdata/commands.h"
 #include "mtdata/set_server.h"
 #include "mtdata/set_table.h"
 
@@ -26,46 +26,25 @@ namespace {
 constexpr int kMaxThreads = 8;
 
 std::vector<SettingSpec> ServeSpecs() {
-  using Kind = SettingSpec::Kind;
-  const std::string group = "Flags";
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  const auto number = [&](const char* name, int64_t text, int64_t min, int64_t max, const char* help,
-                          const char* otherwise = "") {
-    SettingSpec spec{.name = name,
-                     .kind = Kind::kInt,
-                     .default_text = absl::StrCat(text),
-                     .help = help,
-                     .group = group,
-                     .otherwise = otherwise};
-    spec.min = min;
-    spec.max = max;
-    return spec;
-  };
+  SettingSpec threads = NumberSpec("threads", std::clamp(cores, 1, kMaxThreads), 1, 64, "Server threads.");
+  threads.otherwise = "all processors, at most 8";
   return {
       {.name = "listen",
        .help = "Address to listen on: one of this machine, or * for all; port 0 for any free one.",
-       .group = group,
        .value = "HOST:PORT"},
       {.name = "token_file",
        .help = "File with the cluster's token.",
-       .group = group,
        .value = "FILE",
        .otherwise = "$MTRUN_TOKEN, else ~/.mtrun/token"},
-      {.name = "plain",
-       .kind = Kind::kBool,
-       .default_text = "false",
-       .help = "Serve without TLS, to clients on this machine only; --listen must be a loopback address.",
-       .group = group},
-      {.name = "access_log",
-       .kind = Kind::kBool,
-       .default_text = "true",
-       .help = "Log a line for each response to standard error.",
-       .group = group},
-      number("threads", std::clamp(cores, 1, kMaxThreads), 1, 64, "Server threads.",
-             "all processors, at most 8"),
-      number("connections", 4096, 1, 100'000,
-             "Maximum number of connections; beyond it the one idle longest is closed."),
-      number("grace", 10, 0, 3600, "Seconds that responses in progress may take after SIGTERM or SIGINT.")};
+      SwitchSpec("plain", "false",
+                 "Serve without TLS, to clients on this machine only; --listen must be a loopback address."),
+      SwitchSpec("access_log", "true", "Log a line for each response to standard error."),
+      threads,
+      NumberSpec("connections", 4096, 1, 100'000,
+                 "Maximum number of connections; beyond it the one idle longest is closed."),
+      NumberSpec("grace", 10, 0, 3600,
+                 "Seconds that responses in progress may take after SIGTERM or SIGINT.")};
 }
 
 struct Place {
@@ -86,7 +65,7 @@ absl::StatusOr<Place> ReadPlace(const Settings& settings) {
   return Place{endpoint.host, local ? "127.0.0.1" : endpoint.host, endpoint.port};
 }
 
-absl::Status Announce(const Place& place, int port, const std::string& root, bool plain) {
+void Announce(const Place& place, int port, const std::string& root, bool plain) {
   std::vector<std::string> outside;
   const std::vector<ServedSet> sets = FindSets(root, &outside);
   for (const std::string& name : outside)
@@ -103,7 +82,6 @@ absl::Status Announce(const Place& place, int port, const std::string& root, boo
               << (sets[0].name.empty() ? "" : "/" + datasets::PathInUrl(sets[0].name)) << "\n";
   }
   std::cout << std::flush;
-  return absl::OkStatus();
 }
 
 /// Blocks the stop signals. Called before the first thread starts, so that every thread leaves them to Await.
@@ -131,41 +109,33 @@ absl::StatusOr<SetServerOptions> OptionsOf(const Settings& settings, const std::
   options.access_log = settings.Bool("access_log");
   if (plain) return options;
   MT_ASSIGN_OR_RETURN(const TlsIdentity identity, DataServerIdentity(token));
-  MT_ASSIGN_OR_RETURN(options.tls, web::TlsContext::Make(identity.certificate, identity.private_key));
+  MT_ASSIGN_OR_RETURN(options.tls, web::MakeTlsContext(identity.certificate, identity.private_key));
   return options;
 }
 
-absl::StatusOr<int> Serve(const Settings& settings, const std::string& root) {
+absl::Status Serve(const Settings& settings, const std::string& root) {
   MT_ASSIGN_OR_RETURN(const Place place, ReadPlace(settings));
   MT_ASSIGN_OR_RETURN(const SetServerOptions options, OptionsOf(settings, root, place));
   MT_ASSIGN_OR_RETURN(const std::shared_ptr<SetServer> sets, SetServer::Make(options));
   RaiseFileLimit();
   const sigset_t stops = BlockStopSignals();
   MT_ASSIGN_OR_RETURN(const std::unique_ptr<web::HttpServer> server,
-                      web::HttpServer::StartService(place.address, place.port, SetServer::ServiceOf(sets)));
+                      web::HttpServer::Start(place.address, place.port, SetServer::ServiceOf(sets)));
   sets->set_http(server.get());
-  MT_RETURN_IF_ERROR(Announce(place, server->port(), root, options.tls == nullptr));
+  Announce(place, server->port(), root, options.tls == nullptr);
   int number = 0;
   sigwait(&stops, &number);
   log::Info("stopping: responses in progress have ", settings.Int("grace"), " s to finish");
   const bool finished = server->Finish(std::chrono::seconds(settings.Int("grace")));
   if (!finished)
     log::Warning("some responses were cut off; their clients will resume from another server or later");
-  return 0;
+  return absl::OkStatus();
 }
 
-int RunServe(const std::vector<std::string>& args) {
-  Settings settings("mtdata serve", ServeSpecs());
-  const auto words = datasets::WordsOf(settings, args);
-  if (!words.ok()) return datasets::Complain(datasets::kUsage, words.status());
-  if (words->size() != 1)
-    return datasets::Complain(
-        datasets::kUsage,
-        absl::InvalidArgumentError("give one folder, as in `mtdata serve data --listen 0.0.0.0:8443`"));
-  const absl::StatusOr<int> served = Serve(settings, words->front());
-  if (served.ok()) return *served;
-  return datasets::Complain(absl::IsInvalidArgument(served.status()) ? datasets::kUsage : datasets::kFailure,
-                            served.status());
+int RunServe(const Settings& settings, const std::vector<std::string>& words) {
+  const absl::Status served = Serve(settings, words[0]);
+  if (served.ok()) return 0;
+  return datasets::Complain(absl::IsInvalidArgument(served) ? datasets::kUsage : datasets::kFailure, served);
 }
 
 }  // namespace
@@ -179,7 +149,9 @@ datasets::Command ServeCommand() {
                                 {"to this machine alone, without TLS",
                                  "mtdata serve data --listen 127.0.0.1:8080 --plain"}}},
           .specs = ServeSpecs,
-          .run = RunServe};
+          .words = {"ROOT"},
+          .run = RunServe,
+          .give = "give one folder, as in `mtdata serve data --listen 0.0.0.0:8443`"};
 }
 
 }  // namespace mtrun::mtdata

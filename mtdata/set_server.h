@@ -18,7 +18,7 @@ struct SetServerOptions {
   std::string root;
   std::string bearer;               // the credential that opens everything
   std::string metrics_bearer = "";  // the credential for /metrics alone, "" for none
-  std::shared_ptr<const web::TlsContext> tls = nullptr;
+  std::shared_ptr<web::TlsContext> tls = nullptr;
   int threads = 1;
   size_t connections = 4096;
   bool access_log = true;
@@ -30,7 +30,7 @@ class SetServer {
  public:
   /// Returns kNotFound if the folder does not exist.
   static absl::StatusOr<std::shared_ptr<SetServer>> Make(const SetServerOptions& options);
-  /// Returns the service for web::HttpServer::StartService. The service keeps `server` alive.
+  /// Returns the service for web::HttpServer::Start. The service keeps `server` alive.
   static web::Service ServiceOf(const std::shared_ptr<SetServer>& server);
 
   web::Response Answer(const web::Request& request) const;

@@ -9,24 +9,34 @@
 namespace mtrun::mtdata {
 namespace {
 
-std::atomic<int> download_stop_signal = 0;
-extern "C" void OnDownloadStop(int number) { download_stop_signal = number; }
+std::atomic<bool> stopped = false;
+std::atomic<int> stop_signal = 0;
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+extern "C" void OnStopSignal(int number) {
+  stop_signal = number;
+  stopped = true;
+}
 
 }  // namespace
 
-void StopAtSignals() {
+void StopAtSignals(int flags) {
   struct sigaction action {};
-  action.sa_handler = OnDownloadStop;
+  action.sa_handler = OnStopSignal;
+  action.sa_flags = flags;
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
 }
 
+const std::atomic<bool>& Stopped() { return stopped; }
+
+int StoppedStatus() { return 128 + stop_signal; }
+
 absl::Status CheckNotStopped() {
-  return download_stop_signal == 0 ? absl::OkStatus()
-                                   : absl::CancelledError("stopped; the data fetched so far is kept");
+  return stopped ? absl::CancelledError("stopped; the data fetched so far is kept") : absl::OkStatus();
 }
 
 int ComplainOfDownload(const absl::Status& failed) {
-  if (download_stop_signal != 0) return datasets::Complain(128 + download_stop_signal, failed);
+  if (stopped) return datasets::Complain(StoppedStatus(), failed);
   return datasets::Complain(absl::IsInvalidArgument(failed) ? datasets::kUsage : datasets::kFailure, failed);
 }
 

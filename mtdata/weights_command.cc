@@ -1,5 +1,4 @@
-#include "mtdata/weights_command.h"
-
+// mtdata weights: fetches published weights because they were asked for by name.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/log.h"
@@ -10,6 +9,7 @@
 #include "base/string_view.h"
 #include "base/worker_env.h"
 #include "datasets/packed/data_url.h"
+#include "mtdata/commands.h"
 #include "mtdata/download.h"
 #include "mtdata/stop_signal.h"
 
@@ -19,11 +19,9 @@ namespace {
 constexpr int64_t kReportEvery = 16 << 20;  // bytes
 
 std::vector<SettingSpec> WeightsSpecs() {
-  const std::string group = "Flags";
   return {{.name = "mirror",
            .default_text = kPublishedUrl,
            .help = "URL of a folder with the same files.",
-           .group = group,
            .value = "URL"}};
 }
 
@@ -64,14 +62,8 @@ absl::Status FetchWeights(const PublishedWeights& weights, const std::string& mi
   return PrintOut(download.path + "\n");
 }
 
-int RunWeights(const std::vector<std::string>& args) {
-  Settings settings("mtdata weights", WeightsSpecs());
-  const auto words = datasets::WordsOf(settings, args);
-  if (!words.ok()) return datasets::Complain(datasets::kUsage, words.status());
-  if (words->size() != 1)
-    return datasets::Complain(
-        datasets::kUsage, absl::InvalidArgumentError("give one network, as in `mtdata weights resnet18`"));
-  const absl::StatusOr<PublishedWeights> weights = FindPublished(words->front());
+int RunWeights(const Settings& settings, const std::vector<std::string>& words) {
+  const absl::StatusOr<PublishedWeights> weights = FindPublished(words[0]);
   if (!weights.ok()) return datasets::Complain(datasets::kUsage, weights.status());
   StopAtSignals();
   const absl::Status fetched = FetchWeights(*weights, settings.Text("mirror"));
@@ -89,7 +81,9 @@ datasets::Command WeightsCommand() {
                                 {"from a copy of that folder",
                                  "mtdata weights resnet18 --mirror https://HOST/models"}}},
           .specs = WeightsSpecs,
-          .run = RunWeights};
+          .words = {"NETWORK"},
+          .run = RunWeights,
+          .give = "give one network, as in `mtdata weights resnet18`"};
 }
 
 }  // namespace mtrun::mtdata

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 #include "page/gate.h"
 #include "page/request_parts.h"
-#include "page/state_json.h"
 #include "rendezvous/client/control_client.h"
 #include "rendezvous/client/log_client.h"
 
@@ -29,11 +29,6 @@ absl::Status ReadNumber(const std::map<std::string, std::string>& form, const st
   return absl::InvalidArgumentError(absl::StrCat(name, " must be a number from ", least, " to ", most));
 }
 
-std::string TextOr(const std::map<std::string, std::string>& form, const std::string& name) {
-  const auto found = form.find(name);
-  return found == form.end() ? "" : found->second;
-}
-
 /// A page's user is known only by the password.
 rendezvous::Requester ByOf(const char* who) {
   rendezvous::Requester by = rendezvous::ThisProcess();
@@ -43,14 +38,10 @@ rendezvous::Requester ByOf(const char* who) {
 
 }  // namespace
 
-web::Response JsonResponse(const nlohmann::json& json) {
-  return {.content_type = "application/json", .body = Line(json)};
-}
-
 absl::StatusOr<LogQuestion> ReadLogQuestion(const std::string& query) {
   const auto form = ParseForm(query);
   if (!form) return absl::InvalidArgumentError("the query cannot be read");
-  LogQuestion question{TextOr(*form, "job"), {.attempt = TextOr(*form, "attempt"), .by = ByOf("viewer")}};
+  LogQuestion question{ValueOr(*form, "job"), {.attempt = ValueOr(*form, "attempt"), .by = ByOf("viewer")}};
   int64_t rank = -1;
   constexpr int64_t kMaxRank = int64_t{rendezvous::kMaxNodes} * rendezvous::kMaxWorkersPerNode;
   MT_RETURN_IF_ERROR(ReadNumber(*form, "rank", 0, kMaxRank, &rank));

@@ -7,7 +7,6 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "nlohmann/json.hpp"
 #include "page/task_queue.h"
 #include "rendezvous/wire/control_call.h"
 #include "rendezvous/wire/log_call.h"
@@ -30,8 +29,6 @@ absl::StatusOr<LogQuestion> ReadLogQuestion(const std::string& query);
 /// kInvalidArgument says what is wrong.
 absl::StatusOr<rendezvous::ControlQuestion> ReadControlQuestion(const rendezvous::ControlKind& what,
                                                                 const std::string& body);
-
-web::Response JsonResponse(const nlohmann::json& json);
 
 /// Makes the calls. Thread-safe. Control calls have their own threads, so that log reads from unreachable
 /// services cannot delay a stop.

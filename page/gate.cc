@@ -1,6 +1,7 @@
 #include "page/gate.h"
 
-#include "nlohmann/json.hpp"
+#include "base/json_text.h"
+#include "base/value_or.h"
 #include "page/request_parts.h"
 
 namespace mtrun::page {
@@ -8,17 +9,8 @@ namespace {
 
 constexpr char kTired[] = "too many wrong passwords; try again in a minute";
 
-std::string HeaderOf(const web::Request& request, const std::string& name) {
-  const auto found = request.headers.find(name);
-  return found == request.headers.end() ? "" : found->second;
-}
-
-std::string TokenOf(const web::Request& request) { return BearerIn(HeaderOf(request, "authorization")); }
-
-web::Response Answer(int status, const nlohmann::json& json) {
-  return {.status = status,
-          .content_type = "application/json",
-          .body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
+std::string TokenOf(const web::Request& request) {
+  return BearerIn(ValueOr(request.headers, "authorization"));
 }
 
 }  // namespace
@@ -37,16 +29,20 @@ web::Response Guarded(web::Response response) {
   return response;
 }
 
-web::Response Refusal(int status, const std::string& text) { return Answer(status, {{"error", text}}); }
+web::Response JsonResponse(const nlohmann::json& json, int status) {
+  return {.status = status, .content_type = "application/json", .body = JsonLine(json)};
+}
+
+web::Response Refusal(int status, const std::string& text) { return JsonResponse({{"error", text}}, status); }
 
 Gate::Pass Gate::Check(const web::Request& request, Need need, TimePoint now) {
-  if (!IsOurHost(HeaderOf(request, "host"), config_.names))
+  if (!IsOurHost(ValueOr(request.headers, "host"), config_.names))
     return {Refusal(421, "this server has another name; open the page by its address")};
   if (need == Need::kNothing) return {};
   auto session = sessions_.Find(TokenOf(request), now);
   if (need == Need::kViewer) {
     if (session) return {{}, std::move(session)};
-    const auto password = BasicPasswordIn(HeaderOf(request, "authorization"));
+    const auto password = BasicPasswordIn(ValueOr(request.headers, "authorization"));
     if (!password) return {Refusal(401, "log in first")};
     bool tired = false;
     if (TryPassword(request, *password, now, &tired)) return {};
@@ -71,7 +67,7 @@ web::Response Gate::LogIn(const web::Request& request, TimePoint now) {
   if (!role) return Refusal(403, "wrong password");
   const std::string token = config_.random();
   sessions_.Begin(token, *role, now);
-  return Answer(200, {{"role", NameOf(*role)}, {"token", token}});
+  return JsonResponse({{"role", NameOf(*role)}, {"token", token}});
 }
 
 web::Response Gate::LogOut(const web::Request& request, TimePoint now) {
@@ -91,7 +87,7 @@ std::optional<Role> Gate::TryPassword(const web::Request& request, const std::st
 }
 
 std::optional<web::Response> Gate::CheckOrigin(const web::Request& request) const {
-  if (IsOwnOrigin(HeaderOf(request, "origin"), HeaderOf(request, "host"), config_.encrypted))
+  if (IsOwnOrigin(ValueOr(request.headers, "origin"), ValueOr(request.headers, "host"), config_.encrypted))
     return std::nullopt;
   return Refusal(403, "the request was sent by another page");
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "nlohmann/json.hpp"
 #include "page/sessions.h"
 #include "web/message.h"
 
@@ -54,7 +55,10 @@ class Gate {
 
 /// Adds headers that limit browsers to showing the response (CSP and others).
 web::Response Guarded(web::Response response);
-/// Returns one line of JSON {"error": text}.
+/// Returns one line of JSON.
+web::Response JsonResponse(const nlohmann::json& json, int status = 200);
+
+/// Returns the JSON {"error": text}.
 web::Response Refusal(int status, const std::string& text);
 
 }  // namespace mtrun::page

@@ -32,18 +32,11 @@ using web::Response;
 
 std::string RandomText() { return absl::StrFormat("%016x%016x", RandomBits(), RandomBits()); }
 
-/// A numeric address, and whether it is loopback.
-struct Place {
-  std::string address;
-  int port = 0;
-  bool loopback = false;
-};
-
-absl::StatusOr<Place> PlaceOf(const std::string& listen) {
+/// Returns the endpoint with a numeric address.
+absl::StatusOr<Endpoint> PlaceOf(const std::string& listen) {
   absl::StatusOr<Endpoint> endpoint = ParseLocalEndpoint(listen, kDefaultPagePort);
-  if (!endpoint.ok())
-    return absl::InvalidArgumentError(absl::StrCat("--http: ", endpoint.status().message()));
-  if (IsIpAddress(endpoint->host)) return Place{endpoint->host, endpoint->port, IsLoopback(endpoint->host)};
+  if (!endpoint.ok()) return Annotate(endpoint.status(), "--http");
+  if (IsIpAddress(endpoint->host)) return endpoint;
   const std::vector<std::string> addresses = ResolveHost(endpoint->host);
   if (addresses.empty()) {
     return absl::InvalidArgumentError(
@@ -51,7 +44,7 @@ absl::StatusOr<Place> PlaceOf(const std::string& listen) {
                      "\" does not resolve to an address; give one of this machine's, or "
                      "127.0.0.1 for this machine alone"));
   }
-  return Place{addresses.front(), endpoint->port, IsLoopback(addresses.front())};
+  return Endpoint{addresses.front(), endpoint->port};
 }
 
 /// Returns a separate identity, so that the page's key cannot be used for the rendezvous.
@@ -70,11 +63,11 @@ class LivePage final : public Page {
   ~LivePage() override { server_.reset(); }  // stops handlers before the members that they use
 
   /// `tls` is null for plain text.
-  absl::Status Listen(const Place& place, std::shared_ptr<const web::TlsContext> tls) {
+  absl::Status Listen(const Endpoint& place, std::shared_ptr<web::TlsContext> tls) {
     web::Service service{.routes = Routes(), .tls = std::move(tls)};
     service.limits.handler_patience = std::chrono::seconds(10);  // a call to a service has 5 s
     service.limits.connections = 128;
-    MT_ASSIGN_OR_RETURN(server_, web::HttpServer::StartService(place.address, place.port, service));
+    MT_ASSIGN_OR_RETURN(server_, web::HttpServer::Start(place.host, place.port, service));
     return absl::OkStatus();
   }
 
@@ -188,13 +181,13 @@ class LivePage final : public Page {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Page>> Page::Start(const PageOptions& options) {
-  MT_ASSIGN_OR_RETURN(const Place place, PlaceOf(options.listen));
-  std::shared_ptr<const web::TlsContext> tls;
+  MT_ASSIGN_OR_RETURN(const Endpoint place, PlaceOf(options.listen));
+  std::shared_ptr<web::TlsContext> tls;
   TlsIdentity identity;
-  if (!place.loopback) {
+  if (!IsLoopback(place.host)) {
     MT_ASSIGN_OR_RETURN(identity, IdentityOf(options.page_token));
     MT_ASSIGN_OR_RETURN(
-        tls, web::TlsContext::Make(identity.certificate + identity.ca_certificate, identity.private_key));
+        tls, web::MakeTlsContext(identity.certificate + identity.ca_certificate, identity.private_key));
   }
   MT_ASSIGN_OR_RETURN(const Endpoint wanted, ParseEndpoint(options.listen));
   GateConfig gate{.token = options.page_token,
@@ -204,8 +197,7 @@ absl::StatusOr<std::unique_ptr<Page>> Page::Start(const PageOptions& options) {
   const std::string own = gate.names.front();
   gate.names.push_back(own.substr(0, own.find('.')));
   auto page = std::make_unique<LivePage>(options, std::move(gate));
-  if (const absl::Status listens = page->Listen(place, tls); !listens.ok())
-    return absl::Status(listens.code(), absl::StrCat("--http: ", listens.message()));
+  MT_RETURN_IF_ERROR(Annotate(page->Listen(place, tls), "--http"));
   // A browser cannot open the address that stands for all.
   const bool all = wanted.host == "0.0.0.0" || wanted.host == "::";
   log::Info("the page is at ", tls ? "https://" : "http://",

@@ -1,6 +1,5 @@
 // The live page (--http): jobs, nodes and workers of the rendezvous service in a browser, its API and
 // metrics. An ordinary client of that service with its own threads: no agent or service ever waits for it.
-// service waits for it.
 #pragma once
 
 #include <memory>

@@ -7,31 +7,18 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/endpoint.h"
 #include "base/string_view.h"
 #include "base/utf8.h"
+#include "web/static_path.h"
 
 namespace mtrun::page {
 namespace {
 
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = absl::ascii_tolower(static_cast<unsigned char>(c));
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-bool Decode(absl::string_view text, std::string* out) {
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      *out += text[i] == '+' ? ' ' : text[i];
-      continue;
-    }
-    if (i + 2 >= text.size() || HexDigit(text[i + 1]) < 0 || HexDigit(text[i + 2]) < 0) return false;
-    *out += static_cast<char>(HexDigit(text[i + 1]) * 16 + HexDigit(text[i + 2]));
-    i += 2;
-  }
-  return true;
+std::optional<std::string> Decoded(absl::string_view text) {
+  return web::PercentDecoded(absl::StrReplaceAll(text, {{"+", " "}}));
 }
 
 bool IsPort(absl::string_view text) {
@@ -52,11 +39,11 @@ std::optional<std::map<std::string, std::string>> ParseForm(std::string_view tex
   for (const absl::string_view pair : absl::StrSplit(View(text), '&', absl::SkipEmpty())) {
     if (++count > kMaxFields) return std::nullopt;
     const size_t mark = pair.find('=');
-    std::string name, value;
-    if (!Decode(pair.substr(0, mark), &name)) return std::nullopt;
-    if (mark != absl::string_view::npos && !Decode(pair.substr(mark + 1), &value)) return std::nullopt;
-    if (!IsUtf8(name) || !IsUtf8(value)) return std::nullopt;  // no RPC can carry it
-    fields[name] = std::move(value);
+    const auto name = Decoded(pair.substr(0, mark));
+    const auto value = Decoded(mark == absl::string_view::npos ? "" : pair.substr(mark + 1));
+    if (!name || !value) return std::nullopt;
+    if (!IsUtf8(*name) || !IsUtf8(*value)) return std::nullopt;  // no RPC can carry it
+    fields[*name] = *value;
   }
   return fields;
 }

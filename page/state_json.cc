@@ -39,20 +39,19 @@ std::optional<Duration> OwnTime(const WorkerUse& worker) {
 
 json WorkerJson(const std::string& job, const std::string& node, const WorkerUse& worker,
                 const History& history) {
-  json made = {{"rank", Known(worker.rank)},
-               {"local_rank", worker.local_rank},
-               {"pid", worker.pid},
-               {"step", Known(worker.step)},
-               {"step_s", KnownTime(worker.step_time)},
-               {"data_wait_s", KnownTime(worker.data_wait)},
-               {"exchange_wait_s", KnownTime(worker.exchange_wait)},
-               {"cpus_busy", OrNull(history.BusyOf(job, node, worker.pid))},
-               {"cpu_s", ToSeconds(worker.cpu)},
-               {"memory_bytes", worker.memory},
-               {"loss", OrNull(worker.loss)},
-               {"learning_rate", OrNull(worker.learning_rate)}};
-  made["quiet_s"] = worker.step < 0 ? json(nullptr) : json(ToSeconds(worker.quiet));
-  return made;
+  return {{"rank", Known(worker.rank)},
+          {"local_rank", worker.local_rank},
+          {"pid", worker.pid},
+          {"step", Known(worker.step)},
+          {"step_s", KnownTime(worker.step_time)},
+          {"data_wait_s", KnownTime(worker.data_wait)},
+          {"exchange_wait_s", KnownTime(worker.exchange_wait)},
+          {"cpus_busy", OrNull(history.BusyOf(job, node, worker.pid))},
+          {"cpu_s", ToSeconds(worker.cpu)},
+          {"memory_bytes", worker.memory},
+          {"loss", OrNull(worker.loss)},
+          {"learning_rate", OrNull(worker.learning_rate)},
+          {"quiet_s", worker.step < 0 ? json(nullptr) : json(ToSeconds(worker.quiet))}};
 }
 
 json GpuJson(const rendezvous::GpuUse& gpu) {
@@ -232,10 +231,6 @@ json SilenceJson(const std::string& why) {
           {"why", why},
           {"uptime_s", nullptr},
           {"jobs", json::array()}};
-}
-
-std::string Line(const json& made) {
-  return made.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace mtrun::page

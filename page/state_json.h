@@ -14,7 +14,4 @@ nlohmann::json StateJson(const rendezvous::WatchedState& state, const History& h
 /// Returns the state while the service does not answer, with the reason `why`.
 nlohmann::json SilenceJson(const std::string& why);
 
-/// Returns JSON on one line, with invalid UTF-8 replaced.
-std::string Line(const nlohmann::json& json);
-
 }  // namespace mtrun::page

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/json_text.h"
 #include "page/state_json.h"
 
 namespace mtrun::page {
@@ -98,7 +99,7 @@ void Watcher::Run() {
     if (state.ok()) history_.OnState(*state, now);
     const nlohmann::json json =
         state.ok() ? StateJson(*state, history_, now) : SilenceJson(std::string(state.status().message()));
-    const std::string event = absl::StrCat("event: state\ndata: ", Line(json), "\n");
+    const std::string event = absl::StrCat("event: state\ndata: ", JsonLine(json), "\n");
     for (const Told& told : looking) told(json);
     for (const Probed& told : probing) told(state.ok());
     mu_.Lock();

@@ -1,5 +1,6 @@
 #include "report/html.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -12,28 +13,13 @@
 namespace mtrun::report::html {
 
 std::string Escape(std::string_view text) {
-  std::string out;
   // Invalid UTF-8 is replaced in the same way as in JSON.
-  const std::string sound = nlohmann::json::parse(
+  std::string sound = nlohmann::json::parse(
       nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  for (const char c : sound) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else if (c == '\'') {
-      out += "&#39;";
-    } else if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') {
-      out += ' ';
-    } else {
-      out += c;
-    }
-  }
-  return out;
+  const auto is_control = [](unsigned char c) { return c < 0x20 && c != '\n' && c != '\t'; };
+  std::replace_if(sound.begin(), sound.end(), is_control, ' ');
+  return absl::StrReplaceAll(
+      sound, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
 }
 
 std::string Embed(const nlohmann::ordered_json& value) {

@@ -79,15 +79,9 @@ int Say(const std::string& text) {
   return told.ok() ? 0 : Fail(kFailure, std::string(told.message()));
 }
 
-/// Takes the runs from the arguments; flags can come before, between and after them.
-absl::StatusOr<std::vector<std::string>> RunsOf(Settings& settings, std::vector<std::string> args) {
-  std::vector<std::string> runs;
-  while (true) {
-    MT_ASSIGN_OR_RETURN(args, settings.ParseFlags(args, /*positionals_allowed=*/true));
-    if (args.empty()) break;
-    runs.push_back(args.front());
-    args.erase(args.begin());
-  }
+/// Takes the runs from the arguments.
+absl::StatusOr<std::vector<std::string>> RunsOf(Settings& settings, const std::vector<std::string>& args) {
+  MT_ASSIGN_OR_RETURN(std::vector<std::string> runs, settings.ParseWords(args));
   if (runs.empty()) return absl::InvalidArgumentError("give the --model_folder of a run (see --help)");
   return runs;
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/terminal.h"
 #include "base/utf8.h"
+#include "base/value_or.h"
 
 namespace mtrun::report {
 namespace {
@@ -142,11 +143,7 @@ std::string CompareText(const std::vector<ListedRun>& runs) {
   };
   add("program", [](const RunRecord& run) { return run.program; });
   for (const std::string& name : Differing(records)) {
-    add(name, [&name](const RunRecord& run) {
-      const auto settings = SettingsOf(run);
-      const auto found = settings.find(name);
-      return found == settings.end() ? "-" : found->second;
-    });
+    add(name, [&name](const RunRecord& run) { return ValueOr(SettingsOf(run), name, "-"); });
   }
   add("state", StateText);
   add("best", BestText);

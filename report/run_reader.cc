@@ -203,17 +203,8 @@ void RunReader::AddRegroup(const json& line) {
                                         std::max<int64_t>(0, Whole(line, "steps") - 1));
   generation.world = WholeInt(line, "world");
   double lost = 0;
-  std::string parts;
-  for (const auto& [key, name] : {std::pair("assign", "assignment"),
-                                  {"connect", "connecting"},
-                                  {"state", "state"},
-                                  {"first_step", "first step"}}) {
-    const double seconds = Number(line, key, 0);
-    lost += seconds;
-    absl::StrAppend(&parts, parts.empty() ? "" : ", ", name, " ", SecondsText(seconds));
-  }
+  for (const char* part : {"assign", "connect", "state", "first_step"}) lost += Number(line, part, 0);
   generation.lost = lost;
-  generation.lost_to = parts;
 }
 
 void RunReader::AddWorkers(const json& line) {
@@ -277,13 +268,11 @@ void RunReader::AddResult(std::string_view text) {
                 .test_accuracy = Maybe(*object, "test_accuracy"),
                 .best_accuracy = Maybe(*object, "best_accuracy"),
                 .test_loss = Number(*object, "test_loss"),
-                .best_loss = Number(*object, "best_loss"),
                 .chosen_by_validation = At(*object, "chosen_by_validation") == json(true),
                 .tested_epoch = Whole(*object, "tested_epoch"),
                 .best_epoch = Whole(*object, "best_epoch"),
                 .epochs = Whole(*object, "epochs"),
                 .steps = Whole(*object, "steps"),
-                .global_batch = Whole(*object, "global_batch"),
                 .micro_batch = Whole(*object, "micro_batch"),
                 .world = Whole(*object, "world_size"),
                 .nodes = Whole(*object, "nodes"),

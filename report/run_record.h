@@ -33,7 +33,6 @@ struct Generation {
   std::string why;                                       // why the previous generation ended
   double time = 0;                                       // seconds since 1970
   std::optional<double> lost;                            // seconds without a step
-  std::string lost_to;                                   // breakdown of `lost`, for people
   int64_t redone = 0;                                    // steps repeated from the previous generation
 };
 
@@ -73,10 +72,10 @@ struct NotableImage {
 struct Result {
   std::string program = "";
   std::optional<double> test_accuracy = {}, best_accuracy = {};
-  double test_loss = 0, best_loss = 0;
-  bool chosen_by_validation = false;  // best epoch, best_accuracy and best_loss are by validation images
+  double test_loss = 0;
+  bool chosen_by_validation = false;  // best epoch and best_accuracy are by validation images
   int64_t tested_epoch = 0;           // epoch whose weights were tested, 0: the final weights
-  int64_t best_epoch = 0, epochs = 0, steps = 0, global_batch = 0, micro_batch = 0, world = 0, nodes = 0;
+  int64_t best_epoch = 0, epochs = 0, steps = 0, micro_batch = 0, world = 0, nodes = 0;
   double seconds = 0, training_seconds = 0, images_per_second = 0;
   std::vector<ClassRow> classes = {};
   std::vector<std::vector<int64_t>> confusion = {};  // rows are actual classes

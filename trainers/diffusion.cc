@@ -23,9 +23,6 @@ namespace mtrun {
 namespace {
 
 using trainers::DiffusionTask;
-using Kind = SettingSpec::Kind;
-using trainers::Option;
-using trainers::Scope;
 
 const trainers::Recipe kRecipe = {
     {"epochs", "20"},
@@ -42,53 +39,36 @@ const trainers::Recipe kRecipe = {
     {"eval_images", "512"},
 };
 
-Option Number(std::string name, Kind kind, std::string value, std::string help, double min,
-              std::optional<double> max = {}, Scope scope = Scope::kRun) {
-  return {.spec = {.name = std::move(name),
-                   .kind = kind,
-                   .default_text = std::move(value),
-                   .help = std::move(help),
-                   .group = "Diffusion",
-                   .min = min,
-                   .max = max},
-          .scope = scope};
+std::vector<trainers::Option> OwnOptions() {
+  using enum trainers::Scope;
+  trainers::OptionTable t("diffusion");
+  t.Group("Diffusion");
+  t.Add<int64_t>("channels", "64", kRun, "Channels of the network's first level.").Min(4);
+  t.Add<std::string>("mults", "1,2,2,2", kRun,
+                     "Channels of each level, in units of --channels; each level halves the image.");
+  t.Add<int64_t>("blocks", "2", kRun, "Residual blocks of a level.").Min(1);
+  t.Add<std::string>("attention", "16", kRun,
+                     "Resolutions of the levels with attention, comma-separated; 0: none.");
+  t.Add<std::string>("prediction", "epsilon", kRun,
+                     "Target of the network: the noise (epsilon) or the velocity (v).")
+      .Choices({"epsilon", "v"});
+  t.Add<std::string>("noise_schedule", "linear", kRun, "Schedule of the noise over 1000 steps.")
+      .Choices({"linear", "cosine"});
+  t.Add<bool>("conditional", "false", kRun,
+              "Train a class-conditional network; samples cycle through the classes.");
+  t.Add<double>("label_drop", "0.1", kRun,
+                "With --conditional: fraction of training images whose label is dropped.")
+      .Max(1);
+  t.Add<double>("guidance", "0", kRun, "With --conditional: strength of classifier-free guidance.");
+  t.Add<int64_t>("sample_every", "0", kRun, "Steps between grids of samples in the model_folder; 0: none.");
+  t.Add<int64_t>("sample_count", "64", kRun, "Images in such a grid.").Min(1);
+  t.Add<int64_t>("sample_steps", "50", kRun, "DDIM steps (network calls) for each sample.").Min(2).Max(1000);
+  t.Add<int64_t>(
+      "sample", "0", kFree,
+      "Draw this many images with the weights of --init_from, else of model_ema.safetensors in the "
+      "model_folder, to samples.png there, and exit.");
+  return t.options();
 }
-Option Choice(std::string name, std::string value, std::string help, std::vector<std::string> choices = {}) {
-  return {.spec = {.name = std::move(name),
-                   .default_text = std::move(value),
-                   .help = std::move(help),
-                   .group = "Diffusion",
-                   .choices = std::move(choices)},
-          .scope = Scope::kRun};
-}
-
-const std::vector<Option> kSettings = {
-    Number("channels", Kind::kInt, "64", "Channels of the network's first level.", 4),
-    Choice("mults", "1,2,2,2",
-           "Channels of each level, in units of --channels; each level halves the image."),
-    Number("blocks", Kind::kInt, "2", "Residual blocks of a level.", 1),
-    Choice("attention", "16", "Resolutions of the levels with attention, comma-separated; 0: none."),
-    Choice("prediction", "epsilon", "Target of the network: the noise (epsilon) or the velocity (v).",
-           {"epsilon", "v"}),
-    Choice("noise_schedule", "linear", "Schedule of the noise over 1000 steps.", {"linear", "cosine"}),
-    {.spec = {.name = "conditional",
-              .kind = Kind::kBool,
-              .default_text = "false",
-              .help = "Train a class-conditional network; samples cycle through the classes.",
-              .group = "Diffusion"},
-     .scope = Scope::kRun},
-    Number("label_drop", Kind::kDouble, "0.1",
-           "With --conditional: fraction of training images whose label is dropped.", 0, 1),
-    Number("guidance", Kind::kDouble, "0", "With --conditional: strength of classifier-free guidance.", 0),
-    Number("sample_every", Kind::kInt, "0", "Steps between grids of samples in the model_folder; 0: none.",
-           0),
-    Number("sample_count", Kind::kInt, "64", "Images in such a grid.", 1),
-    Number("sample_steps", Kind::kInt, "50", "DDIM steps (network calls) for each sample.", 2, 1000),
-    Number("sample", Kind::kInt, "0",
-           "Draw this many images with the weights of --init_from, else of model_ema.safetensors in the "
-           "model_folder, to samples.png there, and exit.",
-           0, {}, Scope::kFree),
-};
 
 absl::StatusOr<std::vector<int64_t>> Numbers(const Settings& settings, const char* name) {
   std::vector<int64_t> numbers;
@@ -179,25 +159,22 @@ absl::Status DrawSamples(Settings settings) {
   std::string file = settings.Text("init_from");
   // The run's own settings describe the network of its weights.
   if (access(saved.c_str(), R_OK) == 0) {
-    MT_RETURN_IF_ERROR(trainers::ApplySettingsFile(saved, "diffusion", settings));
+    MT_RETURN_IF_ERROR(settings.ApplyYaml(saved, "diffusion"));
   }
   if (file.empty()) file = folder + "/model_ema.safetensors";
   MT_ASSIGN_OR_RETURN(const trainers::NamedTensors weights,
                       trainers::LoadWeights(file, {"class_embedding.weight"}));
   const int size = settings.IsSet("image_size") ? static_cast<int>(settings.Int("image_size")) : 32;
-  const absl::StatusOr<int64_t> classes = ClassesOf(weights);
-  if (!classes.ok()) return Annotate(classes.status(), file);
-  MT_ASSIGN_OR_RETURN(const auto task, MakeDiffusion(settings, size, *classes));
+  MT_ASSIGN_OR_RETURN(const int64_t classes, Annotate(ClassesOf(weights), file));
+  MT_ASSIGN_OR_RETURN(const auto task, MakeDiffusion(settings, size, classes));
   MT_RETURN_IF_ERROR(Annotate(trainers::CopyInto(weights, task->module()), file));
   MT_RETURN_IF_ERROR(CheckWritable(folder));
   const std::string picture = folder + "/samples.png";
-  absl::Status written;
   MT_RETURN_IF_ERROR(trainers::TorchStatus("samples", [&] {
     if (torch::cuda::is_available() && settings.Text("device") != "cpu") task->module().to(at::kCUDA);
     task->module().eval();
-    written = trainers::WriteImageGrid(picture, task->Sample(settings.Int("sample")));
+    return trainers::WriteImageGrid(picture, task->Sample(settings.Int("sample")));
   }));
-  MT_RETURN_IF_ERROR(written);
   log::Info(settings.Int("sample"), " samples are in ", picture);
   return absl::OkStatus();
 }
@@ -215,7 +192,7 @@ trainers::Program DiffusionProgram() {
           .usage = "diffusion --sample N --model_folder RUN",
           .example = "--image_size 32",
           .recipe = kRecipe,
-          .settings = kSettings,
+          .settings = OwnOptions(),
           .images = {.size = 0, .adjustable = true},
           .needs_test_images = false,
           .make_task = MakeTask,

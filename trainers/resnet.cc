@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -32,82 +31,46 @@ const trainers::Recipe kRecipe = {
     {"warmup_share", "0.1"},
 };
 
-/// Makes an option that all workers and all restarts must agree on.
-trainers::Option OfRun(std::string name, std::string value, std::string help,
-                       std::vector<std::string> choices = {}) {
-  return {.spec = {.name = std::move(name),
-                   .default_text = std::move(value),
-                   .help = std::move(help),
-                   .group = "Transfer",
-                   .choices = std::move(choices)},
-          .scope = trainers::Scope::kRun};
+void ListTransferOptions(trainers::OptionTable& t) {
+  using enum trainers::Scope;
+  t.Group("Transfer");
+  t.Add<std::string>("depth", "18", kRun, "Number of layers.").Choices({"18", "34", "50"});
+  t.Add<std::string>(
+       "weights", "", kRun,
+       "File with the weights to start from: torchvision's resnet*-*.pth, or safetensors; imagenet: "
+       "torchvision's from PyTorch's cache (`mtdata weights resnet18` fetches them).")
+      .Hints({"pretrained"});
+  t.Add<std::string>("train", "auto", kRun,
+                     "Layers to train; auto: the last one if there are --weights, else all.")
+      .Choices({"auto", "last", "all"});
+  // Results do not depend on it.
+  t.Add<bool>("keep_features", "true", kFree,
+              "With --train last and without --augment: keep what the frozen layers compute of each image, "
+              "beside the run, so that later epochs compute only the last layer.");
+  t.Add<std::string>(
+       "normalize", "auto", kRun,
+       "Normalisation of pixels: half, (x - 0.5) / 0.5, or imagenet, with the mean and deviation of "
+       "torchvision's weights; auto: imagenet with --weights of ImageNet, else half.")
+      .Choices({"auto", "half", "imagenet"});
+  t.Add<double>("label_smoothing", "0", kRun, "Fraction of a training label that is spread over all classes.")
+      .Max(0.999)
+      .Since("0");
+  t.Add<bool>("zero_init", "false", kRun, "Initialise residual blocks to act as their shortcuts.")
+      .Since("false");
 }
 
-/// Makes such an option. Checkpoints of releases that did not have it were made with `value`.
-trainers::Option OfScratch(std::string name, std::string value, std::string help, SettingSpec::Kind kind) {
-  trainers::Option option = OfRun(std::move(name), value, std::move(help));
-  option.spec.kind = kind;
-  if (kind == SettingSpec::Kind::kDouble) option.spec.min = 0, option.spec.max = 0.999;
-  option.since = std::move(value);
-  return option;
+std::vector<trainers::Option> OwnOptions() {
+  using enum trainers::Scope;
+  trainers::OptionTable t("resnet");
+  ListTransferOptions(t);
+  t.Group("Start by hand");
+  t.Add<std::string>("dist_url", "tcp://127.0.0.1:23456", kFree,
+                     "Address where the workers meet, if neither mtrun nor torchrun started them.");
+  t.Add<int64_t>("world_size", "1", kFree, "Number of workers, likewise.").Min(1);
+  t.Add<int64_t>("rank", "0", kFree, "Rank of this worker, likewise.");
+  t.Add<std::string>("gpu_ids", "0", kFree, "GPUs that this worker may use.");
+  return t.options();
 }
-
-/// Makes the option that keeps what the frozen layers compute. Results do not depend on it.
-trainers::Option OfFeatures() {
-  trainers::Option option = OfRun("keep_features", "true",
-                                  "With --train last and without --augment: keep what the frozen layers "
-                                  "compute of each image, beside the "
-                                  "run, so that later epochs compute only the last layer.");
-  option.spec.kind = SettingSpec::Kind::kBool;
-  option.scope = trainers::Scope::kFree;
-  return option;
-}
-
-/// Makes an option that each worker sets for itself.
-trainers::Option ByHand(std::string name, std::string value, std::string help) {
-  return {.spec = {.name = std::move(name),
-                   .default_text = std::move(value),
-                   .help = std::move(help),
-                   .group = "Start by hand"},
-          .scope = trainers::Scope::kFree};
-}
-trainers::Option ByHand(std::string name, std::string value, std::string help, double min) {
-  trainers::Option option = ByHand(std::move(name), std::move(value), std::move(help));
-  option.spec.kind = SettingSpec::Kind::kInt;
-  option.spec.min = min;
-  return option;
-}
-
-/// Makes the option with the name that other programs have for it.
-trainers::Option OfWeights() {
-  trainers::Option option =
-      OfRun("weights", "",
-            "File with the weights to start from: torchvision's resnet*-*.pth, or safetensors; imagenet: "
-            "torchvision's from PyTorch's cache (`mtdata weights resnet18` fetches them).");
-  option.spec.hints = {"pretrained"};
-  return option;
-}
-
-const std::vector<trainers::Option> kSettings = {
-    OfRun("depth", "18", "Number of layers.", {"18", "34", "50"}),
-    OfWeights(),
-    OfRun("train", "auto", "Layers to train; auto: the last one if there are --weights, else all.",
-          {"auto", "last", "all"}),
-    OfFeatures(),
-    OfRun("normalize", "auto",
-          "Normalisation of pixels: half, (x - 0.5) / 0.5, or imagenet, with the mean and deviation of "
-          "torchvision's weights; auto: imagenet with --weights of ImageNet, else half.",
-          {"auto", "half", "imagenet"}),
-    OfScratch("label_smoothing", "0", "Fraction of a training label that is spread over all classes.",
-              SettingSpec::Kind::kDouble),
-    OfScratch("zero_init", "false", "Initialise residual blocks to act as their shortcuts.",
-              SettingSpec::Kind::kBool),
-    ByHand("dist_url", "tcp://127.0.0.1:23456",
-           "Address where the workers meet, if neither mtrun nor torchrun started them."),
-    ByHand("world_size", "1", "Number of workers, likewise.", 1),
-    ByHand("rank", "0", "Rank of this worker, likewise.", 0),
-    ByHand("gpu_ids", "0", "GPUs that this worker may use."),
-};
 
 /// Converts pixels (x - 0.5) / 0.5 to the normalisation that torchvision's weights were trained with.
 at::Tensor ByImageNet(const at::Tensor& images) {
@@ -216,7 +179,7 @@ trainers::Program ResNetProgram() {
   return {.name = "resnet",
           .summary = "Trains a ResNet of 18, 34 or 50 layers, or a new last layer of a trained one.",
           .recipe = kRecipe,
-          .settings = kSettings,
+          .settings = OwnOptions(),
           .aliases = {{"model_folder", "checkpoint"}},
           .images = {.size = models::ResNet224().image_size,
                      .adjustable = true,

@@ -23,24 +23,18 @@ const trainers::Recipe kRecipe = {
     {"erasing", "0.5"},
 };
 
-const std::vector<trainers::Option> kSettings = {
-    {.spec = {.name = "dropout",
-              .kind = SettingSpec::Kind::kDouble,
-              .default_text = "0.1",
-              .help = "Dropout rate after position embeddings, attention and both layers of the MLP.",
-              .group = "Network",
-              .min = 0,
-              .max = 0.99},
-     .scope = trainers::Scope::kRun},
-    {.spec = {.name = "drop_path",
-              .kind = SettingSpec::Kind::kDouble,
-              .default_text = "0.1",
-              .help = "Fraction of samples that skip a residual branch (stochastic depth).",
-              .group = "Network",
-              .min = 0,
-              .max = 0.99},
-     .scope = trainers::Scope::kRun},
-};
+std::vector<trainers::Option> OwnOptions() {
+  using enum trainers::Scope;
+  trainers::OptionTable t("vit");
+  t.Group("Network");
+  t.Add<double>("dropout", "0.1", kRun,
+                "Dropout rate after position embeddings, attention and both layers of the MLP.")
+      .Max(0.99);
+  t.Add<double>("drop_path", "0.1", kRun,
+                "Fraction of samples that skip a residual branch (stochastic depth).")
+      .Max(0.99);
+  return t.options();
+}
 
 std::unique_ptr<trainers::Task> MakeTask(const trainers::TaskInputs& in) {
   models::VitOptions options;
@@ -60,7 +54,7 @@ trainers::Program VitProgram() {
   return {.name = "vit",
           .summary = "Trains a vision transformer to classify images of 32x32.",
           .recipe = kRecipe,
-          .settings = kSettings,
+          .settings = OwnOptions(),
           .images = {.size = 32},
           .make_task = MakeTask};
 }

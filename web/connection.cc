@@ -49,7 +49,7 @@ int StatusOf(const boost::system::error_code& error) {
 }  // namespace
 
 Connection::Connection(asio::io_context& io, UniqueFd socket, int64_t id, const Limits& limits,
-                       const TlsContext* tls, Owner& owner)
+                       TlsContext* tls, Owner& owner)
     : id_(id),
       limits_(limits),
       owner_(owner),

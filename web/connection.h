@@ -40,8 +40,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
 
   /// `tls` is null for plain text.
-  Connection(boost::asio::io_context& io, UniqueFd socket, int64_t id, const Limits& limits,
-             const TlsContext* tls, Owner& owner);
+  Connection(boost::asio::io_context& io, UniqueFd socket, int64_t id, const Limits& limits, TlsContext* tls,
+             Owner& owner);
   ~Connection() { Forget(); }
   void Start();
   /// Sends an answer; only the first one to a request counts.

@@ -4,15 +4,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/value_or.h"
 #include "web/byte_range.h"
 
 namespace mtrun::web {
 namespace {
-
-std::string Header(const Request& request, const char* name) {
-  const auto found = request.headers.find(name);
-  return found == request.headers.end() ? "" : found->second;
-}
 
 /// Returns whether a list of entity tags contains this one; weak comparison is enough here.
 bool Names(const std::string& list, const std::string& tag) {
@@ -32,13 +28,13 @@ std::string EntityTag(const FileFacts& facts) {
 Response AnswerFile(const Request& request, const FileFacts& facts, const std::string& content_type) {
   const std::string tag = EntityTag(facts);
   Response response{.content_type = content_type, .headers = {{"ETag", tag}, {"Accept-Ranges", "bytes"}}};
-  if (Names(Header(request, "if-none-match"), tag)) {
+  if (Names(ValueOr(request.headers, "if-none-match"), tag)) {
     response.status = 304;
     return response;
   }
-  const std::string only_of = Header(request, "if-range");
+  const std::string only_of = ValueOr(request.headers, "if-range");
   const bool ranged = only_of.empty() || only_of == tag;
-  const ByteRange range = SelectRange(ranged ? Header(request, "range") : "", facts.size);
+  const ByteRange range = SelectRange(ranged ? ValueOr(request.headers, "range") : "", facts.size);
   if (range.kind == ByteRange::Kind::kImpossible) {
     Response refused = StatusResponse(416);
     refused.headers = {{"Content-Range", absl::StrCat("bytes */", facts.size)}};

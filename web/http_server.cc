@@ -169,7 +169,7 @@ class Server : public HttpServer, public Connection::Owner {
   void OnExchange(int64_t id, const Exchange& exchange) override {
     if (!exchanged_) return;
     Exchange told = exchange;
-    told.peer = PeerText(peers_[id]);
+    told.peer = peers_[id];
     exchanged_(told);
   }
 
@@ -190,7 +190,7 @@ class Server : public HttpServer, public Connection::Owner {
 
   // Constant after construction.
   const Limits limits_;
-  const std::shared_ptr<const TlsContext> tls_;
+  const std::shared_ptr<TlsContext> tls_;
   const std::function<void(const Exchange&)> exchanged_;
   const Router router_;
   const int port_;
@@ -252,13 +252,7 @@ absl::StatusOr<Listener> Again(const Listener& listener) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address, int port,
-                                                              std::vector<Route> routes,
-                                                              const Limits& limits) {
-  return StartService(address, port, Service{.routes = std::move(routes), .limits = limits});
-}
-
-absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::StartService(const std::string& address, int port,
-                                                                     const Service& service) {
+                                                              const Service& service) {
   MT_ASSIGN_OR_RETURN(const Listener listener, Listen(address, port));
   const auto threads = static_cast<size_t>(std::max(1, service.threads));
   Limits limits = service.limits;

@@ -42,7 +42,7 @@ struct Exchange {
 struct Service {
   std::vector<Route> routes;
   Limits limits = {};
-  std::shared_ptr<const TlsContext> tls = nullptr;           // null: no encryption
+  std::shared_ptr<TlsContext> tls = nullptr;                 // null: no encryption
   int threads = 1;                                           // `limits.connections` is shared by all threads
   std::function<void(const Exchange&)> exchanged = nullptr;  // called on the server's threads
 };
@@ -53,10 +53,7 @@ class HttpServer {
   /// Listens on numeric `address` ("": all addresses) and `port` (0: any), and starts serving. kUnavailable
   /// names the port if it cannot be bound; kInvalidArgument if the address is invalid.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const std::string& address, int port,
-                                                           std::vector<Route> routes,
-                                                           const Limits& limits = {});
-  static absl::StatusOr<std::unique_ptr<HttpServer>> StartService(const std::string& address, int port,
-                                                                  const Service& service);
+                                                           const Service& service);
   /// Accepts no more connections, closes those that wait for a request and lets the others finish their
   /// exchange for at most `timeout`. Returns false if some have not finished by then.
   virtual bool Finish(Duration timeout) = 0;

@@ -1,6 +1,5 @@
 #include "web/listener.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -10,6 +9,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "base/socket_address.h"
 #include "base/status_macros.h"
 
 namespace mtrun::web {
@@ -46,37 +46,15 @@ absl::StatusOr<UniqueFd> Bind(const addrinfo& at, int port) {
   return socket;
 }
 
-std::string PeerOf(const sockaddr_storage& address) {
-  const auto bytes = [](const auto& number) {
-    return std::string(reinterpret_cast<const char*>(&number), sizeof number);
-  };
-  if (address.ss_family == AF_INET6) return bytes(reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
-  return bytes(reinterpret_cast<const sockaddr_in&>(address).sin_addr);
-}
-
 }  // namespace
 
 absl::StatusOr<Listener> Listen(const std::string& address, int port) {
   const int family = !address.empty() ? AF_UNSPEC : HasIpv6() ? AF_INET6 : AF_INET;
   MT_ASSIGN_OR_RETURN(const AddressList list, Resolve(family, address, port));
   MT_ASSIGN_OR_RETURN(UniqueFd socket, Bind(*list, port));
-  sockaddr_storage bound = {};
-  socklen_t size = sizeof bound;
-  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0)
-    return ErrnoStatus(errno, "read the port number");
-  // The port has the same offset in both address families.
-  return Listener{std::move(socket), ntohs(reinterpret_cast<const sockaddr_in&>(bound).sin_port)};
-}
-
-std::string PeerText(const std::string& peer) {
-  // An IPv4 client of a dual-stack socket appears as an IPv6 address in ::ffff:0:0/96.
-  const std::string mapped = std::string(10, '\0') + "\xff\xff";
-  const bool is_mapped = peer.size() == 16 && peer.compare(0, mapped.size(), mapped) == 0;
-  const std::string number = is_mapped ? peer.substr(mapped.size()) : peer;
-  char text[INET6_ADDRSTRLEN] = "?";
-  if (number.size() == 4) inet_ntop(AF_INET, number.data(), text, sizeof text);
-  if (number.size() == 16) inet_ntop(AF_INET6, number.data(), text, sizeof text);
-  return text;
+  const int bound = PortOf(socket.get());
+  if (bound == 0) return ErrnoStatus(errno, "read the port number");
+  return Listener{std::move(socket), bound};
 }
 
 absl::StatusOr<std::optional<Accepted>> Accept(int listener) {
@@ -88,7 +66,7 @@ absl::StatusOr<std::optional<Accepted>> Accept(int listener) {
     // Otherwise the last bytes of an answer wait for the client's acknowledgement, which can take 40 ms.
     const int on = 1;
     setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    return Accepted{std::move(socket), PeerOf(address)};
+    return Accepted{std::move(socket), NumericText(address)};
   }
   if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
     return ErrnoStatus(errno, "accept a connection");

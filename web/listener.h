@@ -22,11 +22,8 @@ absl::StatusOr<Listener> Listen(const std::string& address, int port);
 
 struct Accepted {
   UniqueFd socket;   // non-blocking, close-on-exec, without Nagle's delay
-  std::string peer;  // the client's address, only for comparisons
+  std::string peer;  // the client's address as people write it: "192.0.2.7"
 };
-
-/// Returns a peer as people write it: "192.0.2.7".
-std::string PeerText(const std::string& peer);
 
 /// Accepts the next connection; returns nothing if none is pending. An error means that the system is out of
 /// descriptors or memory; the connection stays pending.

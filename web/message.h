@@ -21,7 +21,7 @@ struct Request {
   std::string query = "";                           // the part after the first "?", not decoded
   std::map<std::string, std::string> headers = {};  // names in lower case; repeated ones joined by ", "
   std::string body = "";
-  std::string peer = "";  // the client's address, only for comparisons
+  std::string peer = "";  // the client's address as people write it
 
   bool operator==(const Request&) const = default;
 };

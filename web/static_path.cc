@@ -6,36 +6,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/string_view.h"
 
 namespace mtrun::web {
 namespace {
-
-int DigitOf(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = absl::ascii_tolower(static_cast<unsigned char>(c));
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-std::optional<std::string> Decoded(std::string_view text) {
-  std::string decoded;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      decoded += text[i];
-      continue;
-    }
-    if (i + 2 >= text.size()) return std::nullopt;
-    const int high = DigitOf(text[i + 1]), low = DigitOf(text[i + 2]);
-    if (high < 0 || low < 0) return std::nullopt;
-    decoded += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
-  return decoded;
-}
 
 bool IsName(std::string_view name) {
   if (name.empty() || name.front() == '.' || name.size() > 255) return false;
@@ -76,13 +57,29 @@ bool SaysItIsNotThere(int why) {
 
 }  // namespace
 
+std::optional<std::string> PercentDecoded(std::string_view text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded += text[i];
+      continue;
+    }
+    const absl::string_view digits = View(text.substr(i + 1, 2));
+    if (digits.size() < 2 || !std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit))
+      return std::nullopt;
+    decoded += absl::HexStringToBytes(digits);
+    i += 2;
+  }
+  return decoded;
+}
+
 std::optional<std::vector<std::string>> SplitPath(std::string_view path) {
   if (path.empty() || path.front() != '/') return std::nullopt;
   path.remove_prefix(1);
   std::vector<std::string> names;
   while (!path.empty()) {
     const size_t slash = path.find('/');
-    const std::optional<std::string> name = Decoded(path.substr(0, slash));
+    const std::optional<std::string> name = PercentDecoded(path.substr(0, slash));
     if (!name || !IsName(*name)) return std::nullopt;
     names.push_back(*name);
     if (slash == std::string_view::npos) break;

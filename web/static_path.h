@@ -13,6 +13,9 @@
 
 namespace mtrun::web {
 
+/// Replaces each "%20" by its byte. Nothing if a percent sign is not followed by two hexadecimal digits.
+std::optional<std::string> PercentDecoded(std::string_view text);
+
 /// Returns the percent-decoded names along a request's path: "/a/b%20c" is {"a", "b c"}, "/" is none. Nothing
 /// if a name is not allowed here: ".", "..", hidden or empty names, a control character, a backslash, a
 /// decoded slash, a bad escape. Pure.

@@ -44,10 +44,10 @@ absl::Status UseKey(SSL_CTX* context, const std::string& pem) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const TlsContext>> TlsContext::Make(const std::string& certificate,
-                                                                   const std::string& private_key) {
-  std::shared_ptr<const TlsContext> made(new TlsContext(SSL_CTX_new(TLS_server_method())));
-  SSL_CTX* const context = made->get();
+absl::StatusOr<std::shared_ptr<TlsContext>> MakeTlsContext(const std::string& certificate,
+                                                           const std::string& private_key) {
+  std::shared_ptr<TlsContext> made(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+  SSL_CTX* const context = made.get();
   if (context == nullptr) return SslError("TLS");
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   // OpenSSL's list for TLS 1.2 also has CBC with SHA-1. RFC 9325 (4.2) recommends these; TLS 1.3 has no
@@ -62,8 +62,6 @@ absl::StatusOr<std::shared_ptr<const TlsContext>> TlsContext::Make(const std::st
   if (absl::Status used = UseKey(context, private_key); !used.ok()) return used;
   return made;
 }
-
-TlsContext::~TlsContext() { SSL_CTX_free(context_); }
 
 absl::StatusOr<std::string> Fingerprint(const std::string& certificate) {
   const auto text = TextOf(certificate);

@@ -47,7 +47,7 @@ class Plain : public Transport {
 
 class Tls : public Transport {
  public:
-  Tls(int socket, const TlsContext& context) : socket_(socket), ssl_(SSL_new(context.get())) {
+  Tls(int socket, TlsContext& context) : socket_(socket), ssl_(SSL_new(&context)) {
     if (ssl_ == nullptr || SSL_set_fd(ssl_, socket) != 1) return;
     SSL_set_accept_state(ssl_);
     usable_ = true;
@@ -108,7 +108,7 @@ class Tls : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> PlainTransport(int socket) { return std::make_unique<Plain>(socket); }
-std::unique_ptr<Transport> TlsTransport(int socket, const TlsContext& context) {
+std::unique_ptr<Transport> TlsTransport(int socket, TlsContext& context) {
   return std::make_unique<Tls>(socket, context);
 }
 

@@ -34,6 +34,6 @@ class Transport {
 /// `socket` must be non-blocking and outlive the transport. SIGPIPE must be blocked on the thread.
 std::unique_ptr<Transport> PlainTransport(int socket);
 /// The server's TLS handshake is part of the first calls.
-std::unique_ptr<Transport> TlsTransport(int socket, const TlsContext& context);
+std::unique_ptr<Transport> TlsTransport(int socket, TlsContext& context);
 
 }  // namespace mtrun::web

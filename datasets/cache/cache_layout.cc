@@ -21,6 +21,7 @@
 #include "base/mutex.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -71,12 +72,9 @@ bool IsOfASet(const fs::path& path, int depth) {
 }  // namespace
 
 std::string DefaultCache(const EnvironmentMap& environment) {
-  const auto given = [&](const char* name) {
-    const auto found = environment.find(name);
-    return found == environment.end() ? std::string() : found->second;
-  };
-  if (const std::string cache = given("XDG_CACHE_HOME"); !cache.empty()) return cache + "/mtrun/data";
-  const std::string home = given("HOME");
+  if (const std::string cache = ValueOr(environment, "XDG_CACHE_HOME"); !cache.empty())
+    return cache + "/mtrun/data";
+  const std::string home = ValueOr(environment, "HOME");
   return (home.empty() ? "/root" : home) + "/.cache/mtrun/data";
 }
 

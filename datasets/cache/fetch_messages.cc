@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/json_fields.h"
-#include "base/json_text.h"
 #include "nlohmann/json.hpp"
 
 namespace mtrun::datasets::fetch {
@@ -10,71 +9,58 @@ namespace {
 
 using nlohmann::json;
 
-json Fields(const Open& m) {
-  return {{"type", "open"},
-          {"url", m.url},
-          {"data_key", m.secrets.data_key},
-          {"bearer", m.secrets.bearer},
-          {"access_key", m.secrets.access_key},
-          {"secret_key", m.secrets.secret_key},
-          {"session_token", m.secrets.session_token},
-          {"s3_endpoint", m.s3_endpoint},
-          {"s3_region", m.s3_region},
-          {"redirects", m.redirects},
-          {"cache_bytes", m.cache_bytes}};
-}
-json Fields(const Want& m) { return {{"type", "want"}, {"files", m.files}}; }
-json Fields(const Opened& m) { return {{"type", "opened"}, {"digest", m.digest}}; }
-json Fields(const Here& m) { return {{"type", "here"}, {"file", m.file}}; }
-json Fields(const Trouble& m) { return {{"type", "trouble"}, {"text", m.text}}; }
-json Fields(const Failed& m) { return {{"type", "failed"}, {"text", m.text}}; }
+// ---- the fields of each message, in both directions (v writes or reads a field)
 
-void Read(JsonFields& fields, Open& m) {
-  fields.Read("url", m.url);
-  fields.Read("data_key", m.secrets.data_key);
-  fields.Read("bearer", m.secrets.bearer);
-  fields.Read("access_key", m.secrets.access_key);
-  fields.Read("secret_key", m.secrets.secret_key);
-  fields.Read("session_token", m.secrets.session_token);
-  fields.Read("s3_endpoint", m.s3_endpoint);
-  fields.Read("s3_region", m.s3_region);
-  fields.Read("redirects", m.redirects);
-  fields.Read("cache_bytes", m.cache_bytes);
+void Visit(auto& v, Open& m) {
+  v("url", m.url);
+  v("data_key", m.secrets.data_key);
+  v("bearer", m.secrets.bearer);
+  v("access_key", m.secrets.access_key);
+  v("secret_key", m.secrets.secret_key);
+  v("session_token", m.secrets.session_token);
+  v("s3_endpoint", m.s3_endpoint);
+  v("s3_region", m.s3_region);
+  v("redirects", m.redirects);
+  v("cache_bytes", m.cache_bytes);
 }
-void Read(JsonFields& fields, Want& m) { fields.Read("files", m.files); }
-void Read(JsonFields& fields, Opened& m) { fields.Read("digest", m.digest); }
-void Read(JsonFields& fields, Here& m) { fields.Read("file", m.file); }
-void Read(JsonFields& fields, Trouble& m) { fields.Read("text", m.text); }
-void Read(JsonFields& fields, Failed& m) { fields.Read("text", m.text); }
+void Visit(auto& v, Want& m) { v("files", m.files); }
+void Visit(auto& v, Opened& m) { v("digest", m.digest); }
+void Visit(auto& v, Here& m) { v("file", m.file); }
+void Visit(auto& v, Trouble& m) { v("text", m.text); }
+void Visit(auto& v, Failed& m) { v("text", m.text); }
 
-template <typename Kind>
-absl::StatusOr<Message> As(const std::string& type, const json& object) {
-  Kind message;
-  JsonFields fields(type, object);
-  Read(fields, message);
-  if (!fields.status().ok()) return fields.status();
-  return Message(std::move(message));
-}
+struct Kind {
+  const char* type;
+  Message empty;
+};
+const Kind kKinds[] = {{"open", Open{}}, {"want", Want{}},       {"opened", Opened{}},
+                       {"here", Here{}}, {"trouble", Trouble{}}, {"failed", Failed{}}};  // as in Message
 
 }  // namespace
 
 std::string Encode(const Message& message) {
-  const json object = std::visit([](const auto& m) { return Fields(m); }, message);
+  json object = json::object();
+  object["type"] = kKinds[message.index()].type;
+  const auto write = [&](const char* name, const auto& value) { object[name] = value; };
+  std::visit([&](auto m) { Visit(write, m); }, message);
   return object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 absl::StatusOr<Message> Decode(std::string_view line) {
   const json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
   std::string type;
-  JsonFields fields("a message about data", object);
-  fields.Read("type", type);
-  if (!fields.status().ok()) return fields.status();
-  if (type == "open") return As<Open>(type, object);
-  if (type == "want") return As<Want>(type, object);
-  if (type == "opened") return As<Opened>(type, object);
-  if (type == "here") return As<Here>(type, object);
-  if (type == "trouble") return As<Trouble>(type, object);
-  if (type == "failed") return As<Failed>(type, object);
+  JsonFields head("a message about data", object);
+  head.Read("type", type);
+  if (!head.status().ok()) return head.status();
+  for (const Kind& kind : kKinds) {
+    if (type != kind.type) continue;
+    Message message = kind.empty;
+    JsonFields fields(type, object);
+    const auto read = [&](const char* name, auto& value) { fields.Read(name, value); };
+    std::visit([&](auto& m) { Visit(read, m); }, message);
+    if (!fields.status().ok()) return fields.status();
+    return message;
+  }
   return absl::InvalidArgumentError(absl::StrCat("unknown type of message about data: \"", type, "\""));
 }
 

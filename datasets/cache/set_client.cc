@@ -74,9 +74,7 @@ void SetClient::StartFetcher() {
   started_ = MonotonicNow();
   std::vector<std::string> words = request_.fetcher;
   words.push_back(request_.cache);
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
+  const std::vector<char*> argv = ExecWords(words);
   const std::string log = absl::StrCat(request_.cache, "/", FetcherFile("log"));
   std::error_code no_log;
   const uintmax_t said = std::filesystem::file_size(log, no_log);

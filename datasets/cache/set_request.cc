@@ -8,6 +8,7 @@
 #include "base/data_key.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 #include "datasets/cache/cache_layout.h"
 #include "datasets/packed/data_url.h"
 
@@ -16,14 +17,9 @@ namespace {
 
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 
-std::string Variable(const EnvironmentMap& environment, const char* name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
-
 std::string FirstOf(const EnvironmentMap& environment, const char* name, const char* otherwise) {
-  const std::string value = Variable(environment, name);
-  return value.empty() ? Variable(environment, otherwise) : value;
+  const std::string value = ValueOr(environment, name);
+  return value.empty() ? ValueOr(environment, otherwise) : value;
 }
 
 /// Returns the mtdata beside this program (in the build or installed), otherwise the one in PATH.
@@ -63,9 +59,9 @@ absl::StatusOr<SetRequest> MakeSetRequest(const std::string& url, const RemoteOp
   open.redirects = options.redirects;
   open.cache_bytes = static_cast<int64_t>(options.cache_gib * kGib);
   if (parsed.scheme == "s3") {
-    open.secrets.access_key = Variable(environment, "AWS_ACCESS_KEY_ID");
-    open.secrets.secret_key = Variable(environment, "AWS_SECRET_ACCESS_KEY");
-    open.secrets.session_token = Variable(environment, "AWS_SESSION_TOKEN");
+    open.secrets.access_key = ValueOr(environment, "AWS_ACCESS_KEY_ID");
+    open.secrets.secret_key = ValueOr(environment, "AWS_SECRET_ACCESS_KEY");
+    open.secrets.session_token = ValueOr(environment, "AWS_SESSION_TOKEN");
     open.s3_endpoint = FirstOf(environment, "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL");
     open.s3_region = FirstOf(environment, "AWS_REGION", "AWS_DEFAULT_REGION");
     return request;

@@ -95,10 +95,8 @@ bool HasArchiveName(absl::string_view path) {
   return false;
 }
 
-void ArchiveReader::Closer::operator()(archive* handle) const { archive_read_free(handle); }
-
 ArchiveReader::ArchiveReader(std::string noun, std::unique_ptr<Input> input)
-    : noun_(std::move(noun)), input_(std::move(input)), archive_(archive_read_new()) {}
+    : noun_(std::move(noun)), input_(std::move(input)), archive_(archive_read_new(), archive_read_free) {}
 ArchiveReader::ArchiveReader(ArchiveReader&&) noexcept = default;
 ArchiveReader& ArchiveReader::operator=(ArchiveReader&&) noexcept = default;
 ArchiveReader::~ArchiveReader() = default;

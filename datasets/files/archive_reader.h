@@ -76,9 +76,6 @@ class ArchiveReader {
 
  private:
   struct Input;
-  struct Closer {
-    void operator()(archive* handle) const;
-  };
   ArchiveReader(std::string noun, std::unique_ptr<Input> input);
   absl::Status Failure() const;
   absl::Status UnreadableName() const;
@@ -90,7 +87,7 @@ class ArchiveReader {
 
   std::string noun_;
   std::unique_ptr<Input> input_;
-  std::unique_ptr<archive, Closer> archive_;
+  std::unique_ptr<archive, int (*)(archive*)> archive_;
   std::string name_, hard_link_;
   bool is_file_ = false, is_encrypted_ = false;
   int64_t bytes_ = 0, header_at_ = 0, contents_at_ = -1, hidden_files_ = 0;

@@ -280,6 +280,10 @@ bool IsSplitFolder(absl::string_view name) {
   return name == "train" || name == "test" || name == "val" || name == "valid" || name == "validation";
 }
 
+bool IsInSplitFolder(const std::vector<absl::string_view>& names) {
+  return std::any_of(names.begin(), names.end() - 1, IsSplitFolder);
+}
+
 absl::StatusOr<std::shared_ptr<const FileTree>> OpenFileTree(const std::vector<TreeSource>& sources,
                                                              const std::string& spool_folder,
                                                              bool any_depth) {

@@ -84,6 +84,8 @@ class FileTree {
 
 /// Returns true for the folder names of splits: train, val, valid, validation, test.
 bool IsSplitFolder(absl::string_view name);
+/// Returns true for a file in a split folder. `names`: the names of a path, the file's last.
+bool IsInSplitFolder(const std::vector<absl::string_view>& names);
 
 /// Opens and lists folders and archives.
 absl::StatusOr<std::shared_ptr<const FileTree>> OpenFileTree(const std::vector<TreeSource>& sources,

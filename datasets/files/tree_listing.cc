@@ -27,11 +27,6 @@ std::string Plain(absl::string_view name) { return AsPlainText({name.data(), nam
 
 using PathNames = std::vector<absl::string_view>;
 
-bool HasSplit(const PathNames& names) {
-  return std::any_of(names.begin(), names.end() - 1,
-                     [](absl::string_view name) { return IsSplitFolder(name); });
-}
-
 /// Returns the path before one of its names, "" or "a/b".
 absl::string_view Before(absl::string_view path, absl::string_view name) {
   const auto begin = static_cast<size_t>(name.data() - path.data());
@@ -282,7 +277,7 @@ absl::StatusOr<TreeListing> ListTree(const std::vector<absl::string_view>& paths
   const auto names_of = [](absl::string_view path) -> PathNames { return absl::StrSplit(path, '/'); };
   const bool has_splits = std::any_of(paths.begin(), paths.end(), [&](absl::string_view path) {
     const PathNames names = names_of(path);
-    return !IsInHiddenFolder(names) && HasSplit(names);
+    return !IsInHiddenFolder(names) && IsInSplitFolder(names);
   });
   std::vector<NamedFile> files;
   files.reserve(paths.size());

@@ -17,22 +17,6 @@ constexpr int32_t kHalf = 1 << (kWeightBits - 1);
 /// Weights add up to about 2^kWeightBits and none is negative, so a sum can exceed 255 only slightly.
 uint8_t ToByte(int32_t sum) { return static_cast<uint8_t>(std::min(sum >> kWeightBits, 255)); }
 
-void ColumnsAnywhere(const uint8_t* row, const Taps* taps, int count, const int32_t* weights, uint8_t* out) {
-  for (int i = 0; i < count; ++i) {
-    const uint8_t* pixel = row + int64_t{3} * taps[i].first;
-    const int32_t* weight = weights + taps[i].at;
-    int32_t red = kHalf, green = kHalf, blue = kHalf;
-    for (int k = 0; k < taps[i].count; ++k, pixel += 3) {
-      red += weight[k] * pixel[0];
-      green += weight[k] * pixel[1];
-      blue += weight[k] * pixel[2];
-    }
-    *out++ = ToByte(red);
-    *out++ = ToByte(green);
-    *out++ = ToByte(blue);
-  }
-}
-
 /// Blends bytes x .. bytes - 1.
 void RowsAnywhere(const uint8_t* rows, int64_t bytes, int64_t x, int count, const int32_t* weights,
                   uint8_t* out) {
@@ -89,7 +73,7 @@ void BlendColumns(const uint8_t* row, const Taps* taps, int count, const int32_t
 #if defined(__x86_64__)
   if (HasAvx2()) return ColumnsAvx2(row, taps, count, weights, out);
 #endif
-  ColumnsAnywhere(row, taps, count, weights, out);
+  BlendColumnsAnywhere(row, taps, count, weights, out);
 }
 
 void BlendRows(const uint8_t* rows, int64_t bytes, int count, const int32_t* weights, uint8_t* out) {
@@ -101,8 +85,21 @@ void BlendRows(const uint8_t* rows, int64_t bytes, int count, const int32_t* wei
 
 void BlendColumnsAnywhere(const uint8_t* row, const Taps* taps, int count, const int32_t* weights,
                           uint8_t* out) {
-  ColumnsAnywhere(row, taps, count, weights, out);
+  for (int i = 0; i < count; ++i) {
+    const uint8_t* pixel = row + int64_t{3} * taps[i].first;
+    const int32_t* weight = weights + taps[i].at;
+    int32_t red = kHalf, green = kHalf, blue = kHalf;
+    for (int k = 0; k < taps[i].count; ++k, pixel += 3) {
+      red += weight[k] * pixel[0];
+      green += weight[k] * pixel[1];
+      blue += weight[k] * pixel[2];
+    }
+    *out++ = ToByte(red);
+    *out++ = ToByte(green);
+    *out++ = ToByte(blue);
+  }
 }
+
 void BlendRowsAnywhere(const uint8_t* rows, int64_t bytes, int count, const int32_t* weights, uint8_t* out) {
   RowsAnywhere(rows, bytes, 0, count, weights, out);
 }

@@ -150,11 +150,7 @@ RgbImage Upright(const RgbImage& image, int orientation) {
   const ImageSize& from = image.size;
   RgbImage out = MakeImage(UprightSize(from, orientation));
   // Orientations 5..8 equal 1, 4, 3, 2 with the axes swapped first.
-  const int rest = transposed ? (orientation == 5   ? 1
-                                 : orientation == 6 ? 4
-                                 : orientation == 7 ? 3
-                                                    : 2)
-                              : orientation;
+  const int rest = transposed ? (9 - orientation) % 4 + 1 : orientation;
   const bool flips_rows = rest == kUpsideDown || rest == 4;
   const bool flips_columns = rest == kMirrored || rest == kUpsideDown;
   uint8_t* to = out.pixels.data();

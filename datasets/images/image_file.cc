@@ -1,6 +1,7 @@
 #include "datasets/images/image_file.h"
 
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,14 +19,39 @@
 namespace mtrun::datasets {
 namespace {
 
+/// A format and its reader.
+struct ImageFormat {
+  ImageKind kind;
+  const char* name;
+  size_t least_bytes;  // shorter files are of no kind
+  bool (*is)(std::string_view file);
+  absl::StatusOr<ImageSize> (*size)(std::string_view file);
+  absl::StatusOr<RgbImage> (*decode)(std::string_view file, const DecodeLimits& limits);
+};
+constexpr ImageFormat kFormats[] = {
+    {ImageKind::kJpeg, "JPEG", 0, IsJpeg, JpegSize, DecodeJpeg},
+    {ImageKind::kPng, "PNG", 0, IsPng, PngSize, DecodePng},
+    {ImageKind::kNetpbm, "PBM, PGM or PPM", 0, IsNetpbm, NetpbmSize, DecodeNetpbm},
+    {ImageKind::kWebp, "WebP", 12, IsWebp, WebpSize, DecodeWebp},
+    {ImageKind::kBmp, "BMP", 12, IsBmp, BmpSize, DecodeBmp},
+    {ImageKind::kTiff, "TIFF", 12, IsTiff, TiffSize, DecodeTiff},
+};
+
+/// Returns nullptr if the file is of none.
+const ImageFormat* FindFormat(std::string_view file) {
+  for (const ImageFormat& format : kFormats) {
+    if (file.size() >= format.least_bytes && format.is(file)) return &format;
+  }
+  return nullptr;
+}
+
 /// Returns the error for a file that is neither JPEG nor PNG.
 absl::Status NotTaken(std::string_view file) {
   if (file.empty()) return absl::DataLossError("empty file");
   const std::string_view foreign = ForeignKind(file);
-  const ImageKind kind = FindImageKind(file);
-  if (kind == ImageKind::kNone && foreign.empty())
-    return absl::InvalidArgumentError("not a JPEG or PNG image");
-  const std::string name = foreign.empty() ? absl::StrCat("a ", ImageKindName(kind)) : std::string(foreign);
+  const ImageFormat* const format = FindFormat(file);
+  if (format == nullptr && foreign.empty()) return absl::InvalidArgumentError("not a JPEG or PNG image");
+  const std::string name = foreign.empty() ? absl::StrCat("a ", format->name) : std::string(foreign);
   return absl::InvalidArgumentError(
       absl::StrCat(name, " file, which is not supported; convert it to JPEG or PNG"));
 }
@@ -33,33 +59,8 @@ absl::Status NotTaken(std::string_view file) {
 }  // namespace
 
 ImageKind FindImageKind(std::string_view file) {
-  if (IsJpeg(file)) return ImageKind::kJpeg;
-  if (IsPng(file)) return ImageKind::kPng;
-  if (IsNetpbm(file)) return ImageKind::kNetpbm;
-  if (file.size() < 12) return ImageKind::kNone;
-  if (IsWebp(file)) return ImageKind::kWebp;
-  if (IsBmp(file)) return ImageKind::kBmp;
-  return IsTiff(file) ? ImageKind::kTiff : ImageKind::kNone;
-}
-
-const char* ImageKindName(ImageKind kind) {
-  switch (kind) {
-    case ImageKind::kJpeg:
-      return "JPEG";
-    case ImageKind::kPng:
-      return "PNG";
-    case ImageKind::kWebp:
-      return "WebP";
-    case ImageKind::kBmp:
-      return "BMP";
-    case ImageKind::kTiff:
-      return "TIFF";
-    case ImageKind::kNetpbm:
-      return "PBM, PGM or PPM";
-    case ImageKind::kNone:
-      break;
-  }
-  return "unknown";
+  const ImageFormat* const format = FindFormat(file);
+  return format == nullptr ? ImageKind::kNone : format->kind;
 }
 
 absl::StatusOr<RgbImage> DecodeImage(std::string_view file, const DecodeLimits& limits) {
@@ -72,6 +73,16 @@ absl::StatusOr<ImageSize> FindImageSize(std::string_view file) {
   if (IsJpeg(file)) return JpegSize(file);
   if (IsPng(file)) return PngSize(file);
   return NotTaken(file);
+}
+
+absl::StatusOr<RgbImage> DecodeAnyImage(std::string_view file, const DecodeLimits& limits) {
+  const ImageFormat* const format = FindFormat(file);
+  return format == nullptr ? NotTaken(file) : format->decode(file, limits);
+}
+
+absl::StatusOr<ImageSize> FindAnyImageSize(std::string_view file) {
+  const ImageFormat* const format = FindFormat(file);
+  return format == nullptr ? NotTaken(file) : format->size(file);
 }
 
 absl::StatusOr<RgbImage> DecodeBox(std::string_view file, const ImageBox& box, const ImageSize& target,

@@ -1,7 +1,7 @@
-// Image files of all supported formats. Pure functions; thread-safe.
+// Image files of all formats that can be sources: JPEG, PNG, WebP, BMP, TIFF, PBM, PGM and PPM. Packed sets hold
+// only the first two. Pure functions; thread-safe.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -13,14 +13,17 @@ enum class ImageKind { kNone, kJpeg, kPng, kWebp, kBmp, kTiff, kNetpbm };
 
 /// Detects the format by the first bytes, never by the name.
 ImageKind FindImageKind(std::string_view file);
-/// Returns "JPEG", "PNG", "WebP", ...
-const char* ImageKindName(ImageKind kind);
 
 /// Decodes a whole JPEG or PNG file, as DecodeJpeg and DecodePng do. kInvalidArgument: another format
 /// (named), or above the limits; kDataLoss: empty, truncated or damaged.
 absl::StatusOr<RgbImage> DecodeImage(std::string_view file, const DecodeLimits& limits = {});
 /// Returns height and width from the header. Errors as for DecodeImage, but the pixels are not checked.
 absl::StatusOr<ImageSize> FindImageSize(std::string_view file);
+
+/// Decodes a whole file, as DecodeImage and the readers of the other formats do. Errors as for DecodeImage.
+absl::StatusOr<RgbImage> DecodeAnyImage(std::string_view file, const DecodeLimits& limits = {});
+/// Returns height and width from the header. Errors as for DecodeAnyImage, but the pixels are not checked.
+absl::StatusOr<ImageSize> FindAnyImageSize(std::string_view file);
 
 enum class DecodeMode {
   kExact,  // decodes every pixel; differs by at most 1 level from cropping and resizing with Pillow

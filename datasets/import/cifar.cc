@@ -15,7 +15,7 @@
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "datasets/files/archive_reader.h"
-#include "datasets/files/parallel.h"
+#include "datasets/import/pixel_source.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -27,7 +27,6 @@ constexpr int64_t kPlane = int64_t{kSide} * kSide;
 constexpr int64_t kPixels = 3 * kPlane;
 constexpr int64_t kMaxCifarBytes = int64_t{1} << 30;  // all files together; published: 185 MB
 constexpr int kBatches = 5;                           // of CIFAR-10
-constexpr int64_t kCifarChunk = 1024;                 // images per task of a thread
 
 /// One of the two published sets.
 struct Kind {
@@ -171,49 +170,6 @@ void WarnOfMissing(const std::string& source, const std::map<int, std::string>& 
                  ": the set is smaller than the published one");
 }
 
-class Cifar : public ImageSource {
- public:
-  Cifar(std::vector<std::string> classes, std::map<std::string, std::vector<RecordFile>> splits)
-      : classes_(std::move(classes)), splits_(std::move(splits)) {}
-
-  PackedShape shape() const override {
-    PackedShape shape{.height = kSide, .width = kSide, .classes = classes_};
-    for (const auto& [split, files] : splits_) {
-      for (const RecordFile& file : files) shape.splits[split] += file.images();
-    }
-    return shape;
-  }
-
-  absl::StatusOr<std::vector<BadFile>> CopyTo(ImageSink& sink, int threads) override {
-    for (const auto& [split, files] : splits_) {
-      int64_t before = 0;
-      for (const RecordFile& file : files) {
-        MT_RETURN_IF_ERROR(ParallelChunks(file.images(), kCifarChunk, threads,
-                                          [&, &name = split](int64_t begin, int64_t end) {
-                                            return CopyChunk(sink, name, file, before, begin, end);
-                                          }));
-        before += file.images();
-      }
-    }
-    return std::vector<BadFile>();
-  }
-
- private:
-  static absl::Status CopyChunk(ImageSink& sink, const std::string& split, const RecordFile& file,
-                                int64_t before, int64_t begin, int64_t end) {
-    std::vector<int64_t> labels(end - begin);
-    std::vector<uint8_t> pixels((end - begin) * kPixels);
-    for (int64_t i = begin; i < end; ++i) {
-      labels[i - begin] = file.label(i);
-      file.Pixels(i, pixels.data() + (i - begin) * kPixels);
-    }
-    return sink.Put(split, before + begin, labels, {kSide, kSide}, pixels);
-  }
-
-  const std::vector<std::string> classes_;
-  const std::map<std::string, std::vector<RecordFile>> splits_;  // in the order of their numbers
-};
-
 }  // namespace
 
 bool LooksLikeCifar(const std::vector<std::string>& names) {
@@ -266,7 +222,7 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenCifar(const std::string& source
       return absl::NotFoundError(
           absl::StrCat(source, " does not contain ", name, ", a file of CIFAR's binary version"));
   }
-  std::map<std::string, std::vector<RecordFile>> splits;
+  std::map<std::string, std::vector<RecordFile>> splits;  // in the order of their numbers
   for (const auto& [number, name] : batches) {
     MT_ASSIGN_OR_RETURN(RecordFile file,
                         CheckRecords(source, name, std::move(files[name]), kind, kind.train_images));
@@ -275,7 +231,8 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenCifar(const std::string& source
   MT_ASSIGN_OR_RETURN(RecordFile test,
                       CheckRecords(source, test_name, std::move(files[test_name]), kind, kind.test_images));
   splits["test"].push_back(std::move(test));
-  return std::make_unique<Cifar>(ClassNames(files, kind), std::move(splits));
+  return std::make_unique<PixelSource<RecordFile>>(ImageSize{kSide, kSide}, ClassNames(files, kind),
+                                                   std::move(splits));
 }
 
 }  // namespace mtrun::datasets

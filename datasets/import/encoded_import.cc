@@ -32,7 +32,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kShardsInMemory = 4;
 constexpr size_t kPieceBytes = 1 << 20;
-constexpr int64_t kRoomToLeave = 16 << 20;  // for headers, the index and file system metadata
 
 /// A shard while its images are converted.
 struct OpenShard {
@@ -267,23 +266,19 @@ class ShardMaker {
 };
 
 /// Checks the free disk space if the rules keep all images as they are; otherwise sizes are unknown.
-absl::Status CheckRoom(const std::string& folder, const ImageFiles& files, const ImageRules& rules) {
+absl::Status CheckRoom(const AtomicFolder& folder, const ImageFiles& files, const ImageRules& rules) {
   if (rules.fixed_size() || rules.short_side > 0 || rules.max_side > 0) return absl::OkStatus();
-  int64_t needed = kRoomToLeave;
+  int64_t needed = 0;
   for (size_t i = 0; i < files.listing.images.size(); ++i) needed += files.file(i).bytes + 24;
   std::error_code error;
-  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+  for (fs::recursive_directory_iterator entry(folder.path(), error), end; !error && entry != end;
        entry.increment(error)) {
     std::error_code is_gone;
     const uintmax_t bytes = entry->is_regular_file(is_gone) ? entry->file_size(is_gone) : 0;
     needed -= is_gone ? 0 : static_cast<int64_t>(bytes);
   }
-  if (error) return ErrnoStatus(error.value(), "list " + folder);
-  MT_ASSIGN_OR_RETURN(const int64_t there, FreeDiskBytes(folder));
-  if (there >= needed) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the data set needs ", needed >> 20, " MiB, but the disk of ", folder, " has ",
-                   there >> 20, " MiB free; free some space or choose another destination"));
+  if (error) return ErrnoStatus(error.value(), "list " + folder.path());
+  return folder.CheckRoom(needed);
 }
 
 std::vector<BadFile> ListBad(const ImageFiles& files, const ShardMaker& maker) {
@@ -334,7 +329,7 @@ absl::StatusOr<ImportReport> ImportEncoded(const ImageFiles& files, const Import
   MT_RETURN_IF_ERROR(CheckClassNames(files.listing.classes));
   const std::string key = ImportKey(files, options.rules, options.shard_bytes);
   MT_ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::Resume(options.destination, options.replace, key));
-  MT_RETURN_IF_ERROR(CheckRoom(folder.path(), files, options.rules));
+  MT_RETURN_IF_ERROR(CheckRoom(folder, files, options.rules));
   std::vector<ShardPlan> plans = PlanShards(files, options.shard_bytes);
   for (const ShardPlan& plan : plans)
     MT_RETURN_IF_ERROR(MakeFolders(absl::StrCat(folder.path(), "/", plan.split)));
@@ -342,7 +337,8 @@ absl::StatusOr<ImportReport> ImportEncoded(const ImageFiles& files, const Import
   MT_RETURN_IF_ERROR(maker.Run());
   ImportReport report;
   report.left_out = ListBad(files, maker);
-  if (!report.left_out.empty() && !options.skip_bad) return BadFilesError(options.source, report.left_out);
+  if (!report.left_out.empty() && !options.tree.skip_bad)
+    return BadFilesError(options.source, report.left_out);
   report.index.encoded = true;
   report.index.classes = files.listing.classes;
   report.index.orientation = options.rules.orientation();

@@ -141,7 +141,7 @@ absl::Status CheckLayout(const std::vector<absl::string_view>& paths, const Impo
   for (const absl::string_view path : paths) {
     const LayoutNames names = absl::StrSplit(path, '/');
     if (!MayBeImage(names)) continue;
-    if (std::any_of(names.begin(), names.end() - 1, IsSplitFolder)) return absl::OkStatus();
+    if (IsInSplitFolder(names)) return absl::OkStatus();
     ++images;
     in_folders |= names.size() > 1;
     if (names.size() > 1) trees.insert(path.substr(0, names[names.size() - 2].data() - path.data()));

@@ -16,7 +16,8 @@
 #include "absl/strings/str_format.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
-#include "datasets/files/parallel.h"
+#include "datasets/images/byte_number.h"
+#include "datasets/import/pixel_source.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -26,7 +27,6 @@ namespace fs = std::filesystem;
 constexpr uint32_t kImagesMagic = 0x00000803;  // unsigned bytes, three dimensions
 constexpr uint32_t kLabelsMagic = 0x00000801;
 constexpr int64_t kMaxIdxBytes = int64_t{1} << 36;
-constexpr int64_t kIdxChunk = 1024;
 const char* const kFashion[] = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
                                 "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
 
@@ -62,12 +62,9 @@ class GzFile {
   }
 
  private:
-  struct Closer {
-    void operator()(gzFile handle) const { gzclose(handle); }
-  };
-  GzFile(std::string path, gzFile handle) : path_(std::move(path)), handle_(handle) {}
+  GzFile(std::string path, gzFile handle) : path_(std::move(path)), handle_(handle, gzclose) {}
   std::string path_;
-  std::unique_ptr<gzFile_s, Closer> handle_;
+  std::unique_ptr<gzFile_s, int (*)(gzFile)> handle_;
 };
 
 struct IdxArray {
@@ -77,9 +74,7 @@ struct IdxArray {
 };
 
 int64_t BigEndian(const std::string& bytes, size_t at) {
-  int64_t value = 0;
-  for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
-  return value;
+  return static_cast<int64_t>(NumberAt(bytes, at, 4, /*little_endian=*/false));
 }
 
 absl::StatusOr<IdxArray> ReadIdx(const std::string& path, uint32_t magic, int dimensions) {
@@ -127,7 +122,16 @@ constexpr char kImagesKind[] = "images-idx3-ubyte";
 constexpr char kLabelsKind[] = "labels-idx1-ubyte";
 
 struct Split {
-  IdxArray images, labels;
+  IdxArray pixels, labels;
+
+  int64_t images() const { return labels.sizes[0]; }
+  int64_t label(int64_t i) const { return static_cast<uint8_t>(labels.bytes[i]); }
+  /// Repeats grey over the channels.
+  void Pixels(int64_t i, uint8_t* out) const {
+    const int64_t size = pixels.sizes[1] * pixels.sizes[2];
+    for (int64_t p = i * size; p < (i + 1) * size; ++p)
+      out = std::fill_n(out, 3, static_cast<uint8_t>(pixels.bytes[p]));
+  }
 };
 
 absl::StatusOr<Split> ReadSplit(const std::string& folder, const std::string& set) {
@@ -137,65 +141,24 @@ absl::StatusOr<Split> ReadSplit(const std::string& folder, const std::string& se
         absl::StrCat(folder, " has no ", set, "-", images ? kLabelsKind : kImagesKind, " (plain or .gz)"));
   }
   Split split;
-  MT_ASSIGN_OR_RETURN(split.images, ReadIdx(*images, kImagesMagic, 3));
+  MT_ASSIGN_OR_RETURN(split.pixels, ReadIdx(*images, kImagesMagic, 3));
   MT_ASSIGN_OR_RETURN(split.labels, ReadIdx(*labels, kLabelsMagic, 1));
-  if (split.images.sizes[0] != split.labels.sizes[0]) {
-    return absl::InvalidArgumentError(absl::StrCat(*images, " has ", split.images.sizes[0], " images but ",
+  if (split.pixels.sizes[0] != split.labels.sizes[0]) {
+    return absl::InvalidArgumentError(absl::StrCat(*images, " has ", split.pixels.sizes[0], " images but ",
                                                    *labels, " has ", split.labels.sizes[0],
                                                    " labels: the files do not match"));
   }
-  if (split.images.bytes.empty()) return absl::InvalidArgumentError(*images + " has no images");
+  if (split.pixels.bytes.empty()) return absl::InvalidArgumentError(*images + " has no images");
   return split;
 }
 
-class Idx : public ImageSource {
- public:
-  Idx(std::vector<std::string> classes, std::map<std::string, Split> splits)
-      : classes_(std::move(classes)), splits_(std::move(splits)) {}
-
-  PackedShape shape() const override {
-    const std::vector<int64_t>& sizes = splits_.begin()->second.images.sizes;
-    PackedShape shape{
-        .height = static_cast<int>(sizes[1]), .width = static_cast<int>(sizes[2]), .classes = classes_};
-    for (const auto& [name, split] : splits_) shape.splits[name] = split.images.sizes[0];
-    return shape;
-  }
-
-  absl::StatusOr<std::vector<BadFile>> CopyTo(ImageSink& sink, int threads) override {
-    for (const auto& [name, split] : splits_) {
-      MT_RETURN_IF_ERROR(ParallelChunks(split.images.sizes[0], kIdxChunk, threads,
-                                        [&, &set = name, &from = split](int64_t begin, int64_t end) {
-                                          return CopyChunk(sink, set, from, begin, end);
-                                        }));
-    }
-    return std::vector<BadFile>();
-  }
-
- private:
-  static absl::Status CopyChunk(ImageSink& sink, const std::string& name, const Split& split, int64_t begin,
-                                int64_t end) {
-    const std::vector<int64_t>& sizes = split.images.sizes;
-    std::vector<int64_t> labels;
-    for (int64_t i = begin; i < end; ++i) labels.push_back(static_cast<uint8_t>(split.labels.bytes[i]));
-    std::vector<uint8_t> pixels;
-    pixels.reserve((end - begin) * sizes[1] * sizes[2] * 3);
-    for (int64_t i = begin * sizes[1] * sizes[2]; i < end * sizes[1] * sizes[2]; ++i) {
-      pixels.insert(pixels.end(), 3, static_cast<uint8_t>(split.images.bytes[i]));
-    }
-    return sink.Put(name, begin, labels, {static_cast<int>(sizes[1]), static_cast<int>(sizes[2])}, pixels);
-  }
-
-  const std::vector<std::string> classes_;
-  const std::map<std::string, Split> splits_;
-};
-
 absl::StatusOr<std::vector<std::string>> IdxClassNames(const std::string& folder,
-                                                       const std::map<std::string, Split>& splits) {
+                                                       const std::vector<const Split*>& splits) {
   int highest = 9;
   std::string where;
-  for (const auto& [name, split] : splits) {
-    for (const char label : split.labels.bytes) {
-      if (static_cast<uint8_t>(label) > highest) where = split.labels.path;
+  for (const Split* split : splits) {
+    for (const char label : split->labels.bytes) {
+      if (static_cast<uint8_t>(label) > highest) where = split->labels.path;
       highest = std::max<int>(highest, static_cast<uint8_t>(label));
     }
   }
@@ -222,18 +185,21 @@ bool LooksLikeIdx(const std::string& folder) {
 }
 
 absl::StatusOr<std::unique_ptr<ImageSource>> OpenIdx(const std::string& folder) {
-  std::map<std::string, Split> splits;
-  MT_ASSIGN_OR_RETURN(splits["train"], ReadSplit(folder, "train"));
-  MT_ASSIGN_OR_RETURN(splits["test"], ReadSplit(folder, "t10k"));
-  const IdxArray &train = splits["train"].images, &test = splits["test"].images;
-  if (train.sizes[1] != test.sizes[1] || train.sizes[2] != test.sizes[2]) {
+  MT_ASSIGN_OR_RETURN(Split train, ReadSplit(folder, "train"));
+  MT_ASSIGN_OR_RETURN(Split test, ReadSplit(folder, "t10k"));
+  const std::vector<int64_t>& sizes = train.pixels.sizes;
+  if (sizes[1] != test.pixels.sizes[1] || sizes[2] != test.pixels.sizes[2]) {
     return absl::InvalidArgumentError(
-        absl::StrCat(train.path, " and ", test.path, " contain images of different sizes"));
+        absl::StrCat(train.pixels.path, " and ", test.pixels.path, " contain images of different sizes"));
   }
-  if (train.sizes[1] > 65535 || train.sizes[2] > 65535)
-    return absl::InvalidArgumentError(train.path + ": the images are too large");
-  MT_ASSIGN_OR_RETURN(std::vector<std::string> classes, IdxClassNames(folder, splits));
-  return std::make_unique<Idx>(std::move(classes), std::move(splits));
+  if (sizes[1] > kMaxImageSide || sizes[2] > kMaxImageSide)
+    return absl::InvalidArgumentError(train.pixels.path + ": the images are too large");
+  MT_ASSIGN_OR_RETURN(std::vector<std::string> classes, IdxClassNames(folder, {&test, &train}));
+  const ImageSize size{static_cast<int>(sizes[1]), static_cast<int>(sizes[2])};
+  std::map<std::string, std::vector<Split>> splits;
+  splits["train"].push_back(std::move(train));
+  splits["test"].push_back(std::move(test));
+  return std::make_unique<PixelSource<Split>>(size, std::move(classes), std::move(splits));
 }
 
 }  // namespace mtrun::datasets

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -16,6 +17,8 @@
 
 namespace mtrun::datasets {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// An image of val, split into folder and name.
 struct Unlabelled {
@@ -39,14 +42,14 @@ std::vector<Unlabelled> FindVal(const std::vector<absl::string_view>& paths) {
 }
 
 /// Moves the paths of val's images into folders of their classes. `texts` stores the new paths.
-absl::Status LabelVal(const FileSources& sources, std::vector<absl::string_view>& paths,
+absl::Status LabelVal(const ImportOptions& options, std::vector<absl::string_view>& paths,
                       std::deque<std::string>& texts) {
-  MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(sources.val_labels));
+  MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.val_labels));
   std::optional<ClassList> classes;
-  if (!sources.class_list.empty()) {
-    MT_ASSIGN_OR_RETURN(const std::string list, ReadFile(sources.class_list));
+  if (!options.class_list.empty()) {
+    MT_ASSIGN_OR_RETURN(const std::string list, ReadFile(options.class_list));
     auto parsed = ParseClassList(list);
-    if (!parsed.ok()) return Annotate(parsed.status(), sources.class_list);
+    if (!parsed.ok()) return Annotate(parsed.status(), options.class_list);
     classes = *std::move(parsed);
   }
   const std::vector<Unlabelled> images = FindVal(paths);
@@ -56,7 +59,7 @@ absl::Status LabelVal(const FileSources& sources, std::vector<absl::string_view>
   std::vector<absl::string_view> files;
   for (const Unlabelled& image : images) files.push_back(image.file);
   const auto found = FindClasses(text, classes, files);
-  if (!found.ok()) return Annotate(found.status(), sources.val_labels);
+  if (!found.ok()) return Annotate(found.status(), options.val_labels);
   for (size_t i = 0; i < images.size(); ++i) {
     texts.push_back(absl::StrCat(images[i].folder, (*found)[i], "/", images[i].file));
     paths[images[i].path] = texts.back();
@@ -73,24 +76,31 @@ std::vector<absl::string_view> ImageFiles::Paths() const {
   return paths;
 }
 
-absl::StatusOr<ImageFiles> FindImageFiles(const FileSources& sources) {
-  const bool apart = !sources.val_source.empty() || !sources.test_source.empty();
-  std::vector<TreeSource> trees{{.path = sources.source, .prefix = apart ? "train/" : ""}};
-  if (!sources.val_source.empty()) trees.push_back({.path = sources.val_source, .prefix = "val/"});
-  if (!sources.test_source.empty()) trees.push_back({.path = sources.test_source, .prefix = "test/"});
+std::string SpoolFolder(const ImportOptions& options) {
+  std::error_code error;
+  fs::path path = fs::absolute(options.destination, error).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();  // "out/"
+  return path.parent_path().string();
+}
+
+absl::StatusOr<ImageFiles> FindImageFiles(const ImportOptions& options) {
+  const bool apart = !options.val_source.empty() || !options.test_source.empty();
+  std::vector<TreeSource> trees{{.path = options.source, .prefix = apart ? "train/" : ""}};
+  if (!options.val_source.empty()) trees.push_back({.path = options.val_source, .prefix = "val/"});
+  if (!options.test_source.empty()) trees.push_back({.path = options.test_source, .prefix = "test/"});
   ImageFiles found;
-  MT_ASSIGN_OR_RETURN(found.tree, OpenFileTree(trees, sources.spool_folder, sources.tree.unlabelled));
+  MT_ASSIGN_OR_RETURN(found.tree, OpenFileTree(trees, SpoolFolder(options), options.tree.unlabelled));
   std::vector<absl::string_view> paths = found.Paths();
   std::deque<std::string> texts;
-  if (!sources.val_labels.empty()) MT_RETURN_IF_ERROR(LabelVal(sources, paths, texts));
-  const bool is_whole = !apart && sources.val_labels.empty() && !sources.tree.unlabelled;
-  ImportWords words{.source = sources.source, .destination = sources.destination};
+  if (!options.val_labels.empty()) MT_RETURN_IF_ERROR(LabelVal(options, paths, texts));
+  const bool is_whole = !apart && options.val_labels.empty() && !options.tree.unlabelled;
+  ImportWords words{.source = options.source, .destination = options.destination};
   if (is_whole && !CheckLayout(paths, words).ok()) {
-    words.above = FolderOfClasses(sources.source);
+    words.above = FolderOfClasses(options.source);
     return CheckLayout(paths, words);
   }
-  auto listing = ListTree(paths, sources.tree);
-  if (!listing.ok()) return Annotate(listing.status(), sources.source);
+  auto listing = ListTree(paths, options.tree);
+  if (!listing.ok()) return Annotate(listing.status(), options.source);
   found.listing = *std::move(listing);
   found.listing.left_out.AddPassedOver(found.tree->passed_over());
   return found;

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "datasets/files/file_tree.h"
 #include "datasets/files/tree_listing.h"
+#include "datasets/import/import_options.h"
 
 namespace mtrun::datasets {
 
@@ -22,18 +23,11 @@ struct ImageFiles {
   std::vector<absl::string_view> Paths() const;
 };
 
-/// The locations of a source's splits, and of their labels.
-struct FileSources {
-  std::string source;
-  std::string val_source = "", test_source = "";  // "": in `source`, if at all
-  std::string val_labels = "", class_list = "";   // files (ground_truth.h, class_list.h)
-  TreeOptions tree = {};
-  std::string spool_folder = ".";
-  std::string destination = "DEST";  // for messages that name a command
-};
+/// Returns the folder that will contain the destination, for unpacked data (Contents).
+std::string SpoolFolder(const ImportOptions& options);
 
 /// With val_labels, val's images may be in any folder. Errors as for OpenFileTree, CheckLayout, ListTree and
 /// FindClasses.
-absl::StatusOr<ImageFiles> FindImageFiles(const FileSources& sources);
+absl::StatusOr<ImageFiles> FindImageFiles(const ImportOptions& options);
 
 }  // namespace mtrun::datasets

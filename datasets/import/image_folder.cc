@@ -197,26 +197,17 @@ std::string EvaluationWarning(const TreeListing& listing, const std::string& nam
                       " classes: ", absl::StrJoin(missing, ", "), count > kNamedClasses ? ", ..." : "");
 }
 
-absl::StatusOr<std::unique_ptr<ImageSource>> MakeImageSource(ImageFiles files, const std::string& name,
-                                                             const SourceOptions& options) {
+absl::StatusOr<std::unique_ptr<ImageSource>> MakeImageSource(ImageFiles files, const ImportOptions& options) {
   if (files.listing.images.empty())
-    return absl::InvalidArgumentError(absl::StrCat(name, ": no images are left to import"));
-  const std::string warning = EvaluationWarning(files.listing, name, options.tree.shares);
+    return absl::InvalidArgumentError(absl::StrCat(options.source, ": no images are left to import"));
+  const std::string warning = EvaluationWarning(files.listing, options.source, options.tree.shares);
   if (!warning.empty()) log::Warning(warning);
   return std::make_unique<ImageFolder>(std::move(files), options.rules);
 }
 
-absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageFolder(const std::string& source,
-                                                             const SourceOptions& options) {
-  MT_ASSIGN_OR_RETURN(ImageFiles files, FindImageFiles({.source = source,
-                                                        .val_source = options.val_source,
-                                                        .test_source = options.test_source,
-                                                        .val_labels = options.val_labels,
-                                                        .class_list = options.class_list,
-                                                        .tree = options.tree,
-                                                        .spool_folder = options.spool_folder,
-                                                        .destination = options.destination}));
-  return MakeImageSource(std::move(files), source, options);
+absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageFolder(const ImportOptions& options) {
+  MT_ASSIGN_OR_RETURN(ImageFiles files, FindImageFiles(options));
+  return MakeImageSource(std::move(files), options);
 }
 
 }  // namespace mtrun::datasets

@@ -18,12 +18,10 @@ bool HoldsImages(const std::string& folder);
 
 /// Opens a folder or an archive, and those in the options for other splits. If the source is used for pixels
 /// and the rules fix no size, all images must have the size of the first readable one (FindShape).
-absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageFolder(const std::string& source,
-                                                             const SourceOptions& options);
+absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageFolder(const ImportOptions& options);
 
-/// Makes a source of found images. `name` is used in messages. Warns if there is nothing to evaluate with.
-absl::StatusOr<std::unique_ptr<ImageSource>> MakeImageSource(ImageFiles files, const std::string& name,
-                                                             const SourceOptions& options);
+/// Makes a source of found images. Warns if there is nothing to evaluate with.
+absl::StatusOr<std::unique_ptr<ImageSource>> MakeImageSource(ImageFiles files, const ImportOptions& options);
 
 /// Returns a warning if the images have no test and val split, or if one of these lacks classes; "" otherwise.
 std::string EvaluationWarning(const TreeListing& listing, const std::string& name, const Shares& shares);

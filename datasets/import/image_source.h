@@ -40,18 +40,6 @@ class ImageSink {
   const std::atomic<bool>& cancelled_;
 };
 
-/// Options of every importer.
-struct SourceOptions {
-  ImageRules rules = {};
-  TreeOptions tree = {};
-  std::string spool_folder = ".";                 // see Contents
-  std::string destination = "DEST";               // for messages that name a command
-  std::string val_source = "", test_source = "";  // sources of these splits, if not in the main one
-  std::string val_labels = "";                    // file: the classes of val's images (ground_truth.h)
-  std::string class_list = "";                    // file: names of the classes (class_list.h)
-  std::vector<std::string> image_fields = {}, class_fields = {};  // of WebDataset samples (ChooseField)
-};
-
 /// A file that cannot be imported, and why.
 struct BadFile {
   std::string path;

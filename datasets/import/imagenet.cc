@@ -53,11 +53,11 @@ bool LooksLikeImageNet(const std::string& folder) {
   return false;
 }
 
-absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageNet(const std::string& source,
-                                                          const SourceOptions& options) {
+absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageNet(const ImportOptions& options) {
   std::error_code error;
-  if (!fs::is_directory(source, error)) return OpenImageFolder(source, options);
-  SourceOptions found = options;
+  const std::string& source = options.source;
+  if (!fs::is_directory(source, error)) return OpenImageFolder(options);
+  ImportOptions found = options;
   const std::string train = FindIn(source, {kTrain});
   if (found.val_source.empty()) found.val_source = FindIn(source, {kVal});
   if (found.val_labels.empty())
@@ -65,10 +65,10 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageNet(const std::string& sou
   if (found.class_list.empty()) found.class_list = FindIn(source, {"meta.txt"});
   if (!found.val_source.empty() && found.val_labels.empty() && !options.tree.unlabelled)
     return absl::InvalidArgumentError(absl::StrCat(source, ": ", kHowToLabel));
-  if (!train.empty()) return OpenImageFolder(train, found);
   // If val is elsewhere, the class archives in train/ are this whole source.
   const bool apart = !found.val_source.empty() && fs::is_directory(source + "/train", error);
-  return OpenImageFolder(apart ? source + "/train" : source, found);
+  found.source = !train.empty() ? train : apart ? source + "/train" : source;
+  return OpenImageFolder(found);
 }
 
 }  // namespace mtrun::datasets

@@ -20,7 +20,6 @@ bool LooksLikeClassArchives(const std::vector<std::string>& names);
 /// ILSVRC2012_img_val.tar, the ground truth (ILSVRC2012_validation_ground_truth.txt or LOC_val_solution.csv)
 /// and meta.txt by their names, there or in ILSVRC2012_devkit_t12/data/, unless the options name others.
 /// kInvalidArgument: images of val without classes.
-absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageNet(const std::string& source,
-                                                          const SourceOptions& options);
+absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageNet(const ImportOptions& options);
 
 }  // namespace mtrun::datasets

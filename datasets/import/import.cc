@@ -16,8 +16,8 @@
 #include "datasets/files/shell_word.h"
 #include "datasets/files/source_path.h"
 #include "datasets/files/tree_listing.h"
-#include "datasets/images/any_image.h"
 #include "datasets/images/exif.h"
+#include "datasets/images/image_file.h"
 #include "datasets/import/brace_list.h"
 #include "datasets/import/cifar.h"
 #include "datasets/import/encoded_import.h"
@@ -135,7 +135,7 @@ absl::StatusOr<ImportReport> ImportPixels(ImageSource& source, const ImportOptio
   }
   if (cancelled) return absl::CancelledError("stopped");
   if (!report.left_out.empty()) {
-    if (!options.skip_bad) return BadFilesError(options.source, report.left_out);
+    if (!options.tree.skip_bad) return BadFilesError(options.source, report.left_out);
     MT_RETURN_IF_ERROR(writer->CloseGaps());
   }
   MT_ASSIGN_OR_RETURN(report.index, writer->Finish());
@@ -161,14 +161,6 @@ absl::Status CheckApart(const ImportOptions& options) {
     }
   }
   return absl::OkStatus();
-}
-
-/// Returns the folder that will contain the destination.
-std::string ParentOf(const std::string& destination) {
-  std::error_code error;
-  fs::path path = fs::absolute(destination, error).lexically_normal();
-  if (!path.has_filename()) path = path.parent_path();  // "out/"
-  return path.parent_path().string();
 }
 
 }  // namespace
@@ -226,19 +218,7 @@ absl::StatusOr<ImportReport> Import(const ImportOptions& options, const std::ato
   if (format == "auto") {
     MT_ASSIGN_OR_RETURN(format, DetectFormat(options.source, options.tree.unlabelled));
   }
-  SourceOptions about{.rules = options.rules,
-                      .tree = options.tree,
-                      .spool_folder = ParentOf(options.destination),
-                      .destination = options.destination,
-                      .val_source = options.val_source,
-                      .test_source = options.test_source,
-                      .val_labels = options.val_labels,
-                      .class_list = options.class_list,
-                      .image_fields = options.image_fields,
-                      .class_fields = options.class_fields};
-  about.tree.skip_bad = options.skip_bad;
-  MT_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> source,
-                      ImporterNamed(format).open(options.source, about));
+  MT_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> source, ImporterNamed(format).open(options));
   MT_RETURN_IF_ERROR(CheckSourceFlags(options, format, source->files() != nullptr));
   MT_ASSIGN_OR_RETURN(const Store store, ChooseStore(options, source->files()));
   MT_ASSIGN_OR_RETURN(ImportReport report, store == Store::kEncoded

@@ -4,35 +4,15 @@
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "datasets/images/image.h"
 #include "datasets/import/image_source.h"
+#include "datasets/import/import_options.h"
 #include "datasets/packed/index.h"
 
 namespace mtrun::datasets {
-
-/// How a packed set stores an image: its pixels, or a JPEG or PNG file. kAuto: pixels if the source has no
-/// image files, if the rules give all images one size, or if all have one size of at most 64x64 pixels.
-enum class Store { kAuto, kPixels, kEncoded };
-
-struct ImportOptions {
-  std::string source;            // folder, archive, or brace list of archives
-  std::string destination = "";  // folder to make
-  std::string format = "auto";   // or one of ImporterNames
-  std::string val_source = "", test_source = "", val_labels = "", class_list = "";  // see SourceOptions
-  std::vector<std::string> image_fields = {}, class_fields = {};                    // see SourceOptions
-  Store store = Store::kPixels;
-  ImageRules rules = {};
-  TreeOptions tree = {};
-  bool skip_bad = false;
-  bool replace = false;  // an existing data set
-  int threads = 1;
-  int64_t shard_bytes = 64 << 20;
-};
 
 struct ImportReport {
   Index index;

@@ -15,139 +15,84 @@ namespace mtrun::datasets {
 namespace {
 
 std::vector<SettingSpec> MainSpecs() {
-  using Kind = SettingSpec::Kind;
-  const std::string group = "Flags";
-  std::vector<SettingSpec> specs(7);
-  specs[0] = {.name = "format",
-              .default_text = "auto",
-              .help = "Format of SOURCE; auto: recognised by its files.",
-              .group = group};
-  specs[0].choices = ImporterNames();
-  specs[0].choices.insert(specs[0].choices.begin(), "auto");
-  specs[1] = {.name = "resize",
-              .help = "Stretch every image to this size, for example 32x32.",
-              .group = group,
-              .value = "HEIGHTxWIDTH"};
-  specs[2] = {.name = "skip_bad",
-              .kind = Kind::kBool,
-              .default_text = "false",
-              .help = "Leave out image files that cannot be read.",
-              .group = group};
-  specs[3] = {.name = "threads",
-              .kind = Kind::kInt,
-              .default_text = absl::StrCat(UsableProcessors()),
-              .help = "Decoding threads.",
-              .group = group,
-              .otherwise = "all processors"};
-  specs[3].min = 1;
-  specs[3].max = 1024;
-  specs[4] = {.name = "force",
-              .kind = Kind::kBool,
-              .default_text = "false",
-              .help = "Replace DEST if it is a packed data set with nothing else in it.",
-              .group = group};
-  specs[5] = {.name = "shard_mib",
-              .kind = Kind::kInt,
-              .default_text = "64",
-              .help = "Maximum size of a shard file.",
-              .group = group,
-              .value = "MIB"};
-  specs[5].min = 1;
-  specs[5].max = 65536;
-  specs[6] = {.name = "max_pixels",
-              .kind = Kind::kInt,
-              .default_text = absl::StrCat(DecodeLimits().max_pixels),
-              .help = "Refuse images with more pixels; even a small file can declare a huge image.",
-              .group = group};
-  specs[6].min = 1;
-  specs[6].max = int64_t{kMaxImageSide} * kMaxImageSide;
-  return specs;
+  SettingSpec format{.name = "format",
+                     .default_text = "auto",
+                     .help = "Format of SOURCE; auto: recognised by its files.",
+                     .choices = ImporterNames()};
+  format.choices.insert(format.choices.begin(), "auto");
+  SettingSpec threads = NumberSpec("threads", UsableProcessors(), 1, 1024, "Decoding threads.");
+  threads.otherwise = "all processors";
+  SettingSpec shard = NumberSpec("shard_mib", 64, 1, 65536, "Maximum size of a shard file.");
+  shard.value = "MIB";
+  return {format,
+          {.name = "resize",
+           .help = "Stretch every image to this size, for example 32x32.",
+           .value = "HEIGHTxWIDTH"},
+          SwitchSpec("skip_bad", "false", "Leave out image files that cannot be read."),
+          threads,
+          SwitchSpec("force", "false", "Replace DEST if it is a packed data set with nothing else in it."),
+          shard,
+          NumberSpec("max_pixels", DecodeLimits().max_pixels, 1, int64_t{kMaxImageSide} * kMaxImageSide,
+                     "Refuse images with more pixels; even a small file can declare a huge image.")};
 }
 
 /// Flags for the locations of splits and classes.
 std::vector<SettingSpec> SourceSpecs() {
-  const std::string group = "Splits and classes";
-  return {
-      {.name = "val_source",
-       .help = "Source of the val images, if SOURCE holds only the train images.",
-       .group = group,
-       .value = "SOURCE"},
-      {.name = "test_source",
-       .help = "Source of the test images, likewise.",
-       .group = group,
-       .value = "SOURCE"},
-      {.name = "val_labels",
-       .help =
-           "File with the classes of the val images: one line \"<class>\" per image, in the order of file "
-           "names, or lines \"<file> <class>\".",
-       .group = group,
-       .value = "FILE"},
-      {.name = "class_list",
-       .help = "File with one line per class, \"<name> ...\" or \"<number> <name> ...\", for sources that "
-               "identify classes by number.",
-       .group = group,
-       .value = "FILE"},
-      {.name = "image_field",
-       .help =
-           "Field of WebDataset samples that holds the image, for example seg.png of x.seg.png; of several, "
-           "as in jpg;png, the first one that a sample has.",
-       .group = group,
-       .value = "FIELD"},
-      {.name = "class_field",
-       .help = "Field of WebDataset samples that holds the class, likewise: a .json, or the class as text.",
-       .group = group,
-       .value = "FIELD"},
-      {.name = "test_share",
-       .kind = SettingSpec::Kind::kDouble,
-       .default_text = "0",
-       .help =
-           "Fraction of each class's images, at least one, that become the test split, chosen by a hash of "
-           "class and file name.",
-       .group = group},
-      {.name = "val_share",
-       .kind = SettingSpec::Kind::kDouble,
-       .default_text = "0",
-       .help = "The same for the val split, of the images that are not in test.",
-       .group = group},
-      {.name = "unlabelled",
-       .kind = SettingSpec::Kind::kBool,
-       .default_text = "false",
-       .help = "Ignore folder names; all images get one class.",
-       .group = group}};
+  return InGroup(
+      "Splits and classes",
+      {{.name = "val_source",
+        .help = "Source of the val images, if SOURCE holds only the train images.",
+        .value = "SOURCE"},
+       {.name = "test_source", .help = "Source of the test images, likewise.", .value = "SOURCE"},
+       {.name = "val_labels",
+        .help =
+            "File with the classes of the val images: one line \"<class>\" per image, in the order of file "
+            "names, or lines \"<file> <class>\".",
+        .value = "FILE"},
+       {.name = "class_list",
+        .help = "File with one line per class, \"<name> ...\" or \"<number> <name> ...\", for sources that "
+                "identify classes by number.",
+        .value = "FILE"},
+       {.name = "image_field",
+        .help =
+            "Field of WebDataset samples that holds the image, for example seg.png of x.seg.png; of several, "
+            "as in jpg;png, the first one that a sample has.",
+        .value = "FIELD"},
+       {.name = "class_field",
+        .help = "Field of WebDataset samples that holds the class, likewise: a .json, or the class as text.",
+        .value = "FIELD"},
+       {.name = "test_share",
+        .kind = SettingSpec::Kind::kDouble,
+        .default_text = "0",
+        .help =
+            "Fraction of each class's images, at least one, that become the test split, chosen by a hash of "
+            "class and file name."},
+       {.name = "val_share",
+        .kind = SettingSpec::Kind::kDouble,
+        .default_text = "0",
+        .help = "The same for the val split, of the images that are not in test."},
+       SwitchSpec("unlabelled", "false", "Ignore folder names; all images get one class.")});
 }
 
 /// Flags for the transformation of images.
 std::vector<SettingSpec> ImageSpecs() {
-  using Kind = SettingSpec::Kind;
-  const std::string group = "Images";
-  const auto number = [&](const char* name, const char* text, int64_t min, int64_t max, const char* help) {
-    SettingSpec spec{.name = name, .kind = Kind::kInt, .default_text = text, .help = help, .group = group};
-    spec.min = min;
-    spec.max = max;
-    return spec;
-  };
-  SettingSpec store{.name = "store",
-                    .default_text = "auto",
-                    .help =
-                        "Keep JPEG and PNG files (encoded), or pixels of one size; auto: pixels if all "
-                        "images have, or are resized to, the same size of at most 64x64.",
-                    .group = group};
-  store.choices = {"auto", "encoded", "pixels"};
-  return {store,
-          number("short_side", "0", 0, kMaxImageSide,
-                 "Shrink images whose shorter side is longer than this, keeping their shape; 0: no limit."),
-          number("max_side", "0", 0, kMaxImageSide,
-                 "Shrink images whose longer side is longer than this; 0: no limit."),
-          number("quality", "90", 1, 100, "Quality of JPEG images that are encoded again."),
-          {.name = "center_crop",
-           .help = "Cut out the middle in this shape and resize it to this size.",
-           .group = group,
-           .value = "HEIGHTxWIDTH"},
-          {.name = "exif",
-           .kind = Kind::kBool,
-           .default_text = "true",
-           .help = "Turn images upright as their EXIF orientation says; false: as stored in the files.",
-           .group = group}};
+  return InGroup(
+      "Images",
+      {{.name = "store",
+        .default_text = "auto",
+        .help = "Keep JPEG and PNG files (encoded), or pixels of one size; auto: pixels if all "
+                "images have, or are resized to, the same size of at most 64x64.",
+        .choices = {"auto", "encoded", "pixels"}},
+       NumberSpec("short_side", 0, 0, kMaxImageSide,
+                  "Shrink images whose shorter side is longer than this, keeping their shape; 0: no limit."),
+       NumberSpec("max_side", 0, 0, kMaxImageSide,
+                  "Shrink images whose longer side is longer than this; 0: no limit."),
+       NumberSpec("quality", 90, 1, 100, "Quality of JPEG images that are encoded again."),
+       {.name = "center_crop",
+        .help = "Cut out the middle in this shape and resize it to this size.",
+        .value = "HEIGHTxWIDTH"},
+       SwitchSpec("exif", "true",
+                  "Turn images upright as their EXIF orientation says; false: as stored in the files.")});
 }
 
 absl::StatusOr<std::optional<ImageSize>> SizeOf(const Settings& settings, const std::string& flag) {
@@ -168,7 +113,8 @@ absl::Status ReadRules(const Settings& settings, ImportOptions& options) {
   const std::string store = settings.Text("store");
   options.store = store == "auto" ? Store::kAuto : store == "pixels" ? Store::kPixels : Store::kEncoded;
   const Shares shares{.test = settings.Double("test_share"), .val = settings.Double("val_share")};
-  options.tree = {.shares = shares, .unlabelled = settings.Bool("unlabelled")};
+  options.tree = {
+      .shares = shares, .unlabelled = settings.Bool("unlabelled"), .skip_bad = settings.Bool("skip_bad")};
   for (const auto& [flag, share] : {std::pair("test_share", shares.test), {"val_share", shares.val}}) {
     if (!(share >= 0 && share < 1))
       return absl::InvalidArgumentError(absl::StrCat("--", flag, " must be at least 0 and below 1"));
@@ -198,7 +144,6 @@ absl::StatusOr<ImportOptions> ReadImportFlags(const Settings& settings, const st
        {std::pair("image_field", &options.image_fields), {"class_field", &options.class_fields}})
     *fields = absl::StrSplit(settings.Text(flag), absl::ByAnyChar(";,"), absl::SkipWhitespace());
   MT_RETURN_IF_ERROR(ReadRules(settings, options));
-  options.skip_bad = settings.Bool("skip_bad");
   options.replace = settings.Bool("force");
   options.threads = static_cast<int>(settings.Int("threads"));
   options.shard_bytes = settings.Int("shard_mib") << 20;

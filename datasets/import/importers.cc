@@ -11,31 +11,22 @@
 #include "datasets/import/webdataset.h"
 
 namespace mtrun::datasets {
-namespace {
-
-bool IsInSplitFolder(const std::string& path) {
-  const std::vector<std::string> names = absl::StrSplit(path, '/');
-  return std::any_of(names.begin(), names.end() - 1,
-                     [](const std::string& name) { return IsSplitFolder(name); });
-}
-
-}  // namespace
 
 const std::vector<Importer>& Importers() {
-  using Options = SourceOptions;
+  using Options = ImportOptions;
   using Names = std::vector<std::string>;
   static const auto& importers = *new std::vector<Importer>{
       {.name = "idx",
        .help = "the MNIST family: a folder with train-images-idx3-ubyte[.gz] and its three companions",
        .is_folder = LooksLikeIdx,
        .is_archive = nullptr,
-       .open = [](const std::string& source, const Options&) { return OpenIdx(source); }},
+       .open = [](const Options& options) { return OpenIdx(options.source); }},
       {.name = "cifar",
        .help = "CIFAR-10 and CIFAR-100, binary version: data_batch_*.bin and test_batch.bin, or train.bin "
                "and test.bin, in a folder or a tar archive",
        .is_folder = [](const std::string& folder) { return !FindCifarFolder(folder).empty(); },
        .is_archive = LooksLikeCifar,
-       .open = [](const std::string& source, const Options&) { return OpenCifar(source); }},
+       .open = [](const Options& options) { return OpenCifar(options.source); }},
       {.name = "imagenet",
        .help = "ImageNet as distributed: ILSVRC2012_img_train.tar, or the folder with it and "
                "ILSVRC2012_img_val.tar, the ground truth of val and meta.txt",
@@ -54,7 +45,7 @@ const std::vector<Importer>& Importers() {
            "JPEG and PNG images: train/<class>/<image> with val/... and test/..., or <class>/<image>, as a "
            "folder, a tar archive or a zip archive",
        .is_folder = LooksLikeImageFolder,
-       .is_archive = [](const Names& names) { return IsInSplitFolder(names.back()); },
+       .is_archive = [](const Names& names) { return IsInSplitFolder(absl::StrSplit(names.back(), '/')); },
        .open = OpenImageFolder},
   };
   return importers;

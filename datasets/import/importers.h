@@ -16,8 +16,7 @@ struct Importer {
   std::string help;  // description of the sources
   bool (*is_folder)(const std::string& folder);
   bool (*is_archive)(const std::vector<std::string>& names);  // names so far; null: no archives
-  absl::StatusOr<std::unique_ptr<ImageSource>> (*open)(const std::string& source,
-                                                       const SourceOptions& options);
+  absl::StatusOr<std::unique_ptr<ImageSource>> (*open)(const ImportOptions& options);
 };
 
 /// Returns the importers in the order in which they are tried. The last one accepts archives that no other

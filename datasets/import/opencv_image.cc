@@ -1,7 +1,6 @@
 #include "datasets/import/opencv_image.h"
 
 #include "base/status_macros.h"
-#include "datasets/images/any_image.h"
 #include "datasets/images/bmp.h"
 #include "datasets/images/byte_number.h"
 #include "datasets/images/image_file.h"

@@ -47,10 +47,7 @@ std::vector<std::string> ShardsIn(const std::string& folder) {
 
 /// Returns a string literal.
 absl::string_view SplitByName(const std::string& path) {
-  const std::string name = fs::path(path).filename().string();
-  const absl::string_view split = SplitInName(name);
-  if (split == "test") return "test";
-  return split.empty() || split == "train" ? "train" : "val";
+  return SplitOf(SplitInName(fs::path(path).filename().string()));
 }
 
 /// Refuses archives of several splits in a source that is given for one split.
@@ -124,7 +121,7 @@ LeftOut FindOthers(const std::string& source, const std::vector<TreeSource>& sha
 /// Groups the files of a tree into samples.
 class Samples {
  public:
-  Samples(const FileTree& tree, const SourceOptions& options) : tree_(tree), options_(options) {}
+  Samples(const FileTree& tree, const ImportOptions& options) : tree_(tree), options_(options) {}
 
   absl::Status Find() {
     absl::string_view key;
@@ -175,10 +172,6 @@ class Samples {
     const absl::string_view below = key.substr(key.find('/') + 1);
     return AsPlainText({below.data(), below.size()});
   }
-  std::string Field(size_t file) const {
-    const absl::string_view field = ParseSampleName(tree_.files()[file].path).field;
-    return {field.data(), field.size()};
-  }
 
   /// Returns the file of a sample with a part; kInvalidArgument: there are several.
   absl::StatusOr<std::optional<size_t>> Choose(const std::vector<size_t>& sample, SamplePart part,
@@ -193,7 +186,10 @@ class Samples {
 
   absl::Status LacksField(const std::vector<size_t>& sample, const std::vector<std::string>& wanted) const {
     std::vector<std::string> fields;
-    for (const size_t file : sample) fields.push_back(AsPlainText(Field(file)));
+    for (const size_t file : sample) {
+      const absl::string_view field = ParseSampleName(tree_.files()[file].path).field;
+      fields.push_back(AsPlainText({field.data(), field.size()}));
+    }
     return absl::InvalidArgumentError(
         absl::StrCat(KeyOf(sample[0]), " has no field ", absl::StrJoin(wanted, " or "), ", only ",
                      absl::StrJoin(fields, ", "), "; --skip_bad leaves out such samples"));
@@ -286,23 +282,11 @@ class Samples {
   }
 
   const FileTree& tree_;
-  const SourceOptions& options_;
+  const ImportOptions& options_;
   std::vector<std::pair<size_t, const std::string*>> found_;  // image's file, name of its class
   std::map<std::string, std::string> labels_;                 // as in the files, to names
   int64_t unlabelled_ = 0, duplicates_ = 0, imageless_ = 0;
 };
-
-/// Returns the first names of an archive.
-std::vector<std::string> FirstNames(const std::string& path) {
-  std::vector<std::string> names;
-  auto reader = ArchiveReader::Open(path);
-  while (reader.ok() && names.size() < kNamesToLookAt) {
-    const auto more = reader->Next();
-    if (!more.ok() || !*more) break;
-    names.push_back(reader->name());
-  }
-  return names;
-}
 
 }  // namespace
 
@@ -321,15 +305,18 @@ bool LooksLikeWebDataset(const std::string& folder) {
   const auto shards = FindShards(folder, "");
   if (!shards.ok()) return false;
   std::vector<std::string> names;
-  for (std::string& name : FirstNames(shards->front().path)) {
-    names.push_back(std::move(name));
+  auto reader = ArchiveReader::Open(shards->front().path);
+  while (reader.ok() && names.size() < kNamesToLookAt) {
+    const auto more = reader->Next();
+    if (!more.ok() || !*more) break;
+    names.push_back(reader->name());
     if (LooksLikeSamples(names)) return true;
   }
   return false;
 }
 
-absl::StatusOr<std::unique_ptr<ImageSource>> OpenWebDataset(const std::string& source,
-                                                            const SourceOptions& options) {
+absl::StatusOr<std::unique_ptr<ImageSource>> OpenWebDataset(const ImportOptions& options) {
+  const std::string& source = options.source;
   const bool more = !options.val_source.empty() || !options.test_source.empty();
   MT_ASSIGN_OR_RETURN(std::vector<TreeSource> shards, FindShards(source, more ? "train" : ""));
   for (const auto& [given, split] : {std::pair(&options.val_source, "val"), {&options.test_source, "test"}}) {
@@ -338,7 +325,7 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenWebDataset(const std::string& s
     shards.insert(shards.end(), found.begin(), found.end());
   }
   ImageFiles files;
-  MT_ASSIGN_OR_RETURN(files.tree, OpenFileTree(shards, options.spool_folder));
+  MT_ASSIGN_OR_RETURN(files.tree, OpenFileTree(shards, SpoolFolder(options)));
   Samples samples(*files.tree, options);
   if (const absl::Status found = samples.Find(); !found.ok()) return Annotate(found, source);
   auto listing = samples.List(files.Paths());
@@ -347,7 +334,7 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenWebDataset(const std::string& s
   files.listing.left_out.AddPassedOver(files.tree->passed_over());
   for (const std::string* place : {&source, &options.val_source, &options.test_source})
     files.listing.left_out.AddPassedOver(FindOthers(*place, shards));
-  return MakeImageSource(std::move(files), source, options);
+  return MakeImageSource(std::move(files), options);
 }
 
 }  // namespace mtrun::datasets

@@ -15,10 +15,9 @@ bool LooksLikeWebDataset(const std::string& folder);
 /// Returns true if the last name completes an image and a .cls or .json of the same sample.
 bool LooksLikeSamples(const std::vector<std::string>& names);
 
-/// Opens `source`: an archive, a brace list of archives, or a folder of them. The split of an archive is the
+/// Opens an archive, a brace list of archives, or a folder of them. The split of an archive is the
 /// one its source is given for (val_source, test_source), otherwise that of its split folder or its name,
 /// otherwise train. Numeric classes keep their numbers, which are also their names if no class list is given.
-absl::StatusOr<std::unique_ptr<ImageSource>> OpenWebDataset(const std::string& source,
-                                                            const SourceOptions& options);
+absl::StatusOr<std::unique_ptr<ImageSource>> OpenWebDataset(const ImportOptions& options);
 
 }  // namespace mtrun::datasets

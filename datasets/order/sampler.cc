@@ -44,7 +44,10 @@ std::vector<int64_t> Sampler::MicroBatch(int64_t epoch, int64_t step_in_epoch, i
   }
   std::vector<int64_t> ids(count);
   const int64_t first = step_in_epoch * plan_.global_batch + micro_batch * plan_.micro_batch;
-  for (size_t i = 0; i < ids.size(); ++i) ids[i] = IdAt(epoch, first + static_cast<int64_t>(i));
+  std::iota(ids.begin(), ids.end(), first);
+  if (!shuffle_) return ids;
+  const uint64_t key = NamedStream(seed_, "sampler").At(static_cast<uint64_t>(epoch));
+  for (int64_t& id : ids) id = Permuted(key, size_, id);
   return ids;
 }
 
@@ -56,11 +59,6 @@ std::vector<int64_t> Sampler::Step(int64_t epoch, int64_t step_in_epoch) const {
     ids.insert(ids.end(), part.begin(), part.end());
   }
   return ids;
-}
-
-int64_t Sampler::IdAt(int64_t epoch, int64_t position) const {
-  if (!shuffle_) return position;
-  return Permuted(NamedStream(seed_, "sampler").At(static_cast<uint64_t>(epoch)), size_, position);
 }
 
 absl::StatusOr<Shuffle> ParseShuffle(std::string_view text) {

@@ -45,8 +45,6 @@ class Sampler {
   std::vector<int64_t> Step(int64_t epoch, int64_t step_in_epoch) const;
 
  private:
-  int64_t IdAt(int64_t epoch, int64_t position) const;
-
   uint64_t seed_;
   int64_t size_ = 0;
   BatchPlan plan_;

@@ -22,6 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kRoomToLeave = 16 << 20;  // for headers, the index and file system metadata
+
 /// Returns the absolute path without a trailing slash, so that parent and name are never empty.
 absl::StatusOr<std::string> Normalised(const std::string& path) {
   std::error_code error;
@@ -112,6 +114,15 @@ AtomicFolder::~AtomicFolder() {
   std::error_code error;
   if (!path_.empty() && !lock_.valid()) fs::remove_all(path_, error);
   if (error) log::Warning("cannot remove ", path_, ": ", error.message());
+}
+
+absl::Status AtomicFolder::CheckRoom(int64_t bytes) const {
+  const int64_t needed = bytes + kRoomToLeave;
+  MT_ASSIGN_OR_RETURN(const int64_t there, FreeDiskBytes(path_));
+  if (there >= needed) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the data set needs ", needed >> 20, " MiB, but the disk of ", path_, " has ", there >> 20,
+                   " MiB free; free some space or choose another destination"));
 }
 
 absl::Status AtomicFolder::Publish() {

@@ -2,6 +2,7 @@
 // renamed. Unless published, the destructor removes it. Not thread-safe; any thread may write files inside.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -27,6 +28,8 @@ class AtomicFolder {
 
   /// The folder to write to.
   const std::string& path() const { return path_; }
+  /// kResourceExhausted: the disk has no room for `bytes` bytes of shards and for headers, index and metadata.
+  absl::Status CheckRoom(int64_t bytes) const;
   /// Fsyncs every folder inside (the writers sync the files) and renames it to the destination. If the file
   /// system supports it, a replaced folder is exchanged atomically, so that a complete folder exists at every
   /// moment. kAlreadyExists: the destination, or a foreign file in it, was created since Create.

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "datasets/packed/safetensors.h"
 
@@ -24,14 +23,6 @@ void Append(std::string& out, T value) {
   char bytes[sizeof value];
   std::memcpy(bytes, &value, sizeof value);
   out.append(bytes, sizeof value);
-}
-
-absl::StatusOr<const TensorInfo*> Find(const SafetensorsHeader& header, const char* name, DType dtype,
-                                       const std::vector<int64_t>& shape) {
-  const TensorInfo* tensor = header.Find(name);
-  if (tensor != nullptr && tensor->dtype == dtype && tensor->shape == shape) return tensor;
-  return absl::DataLossError(absl::StrCat("tensor \"", name, "\" is not ", DTypeName(dtype), " [",
-                                          absl::StrJoin(shape, ", "), "], as the index requires"));
 }
 
 absl::Status CheckOffsets(const EncodedShard& shard) {
@@ -104,9 +95,9 @@ std::string_view EncodedShard::record(int64_t i) const {
 
 absl::StatusOr<EncodedShard> ParseEncodedShard(absl::Span<const uint8_t> file, int64_t images) {
   MT_ASSIGN_OR_RETURN(const SafetensorsHeader header, ParseSafetensorsHeader(file));
-  MT_ASSIGN_OR_RETURN(const TensorInfo* labels, Find(header, "labels", DType::kI64, {images}));
-  MT_ASSIGN_OR_RETURN(const TensorInfo* offsets, Find(header, "offsets", DType::kI64, {images + 1}));
-  MT_ASSIGN_OR_RETURN(const TensorInfo* sizes, Find(header, "sizes", DType::kI32, {images, 2}));
+  MT_ASSIGN_OR_RETURN(const TensorInfo* labels, FindTensor(header, "labels", DType::kI64, {images}));
+  MT_ASSIGN_OR_RETURN(const TensorInfo* offsets, FindTensor(header, "offsets", DType::kI64, {images + 1}));
+  MT_ASSIGN_OR_RETURN(const TensorInfo* sizes, FindTensor(header, "sizes", DType::kI32, {images, 2}));
   const TensorInfo* bytes = header.Find("bytes");
   if (bytes == nullptr || bytes->dtype != DType::kU8 || bytes->shape.size() != 1)
     return absl::DataLossError("tensor \"bytes\" is not U8 of one dimension");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <string_view>
 
@@ -248,6 +249,14 @@ absl::Status ParseSizes(const json& object, Index& index) {
   return absl::OkStatus();
 }
 
+/// Adds up a member, or what a function returns.
+template <typename Range, typename Member>
+int64_t SumOf(const Range& entries, Member member) {
+  int64_t sum = 0;
+  for (const auto& entry : entries) sum += std::invoke(member, entry);
+  return sum;
+}
+
 absl::Status CheckPlain(const std::string& name, const char* what_to_do) {
   if (IsPlainText(name)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the name of the class \"", AsPlainText(name),
@@ -256,28 +265,13 @@ absl::Status CheckPlain(const std::string& name, const char* what_to_do) {
 
 }  // namespace
 
-int64_t SplitEntry::images() const {
-  int64_t sum = 0;
-  for (const ShardEntry& shard : shards) sum += shard.images;
-  return sum;
-}
-
-int64_t SplitEntry::bytes() const {
-  int64_t sum = 0;
-  for (const ShardEntry& shard : shards) sum += shard.bytes;
-  return sum;
-}
-
+int64_t SplitEntry::images() const { return SumOf(shards, &ShardEntry::images); }
+int64_t SplitEntry::bytes() const { return SumOf(shards, &ShardEntry::bytes); }
 int64_t Index::images() const {
-  int64_t sum = 0;
-  for (const auto& [name, split] : splits) sum += split.images();
-  return sum;
+  return SumOf(splits, [](const auto& split) { return split.second.images(); });
 }
-
 int64_t Index::bytes() const {
-  int64_t sum = 0;
-  for (const auto& [name, split] : splits) sum += split.bytes();
-  return sum;
+  return SumOf(splits, [](const auto& split) { return split.second.bytes(); });
 }
 
 std::string ShardFile(const std::string& split, size_t number) {
@@ -298,10 +292,6 @@ absl::Status CheckClassNames(const std::vector<std::string>& names) {
 bool IsSplitName(std::string_view name) {
   return !name.empty() &&
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;
-}
-
-bool IsSha256(std::string_view text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 std::string CanonicalIndex(const Index& index) { return TextOf(index, /*indent=*/-1, /*digest=*/""); }

@@ -56,8 +56,6 @@ std::string ShardFile(const std::string& split, size_t number);
 absl::Status CheckClassNames(const std::vector<std::string>& names);
 /// Returns true for names of [a-z0-9_].
 bool IsSplitName(std::string_view name);
-/// Returns true for 64 hexadecimal digits, as in digests and checksums.
-bool IsSha256(std::string_view text);
 
 /// Returns the canonical text, equal for equal sets: JSON without white space, sorted keys, no "digest" and
 /// no "orientation".

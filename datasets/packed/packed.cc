@@ -33,14 +33,6 @@ struct Shard {
   std::vector<std::unique_ptr<const Layout>> layouts = {};  // newest last; old ones may still be read
 };
 
-absl::StatusOr<const TensorInfo*> FindTensor(const SafetensorsHeader& header, const char* name, DType dtype,
-                                             const std::vector<int64_t>& shape) {
-  const TensorInfo* tensor = header.Find(name);
-  if (tensor != nullptr && tensor->dtype == dtype && tensor->shape == shape) return tensor;
-  return absl::DataLossError(absl::StrCat("tensor \"", name, "\" is not ", DTypeName(dtype), " [",
-                                          absl::StrJoin(shape, ", "), "], as the index requires"));
-}
-
 /// Reads and checks `labels`: int64 [images].
 absl::StatusOr<std::vector<int32_t>> ReadLabels(const uint8_t* labels, const ShardEntry& entry,
                                                 int64_t classes) {

@@ -16,15 +16,12 @@
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "datasets/files/mapped_file.h"
-#include "datasets/packed/atomic_folder.h"
 #include "datasets/packed/safetensors.h"
 
 namespace mtrun::datasets {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int64_t kPackedRoomToLeave = 16 << 20;  // for headers, the index and file system metadata
 
 absl::Status WriteAt(int fd, absl::Span<const uint8_t> bytes, int64_t offset, const std::string& path) {
   while (!bytes.empty()) {
@@ -54,17 +51,16 @@ absl::Status CheckShape(const PackedShape& shape) {
   return absl::OkStatus();
 }
 
-absl::Status CheckDiskRoom(const std::string& folder, const PackedShape& shape) {
-  const int64_t needed = shape.images() * (shape.image_bytes() + 8) + kPackedRoomToLeave;
-  MT_ASSIGN_OR_RETURN(const int64_t there, FreeDiskBytes(folder));
-  if (there >= needed) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the data set needs ", needed >> 20, " MiB, but the disk of ", folder, " has ",
-                   there >> 20, " MiB free; free some space or choose another destination"));
+}  // namespace
+
+int64_t PackedShape::images() const {
+  int64_t sum = 0;
+  for (const auto& [name, count] : splits) sum += count;
+  return sum;
 }
 
 /// Writes one shard file, open only from its first to its last image, to use few descriptors.
-class ShardWriter {
+class PackedWriter::ShardWriter {
  public:
   ShardWriter(std::string path, int64_t images, const PackedShape& shape)
       : path_(std::move(path)),
@@ -154,135 +150,97 @@ class ShardWriter {
   ShardEntry entry_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace
-
-int64_t PackedShape::images() const {
-  int64_t sum = 0;
-  for (const auto& [name, count] : splits) sum += count;
-  return sum;
-}
-
-class PackedWriter::Impl {
- public:
-  Impl(AtomicFolder folder, PackedShape shape, int64_t shard_bytes)
-      : folder_(std::move(folder)),
-        shape_(std::move(shape)),
-        images_per_shard_(std::max<int64_t>(1, shard_bytes / (shape_.image_bytes() + 8))) {}
-
-  absl::Status MakeShards() {
-    for (const auto& [split, images] : shape_.splits) MT_RETURN_IF_ERROR(MakeSplit(split, images));
-    return absl::OkStatus();
-  }
-
-  absl::Status Put(const std::string& split, int64_t first, absl::Span<const int64_t> labels,
-                   absl::Span<const uint8_t> pixels) {
-    const int64_t count = static_cast<int64_t>(labels.size());
-    const auto found = splits_.find(split);
-    MT_CHECK(found != splits_.end()) << "split " << split;
-    MT_CHECK(first >= 0 && first + count <= shape_.splits.at(split)) << split << " " << first << "+" << count;
-    MT_CHECK(static_cast<int64_t>(pixels.size()) == count * shape_.image_bytes())
-        << pixels.size() << " bytes";
-    for (const int64_t label : labels)
-      MT_CHECK(label >= 0 && label < static_cast<int64_t>(shape_.classes.size())) << label;
-    for (int64_t done = 0; done < count;) {
-      ShardWriter& shard = *found->second[(first + done) / images_per_shard_];
-      const int64_t at = (first + done) % images_per_shard_;
-      const int64_t n = std::min(count - done, shard.images() - at);
-      MT_RETURN_IF_ERROR(shard.Put(at, labels.subspan(done, n),
-                                   pixels.subspan(done * shape_.image_bytes(), n * shape_.image_bytes())));
-      done += n;
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status CloseGaps() {
-    for (const auto& [split, images] : PackedShape(shape_).splits) {
-      const std::string folder = absl::StrCat(folder_.path(), "/", split), old = folder + ".gaps";
-      if (rename(folder.c_str(), old.c_str()) != 0) return ErrnoStatus(errno, "rename " + folder);
-      const Shards before = std::exchange(splits_[split], {});
-      int64_t put = 0, next = 0;
-      for (const auto& shard : before) put += shard->images_put();
-      shape_.splits[split] = put;
-      MT_RETURN_IF_ERROR(MakeSplit(split, put));
-      for (size_t i = 0; i < before.size(); ++i) {
-        const std::string path = absl::StrCat(old, "/", fs::path(ShardFile(split, i)).filename().string());
-        const auto take = [&](int64_t label, absl::Span<const uint8_t> pixels) {
-          return Put(split, next++, {&label, 1}, pixels);
-        };
-        MT_RETURN_IF_ERROR(before[i]->ReadBack(path, take));
-        unlink(path.c_str());
-      }
-      rmdir(old.c_str());
-      if (put > 0) continue;
-      rmdir(folder.c_str());
-      splits_.erase(split);
-      shape_.splits.erase(split);
-    }
-    if (shape_.splits.count("train") > 0) return absl::OkStatus();
-    return absl::InvalidArgumentError("no images to train on");
-  }
-
-  absl::StatusOr<Index> Finish() {
-    Index index{.height = shape_.height,
-                .width = shape_.width,
-                .classes = shape_.classes,
-                .orientation = shape_.orientation};
-    for (const auto& [name, shards] : splits_) {
-      SplitEntry& split = index.splits[name];
-      split.class_counts.assign(shape_.classes.size(), 0);
-      for (const auto& shard : shards) {
-        split.shards.push_back(shard->entry());
-        for (const int64_t label : shard->labels()) ++split.class_counts[label];
-      }
-    }
-    MT_RETURN_IF_ERROR(
-        WriteFileAtomically(absl::StrCat(folder_.path(), "/", kIndexFile), EncodeIndex(index)));
-    MT_RETURN_IF_ERROR(folder_.Publish());
-    return index;
-  }
-
- private:
-  using Shards = std::vector<std::unique_ptr<ShardWriter>>;
-
-  absl::Status MakeSplit(const std::string& split, int64_t images) {
-    MT_RETURN_IF_ERROR(MakeFolders(absl::StrCat(folder_.path(), "/", split)));
-    Shards& shards = splits_[split];
-    for (int64_t first = 0; first < images; first += images_per_shard_) {
-      shards.push_back(
-          std::make_unique<ShardWriter>(absl::StrCat(folder_.path(), "/", ShardFile(split, shards.size())),
-                                        std::min(images_per_shard_, images - first), shape_));
-    }
-    return absl::OkStatus();
-  }
-
-  // Constant after MakeShards, except for CloseGaps.
-  AtomicFolder folder_;
-  PackedShape shape_;
-  const int64_t images_per_shard_;
-  std::map<std::string, Shards> splits_;
-};
-
 absl::StatusOr<std::unique_ptr<PackedWriter>> PackedWriter::Create(const std::string& destination,
                                                                    const PackedShape& shape,
                                                                    const Options& options) {
   MT_RETURN_IF_ERROR(CheckShape(shape));
   MT_ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::Create(destination, options.replace));
-  MT_RETURN_IF_ERROR(CheckDiskRoom(folder.path(), shape));
-  auto impl = std::make_unique<Impl>(std::move(folder), shape, options.shard_bytes);
-  MT_RETURN_IF_ERROR(impl->MakeShards());
-  return std::unique_ptr<PackedWriter>(new PackedWriter(std::move(impl)));
+  MT_RETURN_IF_ERROR(folder.CheckRoom(shape.images() * (shape.image_bytes() + 8)));
+  std::unique_ptr<PackedWriter> writer(new PackedWriter(std::move(folder), shape, options.shard_bytes));
+  for (const auto& [split, images] : shape.splits) MT_RETURN_IF_ERROR(writer->MakeSplit(split, images));
+  return writer;
 }
 
-PackedWriter::PackedWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+PackedWriter::PackedWriter(AtomicFolder folder, const PackedShape& shape, int64_t shard_bytes)
+    : folder_(std::move(folder)),
+      shape_(shape),
+      images_per_shard_(std::max<int64_t>(1, shard_bytes / (shape.image_bytes() + 8))) {}
 PackedWriter::~PackedWriter() = default;
+
+absl::Status PackedWriter::MakeSplit(const std::string& split, int64_t images) {
+  MT_RETURN_IF_ERROR(MakeFolders(absl::StrCat(folder_.path(), "/", split)));
+  std::vector<std::unique_ptr<ShardWriter>>& shards = splits_[split];
+  for (int64_t first = 0; first < images; first += images_per_shard_) {
+    shards.push_back(
+        std::make_unique<ShardWriter>(absl::StrCat(folder_.path(), "/", ShardFile(split, shards.size())),
+                                      std::min(images_per_shard_, images - first), shape_));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status PackedWriter::Put(const std::string& split, int64_t first, absl::Span<const int64_t> labels,
                                absl::Span<const uint8_t> pixels) {
-  return impl_->Put(split, first, labels, pixels);
+  const int64_t count = static_cast<int64_t>(labels.size());
+  const auto found = splits_.find(split);
+  MT_CHECK(found != splits_.end()) << "split " << split;
+  MT_CHECK(first >= 0 && first + count <= shape_.splits.at(split)) << split << " " << first << "+" << count;
+  MT_CHECK(static_cast<int64_t>(pixels.size()) == count * shape_.image_bytes()) << pixels.size() << " bytes";
+  for (const int64_t label : labels)
+    MT_CHECK(label >= 0 && label < static_cast<int64_t>(shape_.classes.size())) << label;
+  for (int64_t done = 0; done < count;) {
+    ShardWriter& shard = *found->second[(first + done) / images_per_shard_];
+    const int64_t at = (first + done) % images_per_shard_;
+    const int64_t n = std::min(count - done, shard.images() - at);
+    MT_RETURN_IF_ERROR(shard.Put(at, labels.subspan(done, n),
+                                 pixels.subspan(done * shape_.image_bytes(), n * shape_.image_bytes())));
+    done += n;
+  }
+  return absl::OkStatus();
 }
 
-absl::Status PackedWriter::CloseGaps() { return impl_->CloseGaps(); }
+absl::Status PackedWriter::CloseGaps() {
+  for (const auto& [split, images] : PackedShape(shape_).splits) {
+    const std::string folder = absl::StrCat(folder_.path(), "/", split), old = folder + ".gaps";
+    if (rename(folder.c_str(), old.c_str()) != 0) return ErrnoStatus(errno, "rename " + folder);
+    const std::vector<std::unique_ptr<ShardWriter>> before = std::exchange(splits_[split], {});
+    int64_t put = 0, next = 0;
+    for (const auto& shard : before) put += shard->images_put();
+    shape_.splits[split] = put;
+    MT_RETURN_IF_ERROR(MakeSplit(split, put));
+    for (size_t i = 0; i < before.size(); ++i) {
+      const std::string path = absl::StrCat(old, "/", fs::path(ShardFile(split, i)).filename().string());
+      const auto take = [&](int64_t label, absl::Span<const uint8_t> pixels) {
+        return Put(split, next++, {&label, 1}, pixels);
+      };
+      MT_RETURN_IF_ERROR(before[i]->ReadBack(path, take));
+      unlink(path.c_str());
+    }
+    rmdir(old.c_str());
+    if (put > 0) continue;
+    rmdir(folder.c_str());
+    splits_.erase(split);
+    shape_.splits.erase(split);
+  }
+  if (shape_.splits.count("train") > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("no images to train on");
+}
 
-absl::StatusOr<Index> PackedWriter::Finish() { return impl_->Finish(); }
+absl::StatusOr<Index> PackedWriter::Finish() {
+  Index index{.height = shape_.height,
+              .width = shape_.width,
+              .classes = shape_.classes,
+              .orientation = shape_.orientation};
+  for (const auto& [name, shards] : splits_) {
+    SplitEntry& split = index.splits[name];
+    split.class_counts.assign(shape_.classes.size(), 0);
+    for (const auto& shard : shards) {
+      split.shards.push_back(shard->entry());
+      for (const int64_t label : shard->labels()) ++split.class_counts[label];
+    }
+  }
+  MT_RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(folder_.path(), "/", kIndexFile), EncodeIndex(index)));
+  MT_RETURN_IF_ERROR(folder_.Publish());
+  return index;
+}
 
 }  // namespace mtrun::datasets

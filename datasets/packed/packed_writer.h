@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "datasets/packed/atomic_folder.h"
 #include "datasets/packed/index.h"
 
 namespace mtrun::datasets {
@@ -52,9 +53,15 @@ class PackedWriter {
   absl::StatusOr<Index> Finish();
 
  private:
-  class Impl;
-  explicit PackedWriter(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  class ShardWriter;
+  PackedWriter(AtomicFolder folder, const PackedShape& shape, int64_t shard_bytes);
+  absl::Status MakeSplit(const std::string& split, int64_t images);
+
+  // Constant after Create, except for CloseGaps.
+  AtomicFolder folder_;
+  PackedShape shape_;
+  const int64_t images_per_shard_;
+  std::map<std::string, std::vector<std::unique_ptr<ShardWriter>>> splits_;
 };
 
 }  // namespace mtrun::datasets

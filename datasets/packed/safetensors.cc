@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/json_text.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
@@ -45,11 +46,9 @@ constexpr DTypeRow kDTypes[] = {{DType::kBool, "BOOL", 1},
                                 {DType::kF64, "F64", 8}};
 
 const DTypeRow& Row(DType dtype) {
-  for (const DTypeRow& row : kDTypes) {
-    if (row.dtype == dtype) return row;
-  }
-  MT_CHECK(false) << "dtype " << static_cast<int>(dtype);
-  return kDTypes[0];
+  const auto* row = std::ranges::find(kDTypes, dtype, &DTypeRow::dtype);
+  MT_CHECK(row != std::end(kDTypes)) << "dtype " << static_cast<int>(dtype);
+  return *row;
 }
 
 absl::Status Malformed(const std::string& what) {
@@ -164,6 +163,14 @@ const TensorInfo* SafetensorsHeader::Find(const std::string& name) const {
     if (tensor.name == name) return &tensor;
   }
   return nullptr;
+}
+
+absl::StatusOr<const TensorInfo*> FindTensor(const SafetensorsHeader& header, const char* name, DType dtype,
+                                             const std::vector<int64_t>& shape) {
+  const TensorInfo* tensor = header.Find(name);
+  if (tensor != nullptr && tensor->dtype == dtype && tensor->shape == shape) return tensor;
+  return absl::DataLossError(absl::StrCat("tensor \"", name, "\" is not ", DTypeName(dtype), " [",
+                                          absl::StrJoin(shape, ", "), "], as the index requires"));
 }
 
 absl::StatusOr<SafetensorsHeader> LayOutTensors(std::vector<TensorInfo> tensors,

@@ -62,6 +62,10 @@ struct SafetensorsHeader {
   bool operator==(const SafetensorsHeader&) const = default;
 };
 
+/// Finds a tensor of an image shard. kDataLoss: there is none of this name, type and shape.
+absl::StatusOr<const TensorInfo*> FindTensor(const SafetensorsHeader& header, const char* name, DType dtype,
+                                             const std::vector<int64_t>& shape);
+
 /// Lays out tensors in the given order (ignoring `begin` and `end`) and returns the header with the offsets
 /// filled in. kInvalidArgument: a duplicate name, "__metadata__", a negative size, or a size beyond 2^63.
 absl::StatusOr<SafetensorsHeader> LayOutTensors(std::vector<TensorInfo> tensors,

@@ -47,17 +47,11 @@ Function* Find(Function*, const char* name) {
 extern "C" {
 
 CURLcode curl_global_init(long flags) { MT_FORWARD(curl_global_init, flags); }
-CURL* curl_easy_init() {
-  static auto* const function = Find(&curl_easy_init, "curl_easy_init");
-  return function();
-}
+CURL* curl_easy_init() { MT_FORWARD(curl_easy_init); }
 void curl_easy_cleanup(CURL* easy) { MT_FORWARD(curl_easy_cleanup, easy); }
 const char* curl_easy_strerror(CURLcode code) { MT_FORWARD(curl_easy_strerror, code); }
 curl_version_info_data* curl_version_info(CURLversion version) { MT_FORWARD(curl_version_info, version); }
-CURLM* curl_multi_init() {
-  static auto* const function = Find(&curl_multi_init, "curl_multi_init");
-  return function();
-}
+CURLM* curl_multi_init() { MT_FORWARD(curl_multi_init); }
 CURLMcode curl_multi_cleanup(CURLM* multi) { MT_FORWARD(curl_multi_cleanup, multi); }
 CURLMcode curl_multi_add_handle(CURLM* multi, CURL* easy) { MT_FORWARD(curl_multi_add_handle, multi, easy); }
 CURLMcode curl_multi_remove_handle(CURLM* multi, CURL* easy) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <map>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -16,15 +15,6 @@
 #include "base/version.h"
 
 namespace mtrun::datasets {
-namespace {
-
-using Link = TransferEnd::Link;
-
-constexpr long kConnectSeconds = 10;
-// Bytes of an error's body that are read, so that the connection can be used again.
-constexpr int64_t kMaxErrorBody = 4 << 10;
-constexpr long kBuffer = 512 << 10;
-constexpr unsigned kSigningVersion = 0x075800;  // 7.88; some older ones do not sign all headers
 
 struct Transfer {
   int64_t id = 0;
@@ -43,6 +33,16 @@ struct Transfer {
     curl_slist_free_all(headers);
   }
 };
+
+namespace {
+
+using Link = TransferEnd::Link;
+
+constexpr long kConnectSeconds = 10;
+// Bytes of an error's body that are read, so that the connection can be used again.
+constexpr int64_t kMaxErrorBody = 4 << 10;
+constexpr long kBuffer = 512 << 10;
+constexpr unsigned kSigningVersion = 0x075800;  // 7.88; some older ones do not sign all headers
 
 long StatusOf(CURL* easy) {
   long status = 0;
@@ -187,92 +187,6 @@ void SetLimits(CURL* easy, const TransferLimits& limits) {
 
 }  // namespace
 
-class Transfers::Impl {
- public:
-  explicit Impl(const TransferLimits& limits) : limits_(limits) {
-    static const CURLcode once = curl_global_init(CURL_GLOBAL_DEFAULT);
-    MT_CHECK(once == CURLE_OK) << curl_easy_strerror(once);
-    multi_ = curl_multi_init();
-  }
-  ~Impl() {
-    while (!transfers_.empty()) Cancel(transfers_.begin()->first);
-    curl_multi_cleanup(multi_);
-  }
-
-  void Start(int64_t id, const FetchRequest& request, Sink sink) {
-    auto made = std::make_unique<Transfer>();
-    Transfer& transfer = *made;
-    transfer.id = id;
-    transfer.easy = curl_easy_init();
-    transfer.sink = std::move(sink);
-    transfer.from = request.from;
-    transfer.offset = -1;
-    SetLimits(transfer.easy, limits_);
-    SetTrust(transfer.easy, request);
-    SetRequest(transfer, request);
-    if (request.s3_keys) SetKeys(transfer.easy, *request.s3_keys);
-    curl_easy_setopt(transfer.easy, CURLOPT_ERRORBUFFER, transfer.error.data());
-    curl_easy_setopt(transfer.easy, CURLOPT_HEADERFUNCTION, OnHeader);
-    curl_easy_setopt(transfer.easy, CURLOPT_HEADERDATA, &transfer);
-    curl_easy_setopt(transfer.easy, CURLOPT_WRITEFUNCTION, OnBody);
-    curl_easy_setopt(transfer.easy, CURLOPT_WRITEDATA, &transfer);
-    curl_easy_setopt(transfer.easy, CURLOPT_PRIVATE, &transfer);
-    curl_multi_add_handle(multi_, transfer.easy);
-    transfers_[id] = std::move(made);
-  }
-
-  void Cancel(int64_t id) {
-    const auto found = transfers_.find(id);
-    if (found == transfers_.end()) return;
-    curl_multi_remove_handle(multi_, found->second->easy);
-    transfers_.erase(found);
-  }
-
-  int64_t Received(int64_t id) const {
-    const auto found = transfers_.find(id);
-    curl_off_t bytes = 0;
-    if (found != transfers_.end()) curl_easy_getinfo(found->second->easy, CURLINFO_SIZE_DOWNLOAD_T, &bytes);
-    return bytes;
-  }
-
-  std::vector<Ended> Wait(std::vector<pollfd>& others, Duration timeout) {
-    int running = 0;
-    curl_multi_perform(multi_, &running);
-    std::vector<Ended> ended = Collect();
-    if (!ended.empty()) timeout = Duration::zero();
-    std::vector<curl_waitfd> also;
-    for (const pollfd& other : others)
-      also.push_back({.fd = other.fd,
-                      .events = static_cast<short>(((other.events & POLLIN) != 0 ? CURL_WAIT_POLLIN : 0) |
-                                                   ((other.events & POLLOUT) != 0 ? CURL_WAIT_POLLOUT : 0)),
-                      .revents = 0});
-    const auto milliseconds = std::max<int64_t>(0, timeout / std::chrono::milliseconds(1));
-    curl_multi_poll(multi_, also.data(), static_cast<unsigned>(also.size()),
-                    static_cast<int>(std::min<int64_t>(milliseconds, 60'000)), nullptr);
-    // curl does not report hang-ups: poll again for them.
-    poll(others.data(), others.size(), 0);
-    return ended;
-  }
-
- private:
-  std::vector<Ended> Collect() {
-    std::vector<Ended> ended;
-    int left = 0;
-    while (CURLMsg* message = curl_multi_info_read(multi_, &left)) {
-      if (message->msg != CURLMSG_DONE) continue;
-      Transfer* transfer = nullptr;
-      curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
-      ended.push_back({transfer->id, EndOf(*transfer, message->data.result)});
-    }
-    for (const Ended& one : ended) Cancel(one.id);
-    return ended;
-  }
-
-  const TransferLimits limits_;
-  CURLM* multi_ = nullptr;
-  std::map<int64_t, std::unique_ptr<Transfer>> transfers_;
-};
-
 absl::Status Transfers::CheckSigning() {
   const curl_version_info_data& own = *curl_version_info(CURLVERSION_NOW);
   Transfer transfer;
@@ -284,16 +198,83 @@ absl::Status Transfers::CheckSigning() {
       absl::StrCat("s3:// needs libcurl 7.88 or newer, with AWS signatures; this machine has ", own.version));
 }
 
-Transfers::Transfers(TransferLimits limits) : impl_(std::make_unique<Impl>(limits)) {}
-Transfers::~Transfers() = default;
+Transfers::Transfers(const TransferLimits& limits) : limits_(limits) {
+  static const CURLcode once = curl_global_init(CURL_GLOBAL_DEFAULT);
+  MT_CHECK(once == CURLE_OK) << curl_easy_strerror(once);
+  multi_ = curl_multi_init();
+}
+
+Transfers::~Transfers() {
+  while (!transfers_.empty()) Cancel(transfers_.begin()->first);
+  curl_multi_cleanup(multi_);
+}
 
 void Transfers::Start(int64_t id, const FetchRequest& request, Sink sink) {
-  impl_->Start(id, request, std::move(sink));
+  auto made = std::make_unique<Transfer>();
+  Transfer& transfer = *made;
+  transfer.id = id;
+  transfer.easy = curl_easy_init();
+  transfer.sink = std::move(sink);
+  transfer.from = request.from;
+  transfer.offset = -1;
+  SetLimits(transfer.easy, limits_);
+  SetTrust(transfer.easy, request);
+  SetRequest(transfer, request);
+  if (request.s3_keys) SetKeys(transfer.easy, *request.s3_keys);
+  curl_easy_setopt(transfer.easy, CURLOPT_ERRORBUFFER, transfer.error.data());
+  curl_easy_setopt(transfer.easy, CURLOPT_HEADERFUNCTION, OnHeader);
+  curl_easy_setopt(transfer.easy, CURLOPT_HEADERDATA, &transfer);
+  curl_easy_setopt(transfer.easy, CURLOPT_WRITEFUNCTION, OnBody);
+  curl_easy_setopt(transfer.easy, CURLOPT_WRITEDATA, &transfer);
+  curl_easy_setopt(transfer.easy, CURLOPT_PRIVATE, &transfer);
+  curl_multi_add_handle(multi_, transfer.easy);
+  transfers_[id] = std::move(made);
 }
-void Transfers::Cancel(int64_t id) { impl_->Cancel(id); }
-int64_t Transfers::Received(int64_t id) const { return impl_->Received(id); }
+
+void Transfers::Cancel(int64_t id) {
+  const auto found = transfers_.find(id);
+  if (found == transfers_.end()) return;
+  curl_multi_remove_handle(multi_, found->second->easy);
+  transfers_.erase(found);
+}
+
+int64_t Transfers::Received(int64_t id) const {
+  const auto found = transfers_.find(id);
+  curl_off_t bytes = 0;
+  if (found != transfers_.end()) curl_easy_getinfo(found->second->easy, CURLINFO_SIZE_DOWNLOAD_T, &bytes);
+  return bytes;
+}
+
+std::vector<Transfers::Ended> Transfers::Collect() {
+  std::vector<Ended> ended;
+  int left = 0;
+  while (CURLMsg* message = curl_multi_info_read(multi_, &left)) {
+    if (message->msg != CURLMSG_DONE) continue;
+    Transfer* transfer = nullptr;
+    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
+    ended.push_back({transfer->id, EndOf(*transfer, message->data.result)});
+  }
+  for (const Ended& one : ended) Cancel(one.id);
+  return ended;
+}
+
 std::vector<Transfers::Ended> Transfers::Wait(std::vector<pollfd>& others, Duration timeout) {
-  return impl_->Wait(others, timeout);
+  int running = 0;
+  curl_multi_perform(multi_, &running);
+  std::vector<Ended> ended = Collect();
+  if (!ended.empty()) timeout = Duration::zero();
+  std::vector<curl_waitfd> also;
+  for (const pollfd& other : others)
+    also.push_back({.fd = other.fd,
+                    .events = static_cast<short>(((other.events & POLLIN) != 0 ? CURL_WAIT_POLLIN : 0) |
+                                                 ((other.events & POLLOUT) != 0 ? CURL_WAIT_POLLOUT : 0)),
+                    .revents = 0});
+  const auto milliseconds = std::max<int64_t>(0, timeout / std::chrono::milliseconds(1));
+  curl_multi_poll(multi_, also.data(), static_cast<unsigned>(also.size()),
+                  static_cast<int>(std::min<int64_t>(milliseconds, 60'000)), nullptr);
+  // curl does not report hang-ups: poll again for them.
+  poll(others.data(), others.size(), 0);
+  return ended;
 }
 
 }  // namespace mtrun::datasets

@@ -4,7 +4,9 @@
 
 #include <poll.h>
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,6 +26,8 @@ struct TransferLimits {
   long slow_seconds = kSlowSeconds;
 };
 
+struct Transfer;
+
 class Transfers {
  public:
   /// Receives pieces of a file. `offset`: the piece's position in the file. An error ends the transfer.
@@ -36,7 +40,7 @@ class Transfers {
   /// kFailedPrecondition if this machine's libcurl cannot sign requests for s3.
   static absl::Status CheckSigning();
 
-  explicit Transfers(TransferLimits limits = {});
+  explicit Transfers(const TransferLimits& limits = {});
   ~Transfers();
 
   /// Ends by itself after 4 KiB of the body of an error. REQUIRES: `id` is unused.
@@ -49,8 +53,11 @@ class Transfers {
   std::vector<Ended> Wait(std::vector<pollfd>& others, Duration timeout);
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  std::vector<Ended> Collect();
+
+  const TransferLimits limits_;
+  void* multi_ = nullptr;  // CURLM
+  std::map<int64_t, std::unique_ptr<Transfer>> transfers_;
 };
 
 }  // namespace mtrun::datasets

@@ -169,9 +169,7 @@ class Server : public ChannelServer {
   }
 
   void DisconnectAll() override {
-    for (auto& [id, connection] : connections_) {
-      if (const auto alive = connection.lock()) alive->Close();
-    }
+    for (const auto& connection : Living()) connection->Close();
     connections_.clear();
     by_rank_.clear();
   }

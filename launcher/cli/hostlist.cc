@@ -1,7 +1,6 @@
 #include "launcher/cli/hostlist.h"
 
 #include <cstdint>
-#include <limits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"

@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "base/posix.h"
 #include "base/processors.h"
+#include "base/value_or.h"
 #include "launcher/cli/slurm_step.h"
 
 namespace mtrun::launcher {
@@ -55,7 +56,7 @@ std::vector<std::string> NamesIn(const std::string& folder) {
   std::error_code error;
   for (fs::directory_iterator item(folder, error), end; !error && item != end; item.increment(error))
     names.push_back(item->path().filename());
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -83,8 +84,7 @@ std::vector<std::string> GpuAddresses(const std::string& root) {
   std::vector<std::string> addresses;
   for (std::string name : NamesIn(root + kGpuFolder)) {
     const int minor = DeviceMinor(absl::StrCat(root, kGpuFolder, "/", name));
-    if (minor >= 0 && std::find(files.usable.begin(), files.usable.end(), minor) == files.usable.end())
-      continue;
+    if (minor >= 0 && std::ranges::find(files.usable, minor) == files.usable.end()) continue;
     absl::AsciiStrToLower(&name);
     addresses.push_back(std::move(name));
   }
@@ -119,7 +119,7 @@ std::vector<std::string> VisibleGpus(int devices, const EnvironmentMap& environm
     } else if (!absl::StartsWith(entry, kind)) {
       break;
     }
-    if (std::find(visible.begin(), visible.end(), name) != visible.end()) return {};
+    if (std::ranges::find(visible, name) != visible.end()) return {};
     visible.push_back(name);
     if (kind == "MIG-") break;
   }
@@ -130,8 +130,7 @@ std::vector<std::string> VisibleGpus(int devices, const EnvironmentMap& environm
 MachineFacts LookAtMachine(const EnvironmentMap& environment, const std::string& root) {
   MachineFacts facts;
   facts.cpus = UsableProcessors(root);
-  const auto slurms = environment.find("SLURM_CPUS_ON_NODE");
-  if (int cpus = 0; slurms != environment.end() && absl::SimpleAtoi(slurms->second, &cpus) && cpus > 0)
+  if (int cpus = 0; absl::SimpleAtoi(ValueOr(environment, "SLURM_CPUS_ON_NODE"), &cpus) && cpus > 0)
     facts.cpus = std::min(facts.cpus, cpus);
   facts.in_slurm_shell = IsInSlurmShell(environment);
   facts.gpus = static_cast<int>(VisibleGpus(CountGpus(root), environment).size());

@@ -1,5 +1,7 @@
 #include "launcher/cli/option_table.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "launcher/cli/options_reading.h"
 #include "rendezvous/wire/fields.h"
@@ -9,12 +11,6 @@ namespace {
 
 using Kind = SettingSpec::Kind;
 
-constexpr char kNodes[] = "Nodes and workers";
-constexpr char kFaults[] = "Failures and stopping";
-constexpr char kOutput[] = "Output";
-constexpr char kProgram[] = "Program";
-constexpr char kTorchrun[] = "Accepted for torchrun's sake";
-
 constexpr char kStreams[] = "0 1 2 3";
 
 std::vector<Option> NodeOptions() {
@@ -22,7 +18,6 @@ std::vector<Option> NodeOptions() {
       {{.name = "nnodes",
         .default_text = "1",
         .help = "Nodes of the job; MIN:MAX: an elastic job.",
-        .group = kNodes,
         .value = "N|MIN:MAX",
         .common = true,
         .hints = {"num_nodes", "num_machines", "machines"}},
@@ -31,7 +26,6 @@ std::vector<Option> NodeOptions() {
         .default_text = "1",
         .help = "Workers on this node: N, one per GPU (gpu), one per processor (cpu), or gpu if there are "
                 "GPUs and else cpu (auto).",
-        .group = kNodes,
         .value = "N|auto|cpu|gpu",
         .common = true,
         .hints = {"np", "n", "num_proc", "num_processes", "num_workers", "workers", "gpus", "num_gpus",
@@ -41,7 +35,6 @@ std::vector<Option> NodeOptions() {
       {{.name = "node_rank",
         .kind = Kind::kInt,
         .help = "Place of this node in the order of nodes.",
-        .group = kNodes,
         .min = 0,
         .max = rendezvous::kMaxNodes - 1,
         .hints = {"rank", "machine_rank", "group_rank"}},
@@ -49,18 +42,14 @@ std::vector<Option> NodeOptions() {
       {{.name = "role",
         .default_text = "default",
         .help = "Name of this node's workers: ROLE_NAME, and the prefix of their lines.",
-        .group = kNodes,
         .value = "NAME"},
        ReadRole},
       {{.name = "virtual_local_rank",
         .kind = Kind::kBool,
-        .default_text = "false",
-        .help = "Show each worker only its own GPU, as number 0; LOCAL_RANK is 0 for all.",
-        .group = kNodes},
+        .help = "Show each worker only its own GPU, as number 0; LOCAL_RANK is 0 for all."},
        ReadVirtualRank},
       {{.name = "numa_binding",
         .help = "Bind workers to the processors near their GPU, or without GPUs to a fair share.",
-        .group = kNodes,
         .choices = {"node", "socket", "exclusive", "core-complex"}},
        &Options::numa_binding},
   };
@@ -72,7 +61,6 @@ std::vector<Option> FaultOptions() {
         .kind = Kind::kInt,
         .default_text = "0",
         .help = "Worker failures that the whole job survives. With --trainer every 100 steps give one back.",
-        .group = kFaults,
         .otherwise = "0, with --trainer 10",
         .common = true,
         .min = 0,
@@ -82,7 +70,6 @@ std::vector<Option> FaultOptions() {
       {{.name = "shutdown_timeout",
         .kind = Kind::kDouble,
         .help = "Time from the first signal to SIGKILL; at most 0.8 below Open MPI.",
-        .group = kFaults,
         .value = "SECONDS",
         .otherwise = "$TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30",
         .min = 0,
@@ -94,7 +81,6 @@ std::vector<Option> FaultOptions() {
         .default_text = "30",
         .help = "Report a trainer's worker that makes no progress for this long and waits neither for others "
                 "nor for data; 0: never.",
-        .group = kFaults,
         .value = "SECONDS",
         .min = 0,
         .max = kMaxSeconds},
@@ -102,7 +88,6 @@ std::vector<Option> FaultOptions() {
       {{.name = "hang_timeout",
         .kind = Kind::kDouble,
         .help = "Kill and replace such a worker after this long; 0: never.",
-        .group = kFaults,
         .value = "SECONDS",
         .otherwise = "600 with --trainer, else 0",
         .min = 0,
@@ -117,20 +102,17 @@ std::vector<Option> StopOptions() {
       {{.name = "preempt_file",
         .help =
             "File whose appearance makes the node leave, as SIGTERM does; it must not exist at the start.",
-        .group = kFaults,
         .value = "FILE",
         .hints = {"preemption_file", "preempt"}},
        &Options::preempt_file,
        kPath},
       {{.name = "signals_to_handle",
         .help = "Signals that stop the job; they are passed on to the workers.",
-        .group = kFaults,
         .value = "SIGNAL,...",
         .otherwise = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"},
        ReadSignals},
       {{.name = "signals_to_forward",
         .help = "Signals that are passed on to the workers and stop nothing: SIGUSR1,SIGUSR2.",
-        .group = kFaults,
         .value = "SIGNAL,...",
         .yields = true},
        PartOf{"signals_to_handle"}},
@@ -141,7 +123,6 @@ std::vector<Option> OutputOptions() {
   return {
       {{.name = "log_dir",
         .help = "Folder for the workers' output; /dev/null: no files.",
-        .group = kOutput,
         .value = "FOLDER",
         .otherwise = "in ~/.local/state/mtrun, which keeps the newest 20 runs",
         .common = true,
@@ -151,27 +132,23 @@ std::vector<Option> OutputOptions() {
       {{.name = "redirects",
         .help = "Streams that go to files only: 0 none, 1 stdout, 2 stderr, 3 both; or for each local rank, "
                 "RANK:N,...",
-        .group = kOutput,
         .value = "STREAMS",
         .letter = 'r'},
        &Options::redirects,
        kStreams},
       {{.name = "tee",
         .help = "Streams that go to files and to the console, written as for --redirects.",
-        .group = kOutput,
         .value = "STREAMS",
         .letter = 't'},
        &Options::tee,
        kStreams},
       {{.name = "local_ranks_filter",
         .help = "Local ranks that the console shows: 0,1,...; files get everything.",
-        .group = kOutput,
         .value = "RANKS",
         .otherwise = "all"},
        &Options::console_ranks},
       {{.name = "log_line_prefix_template",
         .help = "Prefix of each console line, made of ${role_name} ${local_rank} ${rank} ${hostname}.",
-        .group = kOutput,
         .value = "TEXT",
         .otherwise = "[${role_name}${local_rank}]:"},
        ReadPrefix},
@@ -179,7 +156,6 @@ std::vector<Option> OutputOptions() {
         .help = "Form of the console's lines: prefix, or plain, without one. The output of a program's only "
                 "worker passes unchanged, on a terminal to a terminal, unless prefix, --tee or a template "
                 "asks for lines.",
-        .group = kOutput,
         .otherwise = "prefix; plain for a program with one worker",
         .choices = {"prefix", "plain"},
         .yields = true},
@@ -191,25 +167,21 @@ std::vector<Option> CopyOptions() {
   return {
       {{.name = "duplicate_stdout_filters",
         .help = "Copy lines with any of these texts to filtered_stdout.log, too; ,, is a comma.",
-        .group = kOutput,
         .value = "TEXT,..."},
        &Options::out_filters},
       {{.name = "duplicate_stderr_filters",
         .help = "Do the same for standard error, to filtered_stderr.log.",
-        .group = kOutput,
         .value = "TEXT,..."},
        &Options::err_filters},
       {{.name = "http",
         .help =
             "Address at which to serve a live page of the job; a PORT alone (8080) is one of 127.0.0.1, for "
             "this machine.",
-        .group = kOutput,
         .value = "HOST:PORT",
         .yields = true},
        ReadPage},
       {{.name = "event_log",
         .help = "File for events, one JSON object a line.",
-        .group = kOutput,
         .value = "FILE",
         .yields = true},
        &Options::event_log,
@@ -221,14 +193,12 @@ std::vector<Option> ProgramOptions() {
   return {
       {{.name = "trainer",
         .help = "Run the training program NAME; the arguments after it are its own. list: show all of them.",
-        .group = kProgram,
         .value = "NAME",
         .common = true,
         .yields = true},
        ReadEntry},
       {{.name = "config",
         .help = "YAML file; mtrun reads its section mtrun, a trainer its own.",
-        .group = kProgram,
         .value = "FILE",
         .common = true,
         .yields = true},
@@ -236,23 +206,15 @@ std::vector<Option> ProgramOptions() {
        kPath},
       {{.name = "module",
         .kind = Kind::kBool,
-        .default_text = "false",
         .help = "PROGRAM is a Python module.",
-        .group = kProgram,
         .common = true,
         .letter = 'm'},
        PartOf{"trainer"}},
-      {{.name = "no_python",
-        .kind = Kind::kBool,
-        .default_text = "false",
-        .help = "Execute PROGRAM itself, whatever its name.",
-        .group = kProgram},
+      {{.name = "no_python", .kind = Kind::kBool, .help = "Execute PROGRAM itself, whatever its name."},
        PartOf{"trainer"}},
       {{.name = "run_path",
         .kind = Kind::kBool,
-        .default_text = "false",
-        .help = "Run PROGRAM as a Python script, whatever its name.",
-        .group = kProgram},
+        .help = "Run PROGRAM as a Python script, whatever its name."},
        PartOf{"trainer"}},
   };
 }
@@ -261,16 +223,13 @@ std::vector<Option> WarmOptions() {
   return {
       {{.name = "warm_python",
         .kind = Kind::kBool,
-        .default_text = "false",
         .help = "Keep an interpreter that has imported --preload, and fork restarted workers from it, which "
                 "saves them the imports.",
-        .group = kProgram,
         .yields = true},
        &Options::warm_python},
       {{.name = "preload",
         .default_text = "torch",
         .help = "Modules that --warm_python imports.",
-        .group = kProgram,
         .value = "MODULE,...",
         .yields = true},
        &Options::preload},
@@ -279,20 +238,15 @@ std::vector<Option> WarmOptions() {
 
 std::vector<Option> OptionsWithoutEffect() {
   return {
-      {{.name = "monitor_interval", .kind = Kind::kDouble, .group = kTorchrun, .min = 0},
+      {{.name = "monitor_interval", .kind = Kind::kDouble, .min = 0},
        NoEffect{"a worker's death is noticed at once"}},
-      {{.name = "start_method", .group = kTorchrun, .choices = {"spawn", "fork", "forkserver"}},
+      {{.name = "start_method", .choices = {"spawn", "fork", "forkserver"}},
        NoEffect{"workers are programs of their own"}},
-      {{.name = "exit_barrier_timeout", .kind = Kind::kDouble, .group = kTorchrun, .min = 0},
+      {{.name = "exit_barrier_timeout", .kind = Kind::kDouble, .min = 0},
        NoEffect{"there is no barrier, all leave when the job is over"}},
-      {{.name = "event_log_handler",
-        .group = kTorchrun,
-        .choices = {"null", "console", "dynamic_rendezvous"}},
+      {{.name = "event_log_handler", .choices = {"null", "console", "dynamic_rendezvous"}},
        NoEffect{"--event_log FILE records events"}},
-      {{.name = "logs_specs",
-        .help = "Only \"default\": others are Python classes.",
-        .group = kTorchrun,
-        .choices = {"default"}},
+      {{.name = "logs_specs", .help = "Only \"default\": others are Python classes.", .choices = {"default"}},
        NoEffect{"mtrun does that anyway"}},
   };
 }
@@ -301,16 +255,35 @@ std::vector<Option> OptionsWithoutEffect() {
 
 const std::vector<Option>& OptionRows() {
   static const std::vector<Option> rows = [] {
+    constexpr char kRendezvous[] = "Rendezvous", kFaults[] = "Failures and stopping", kOutput[] = "Output",
+                   kProgram[] = "Program";
+    std::pair<const char*, std::vector<Option>> groups[] = {
+        {"Nodes and workers", NodeOptions()},
+        {"Other machines over ssh", SshRows()},
+        {kRendezvous, RendezvousRows()},
+        {kRendezvous, ReachRows()},
+        {kFaults, FaultOptions()},
+        {kFaults, StopOptions()},
+        {kOutput, OutputOptions()},
+        {kOutput, CopyOptions()},
+        {kProgram, ProgramOptions()},
+        {kProgram, WarmOptions()},
+        {"Questions to a running job", StatusQuestions()},
+        {"Requests to a running job", ControlQuestions()},
+        {"About mtrun and this machine", OwnQuestions()},
+        {"Accepted for torchrun's sake", OptionsWithoutEffect()},
+    };
     std::vector<Option> all;
-    for (const auto& group :
-         {NodeOptions(), SshRows(), RendezvousRows(), StoreRows(), ReachRows(), FaultOptions(), StopOptions(),
-          OutputOptions(), CopyOptions(), ProgramOptions(), WarmOptions(), StatusQuestions(),
-          ControlQuestions(), OwnQuestions(), OptionsWithoutEffect()})
-      all.insert(all.end(), group.begin(), group.end());
-    for (Option& option : all) {
-      const auto* without = std::get_if<NoEffect>(&option.target);
-      if (without != nullptr && option.spec.help.empty())
-        option.spec.help = absl::StrCat("No effect: ", without->why, ".");
+    for (auto& [group, options] : groups) {
+      for (Option& option : options) {
+        SettingSpec& spec = option.spec;
+        spec.group = group;
+        if (spec.kind == Kind::kBool) spec.default_text = "false";
+        if (const auto* without = std::get_if<NoEffect>(&option.target);
+            without != nullptr && spec.help.empty())
+          spec.help = absl::StrCat("No effect: ", without->why, ".");
+        all.push_back(std::move(option));
+      }
     }
     return all;
   }();

@@ -54,16 +54,16 @@ struct Option {
 };
 inline constexpr char kPath[] = "/";
 
-/// Returns all rows in the order of reading and help. The help of a row without effect says so.
+/// Returns all rows in the order of reading and help, with their groups. Switches are off by default; the help
+/// of a row without effect says so.
 const std::vector<Option>& OptionRows();
 /// Return the rows of questions (option_table_questions.cc): about a job, to a job, and to mtrun itself.
 std::vector<Option> StatusQuestions();
 std::vector<Option> ControlQuestions();
 std::vector<Option> OwnQuestions();
-/// Return the rows of option_table_rendezvous.cc: about the rendezvous, the server at MASTER_PORT, and the
-/// ways to this node with the rights of those that use them.
+/// Return the rows of option_table_rendezvous.cc: about the rendezvous; and about the server at MASTER_PORT and
+/// the ways to this node with the rights of those that use them.
 std::vector<Option> RendezvousRows();
-std::vector<Option> StoreRows();
 std::vector<Option> ReachRows();
 /// Returns the rows about other machines over ssh (option_table_ssh.cc).
 std::vector<Option> SshRows();

@@ -6,20 +6,17 @@
 namespace mtrun::launcher {
 
 std::vector<Option> SshRows() {
-  constexpr char kSsh[] = "Other machines over ssh";
   const PartOf hosts = {"hosts"};
   return {
       {{.name = "hosts",
         .help = "Run PROGRAM on these machines, with an mtrun started on each by ssh: HOST[:WORKERS],..., "
                 "for example a,me@b:8,node[1-4]. This one need not be among them.",
-        .group = kSsh,
         .value = "HOST,...",
         .common = true,
         .yields = true},
        ReadHosts},
       {{.name = "hostfile",
         .help = "File with the same, a line for each host: HOST [slots=WORKERS]; # begins a comment.",
-        .group = kSsh,
         .value = "FILE",
         .hints = {"machinefile", "machine_file", "hosts_file"},
         .yields = true},
@@ -28,20 +25,17 @@ std::vector<Option> SshRows() {
       {{.name = "ssh",
         .default_text = "ssh",
         .help = "With --hosts: the ssh program and its first arguments, for example \"ssh -F FILE\".",
-        .group = kSsh,
         .value = "COMMAND",
         .yields = true},
        hosts},
       {{.name = "export",
         .help = "With --hosts: variables for the programs there, NAME or NAME=VALUE; ,, is a comma.",
-        .group = kSsh,
         .value = "NAME,...",
         .hints = {"genv", "env"},
         .yields = true},
        hosts},
       {{.name = "ssh_folder",
         .help = "With --hosts: the working folder there.",
-        .group = kSsh,
         .value = "FOLDER",
         .otherwise = "as here",
         .hints = {"wdir", "chdir", "workdir"},
@@ -49,7 +43,6 @@ std::vector<Option> SshRows() {
        hosts},
       {{.name = "ssh_mtrun",
         .help = "With --hosts: the mtrun there.",
-        .group = kSsh,
         .value = "PATH",
         .otherwise = "as here, else on the host's PATH",
         .yields = true},

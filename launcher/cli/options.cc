@@ -34,46 +34,42 @@ size_t OwnArguments(const std::vector<std::string>& args) {
 }
 
 /// Stores one option in `options`, according to its target's type.
-class TargetReader {
- public:
-  TargetReader(const OptionContext& context, Options* options) : context_(context), options_(*options) {}
+struct TargetReader {
+  const OptionContext& context;
+  Options& options;
 
   absl::Status operator()(bool Options::*member) const {
-    options_.*member = context_.settings.Bool(context_.name);
+    options.*member = context.settings.Bool(context.name);
     return absl::OkStatus();
   }
   absl::Status operator()(std::string Options::*member) const {
-    options_.*member = context_.settings.Text(context_.name);
+    options.*member = context.settings.Text(context.name);
     return absl::OkStatus();
   }
   absl::Status operator()(std::optional<int> Options::*member) const {
-    if (IsSet()) options_.*member = static_cast<int>(context_.settings.Int(context_.name));
+    if (IsSet()) options.*member = static_cast<int>(context.settings.Int(context.name));
     return absl::OkStatus();
   }
   absl::Status operator()(Duration Options::*member) const {
-    if (IsSet()) options_.*member = FromSeconds(context_.settings.Double(context_.name));
+    if (IsSet()) options.*member = FromSeconds(context.settings.Double(context.name));
     return absl::OkStatus();
   }
   absl::Status operator()(std::map<int, int> Options::*member) const {
-    return ReadStreams(context_.settings, context_.name, &(options_.*member));
+    return ReadStreams(context.settings, context.name, &(options.*member));
   }
   absl::Status operator()(std::set<int> Options::*member) const {
-    return ReadLocalRanks(context_.settings, context_.name, &(options_.*member));
+    return ReadLocalRanks(context.settings, context.name, &(options.*member));
   }
   absl::Status operator()(std::vector<std::string> Options::*member) const {
-    options_.*member = SplitTexts(context_.settings.Text(context_.name));
+    options.*member = SplitTexts(context.settings.Text(context.name));
     return absl::OkStatus();
   }
-  absl::Status operator()(OptionReader read) const { return read(context_, &options_); }
+  absl::Status operator()(OptionReader read) const { return read(context, &options); }
   absl::Status operator()(const PartOf&) const { return absl::OkStatus(); }
   absl::Status operator()(const NoEffect&) const { return absl::OkStatus(); }
   absl::Status operator()(const Asks&) const { return absl::OkStatus(); }
 
- private:
-  bool IsSet() const { return context_.settings.IsSet(context_.name); }
-
-  const OptionContext& context_;
-  Options& options_;
+  bool IsSet() const { return context.settings.IsSet(context.name); }
 };
 
 /// Adds one note about the given torchrun settings that have no effect here.
@@ -175,7 +171,7 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const
     MT_RETURN_IF_ERROR(DeriveFromSlurm(environment, machine.in_slurm_shell, &settings, &options));
   for (const Option& option : OptionRows()) {
     const OptionContext context{option.spec.name, settings, environment, machine, *rest};
-    MT_RETURN_IF_ERROR(std::visit(TargetReader(context, &options), option.target));
+    MT_RETURN_IF_ERROR(std::visit(TargetReader{context, options}, option.target));
   }
   NoteIgnored(settings, &options);
   return options;

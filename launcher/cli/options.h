@@ -27,14 +27,9 @@ struct MachineFacts {
   bool in_slurm_shell = false;  // started by hand in a shell of srun --pty
 };
 
-/// Destinations of one stream of one worker, from --redirects and --tee.
-struct StreamTargets {
-  bool file = true;
-  bool console = true;
-  bool operator==(const StreamTargets&) const = default;
-};
+/// Which streams of one worker the console shows, from --redirects and --tee.
 struct OutputPlan {
-  StreamTargets out, err;
+  bool out = true, err = true;
   bool operator==(const OutputPlan&) const = default;
 };
 
@@ -132,8 +127,7 @@ struct Options {
   bool warm_python = false;  // fork workers from an interpreter that has imported `preload`
   std::vector<std::string> preload = {"torch"};  // modules
 
-  /// Returns the destinations of one worker's output. The default is both; --redirects alone skips the
-  /// console.
+  /// Returns what the console shows of one worker. The default is both streams; --redirects alone skips them.
   OutputPlan OutputOf(int local_rank) const;
   /// Returns the template of the prefix of console lines, "" for none. A trainer's name that ends in a digit is
   /// set apart from the rank.

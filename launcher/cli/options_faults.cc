@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 #include "launcher/cli/options_reading.h"
 
 namespace mtrun::launcher {
@@ -23,13 +24,12 @@ absl::Status ReadGivenGrace(const OptionContext& context, Options* options) {
     options->shutdown_timeout = FromSeconds(context.settings.Double(context.name));
     return absl::OkStatus();
   }
-  const auto grace = context.environment.find(kGraceVariable);
-  if (grace == context.environment.end() || grace->second.empty()) return absl::OkStatus();
+  const std::string grace = ValueOr(context.environment, kGraceVariable);
+  if (grace.empty()) return absl::OkStatus();
   double seconds = 0;
-  if (!absl::SimpleAtod(grace->second, &seconds) || !(seconds >= 0 && seconds <= kMaxSeconds)) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%s: \"%s\" is not allowed; it takes seconds from 0 to %.0f", kGraceVariable,
-                        grace->second, kMaxSeconds));
+  if (!absl::SimpleAtod(grace, &seconds) || !(seconds >= 0 && seconds <= kMaxSeconds)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s: \"%s\" is not allowed; it takes seconds from 0 to %.0f", kGraceVariable, grace, kMaxSeconds));
   }
   options->shutdown_timeout = FromSeconds(seconds);
   return absl::OkStatus();
@@ -42,9 +42,9 @@ std::optional<Duration> GraceOfMpirun(const EnvironmentMap& environment) {
   if (!environment.contains("OMPI_COMM_WORLD_RANK")) return std::nullopt;
   double seconds = 1;
   for (const char* name : {"OMPI_MCA_odls_base_sigkill_timeout", "PRTE_MCA_odls_base_sigkill_timeout"})
-    if (const auto found = environment.find(name); found != environment.end())
-      if (double given = 0; absl::SimpleAtod(found->second, &given) && given >= 1 && given <= kMaxSeconds)
-        seconds = given;
+    if (double given = 0;
+        absl::SimpleAtod(ValueOr(environment, name), &given) && given >= 1 && given <= kMaxSeconds)
+      seconds = given;
   return FromSeconds(seconds) - kOwnExit;
 }
 
@@ -106,9 +106,8 @@ absl::Status ReadSignals(const OptionContext& context, Options* options) {
         "no handler for \"", name, "\": it is not a signal that can be handled (SIGTERM, SIGUSR1, ...)"));
   }
   // A signal that is only forwarded must not stop anything.
-  std::erase_if(plan.stop, [&](int signal) {
-    return std::find(plan.forward.begin(), plan.forward.end(), signal) != plan.forward.end();
-  });
+  std::erase_if(plan.stop,
+                [&](int signal) { return std::ranges::find(plan.forward, signal) != plan.forward.end(); });
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #include "base/endpoint.h"
 #include "base/link_zone.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 #include "launcher/cli/options_reading.h"
 
 namespace mtrun::launcher {
@@ -62,14 +63,11 @@ absl::Status ReadPage(const OptionContext& context, Options* options) {
 }
 
 absl::Status ReadPrefix(const OptionContext& context, Options* options) {
-  const auto variable = context.environment.find("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
-  options->prefix_given = context.settings.IsSet(context.name);
-  if (options->prefix_given) {
-    options->prefix_template = context.settings.Text(context.name);
-  } else if (variable != context.environment.end() && !variable->second.empty()) {
-    options->prefix_template = variable->second;
-    options->prefix_given = true;
-  }
+  const std::string variable = ValueOr(context.environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+  const bool is_set = context.settings.IsSet(context.name);
+  options->prefix_given = is_set || !variable.empty();
+  if (options->prefix_given)
+    options->prefix_template = is_set ? context.settings.Text(context.name) : variable;
   return absl::OkStatus();
 }
 
@@ -93,10 +91,7 @@ OutputPlan Options::OutputOf(int local_rank) const {
   };
   const int file_only = mask(redirects) & ~mask(tee);
   const bool shown = console_ranks.empty() || console_ranks.contains(local_rank);
-  OutputPlan plan;
-  plan.out = {log_dir != "/dev/null", shown && (file_only & 1) == 0};
-  plan.err = {log_dir != "/dev/null", shown && (file_only & 2) == 0};
-  return plan;
+  return {.out = shown && (file_only & 1) == 0, .err = shown && (file_only & 2) == 0};
 }
 
 }  // namespace mtrun::launcher

@@ -41,11 +41,10 @@ absl::Status WouldNotRun(absl::string_view flag, const std::string& program) {
 
 absl::Status ReadEndpoints(absl::string_view question, const std::string& text, Options* options) {
   for (const absl::string_view item : absl::StrSplit(text, ',')) {
-    const absl::StatusOr<Endpoint> endpoint =
-        ParseLocalEndpoint(std::string(absl::StripAsciiWhitespace(item)));
-    if (!endpoint.ok()) return Annotate(endpoint.status(), absl::StrCat("--", question));
-    MT_RETURN_IF_ERROR(Annotate(CheckZone(*endpoint), absl::StrCat("--", question)));
-    options->asked.push_back(ToText(*endpoint));
+    const std::string one(absl::StripAsciiWhitespace(item)), flag = absl::StrCat("--", question);
+    MT_ASSIGN_OR_RETURN(const Endpoint endpoint, Annotate(ParseLocalEndpoint(one), flag));
+    MT_RETURN_IF_ERROR(Annotate(CheckZone(endpoint), flag));
+    options->asked.push_back(ToText(endpoint));
   }
   return absl::OkStatus();
 }
@@ -152,9 +151,8 @@ absl::Status ReadAskers(const Settings& settings, Options* options) {
     MT_RETURN_IF_ERROR(ReadNodes({nodes, settings, {}, {}, {}}, options));
   options->log_dir = settings.Text("log_dir");
   options->local_addr = settings.Text("local_addr");
-  const absl::StatusOr<PortRange> range = ParsePortRange(settings.Text("port_range"));
-  if (!range.ok()) return Annotate(range.status(), "--port_range");
-  options->port_range = *range;
+  MT_ASSIGN_OR_RETURN(options->port_range,
+                      Annotate(ParsePortRange(settings.Text("port_range")), "--port_range"));
   return absl::OkStatus();
 }
 

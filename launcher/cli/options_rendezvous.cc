@@ -10,6 +10,7 @@
 #include "base/link_zone.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "base/value_or.h"
 #include "launcher/cli/options_reading.h"
 #include "launcher/cli/rdzv_conf.h"
 #include "rendezvous/wire/job_settings.h"
@@ -79,22 +80,15 @@ absl::Status ReadBackend(const Settings& settings, Options* options) {
 absl::Status ReadEndpointList(const Settings& settings, const std::string& text, Options* options) {
   for (const absl::string_view item : absl::StrSplit(text, ',')) {
     const std::string one(absl::StripAsciiWhitespace(item));
-    const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(one);
-    if (!endpoint.ok()) return Annotate(endpoint.status(), Named(settings, "rdzv_endpoint"));
-    MT_RETURN_IF_ERROR(Annotate(CheckZone(*endpoint), Named(settings, "rdzv_endpoint")));
-    if (endpoint->port == 0)
+    MT_ASSIGN_OR_RETURN(const Endpoint endpoint,
+                        Annotate(ParseEndpoint(one), Named(settings, "rdzv_endpoint")));
+    MT_RETURN_IF_ERROR(Annotate(CheckZone(endpoint), Named(settings, "rdzv_endpoint")));
+    if (endpoint.port == 0)
       return NotAllowed(settings, "rdzv_endpoint", "ports from 1 to 65535 in a list of endpoints");
-    options->job.endpoints.push_back(ToText(*endpoint));
+    options->job.endpoints.push_back(ToText(endpoint));
   }
   options->endpoint = options->job.endpoints.front();
   return absl::OkStatus();
-}
-
-/// Configures a single node whose web page needs a real service, on a free port of this machine.
-bool AskedAlone(Options* options) {
-  options->standalone = false;
-  options->is_host = true;
-  return true;
 }
 
 /// Returns whether the endpoint's port is 0, any free one: no other node can learn it, so this one runs
@@ -120,7 +114,12 @@ bool ReadStandalone(const Settings& settings, Options* options) {
   // As under torchrun, several jobs at port 0 never compete for a port.
   if (!on_free_port && settings.IsSet("master_port"))
     options->master_port = static_cast<int>(settings.Int("master_port"));
-  if (!settings.Text("http").empty()) return AskedAlone(options);
+  if (!settings.Text("http").empty()) {
+    // The web page needs a real service, on a free port of this machine.
+    options->standalone = false;
+    options->is_host = true;
+    return true;
+  }
   // No other node can fall silent: heartbeats would only wake the agent.
   options->job.heartbeat_interval = kAloneHeartbeat;
   if (!on_free_port) options->master_addr = settings.Text("master_addr");
@@ -154,18 +153,17 @@ absl::Status ReadEndpoint(const Settings& settings, Options* options) {
                      " needs --rdzv_endpoint HOST:PORT, the same on all nodes (HOST is one of them)"));
   }
   if (text.find(',') != std::string::npos) return ReadEndpointList(settings, text, options);
-  absl::StatusOr<Endpoint> endpoint =
-      ParseEndpoint(text, options->may_be_etcd ? kEtcdPort : kDefaultEndpointPort);
-  if (!endpoint.ok()) return Annotate(endpoint.status(), Named(settings, name));
-  MT_RETURN_IF_ERROR(Annotate(CheckZone(*endpoint), Named(settings, name)));
-  if (endpoint->port == 0)
+  const int port = options->may_be_etcd ? kEtcdPort : kDefaultEndpointPort;
+  MT_ASSIGN_OR_RETURN(Endpoint endpoint, Annotate(ParseEndpoint(text, port), Named(settings, name)));
+  MT_RETURN_IF_ERROR(Annotate(CheckZone(endpoint), Named(settings, name)));
+  if (endpoint.port == 0)
     return NotAllowed(settings, name, "a port from 1 to 65535 (port 0, any free one, is for a single node)");
   // Nodes elsewhere may be told another address of this machine. Only the token protects the service there.
-  options->serves_all = !IsLoopback(endpoint->host, NamesAsTheySay) ||
+  options->serves_all = !IsLoopback(endpoint.host, NamesAsTheySay) ||
                         (options->job.max_nodes > 1 && !settings.Bool("insecure"));
-  options->told_every_address = IsEveryAddress(endpoint->host);
-  if (options->told_every_address) endpoint->host = endpoint->host == "0.0.0.0" ? "127.0.0.1" : "localhost";
-  options->endpoint = ToText(*endpoint);
+  options->told_every_address = IsEveryAddress(endpoint.host);
+  if (options->told_every_address) endpoint.host = endpoint.host == "0.0.0.0" ? "127.0.0.1" : "localhost";
+  options->endpoint = ToText(endpoint);
   options->meets_at_master_port = name != "rdzv_endpoint" || backend == "static";
   return absl::OkStatus();
 }
@@ -229,21 +227,19 @@ absl::Status CheckRunId(const Settings& settings) {
 absl::Status ReadStore(const OptionContext& context, Options* options) {
   options->store = context.settings.Text("store");
   // torchrun's variable for the same choice.
-  const auto variable = context.environment.find("TORCH_DISABLE_SHARE_RDZV_TCP_STORE");
-  const bool disabled = variable != context.environment.end() && variable->second == "1";
+  const bool disabled = ValueOr(context.environment, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE") == "1";
   if (disabled && context.settings.SourceOf("store") == SettingSource::kDefault) options->store = "rank0";
   return absl::OkStatus();
 }
 
 absl::Status ReadPortRange(const OptionContext& context, Options* options) {
-  absl::StatusOr<PortRange> range = ParsePortRange(context.settings.Text("port_range"));
-  if (!range.ok()) return Annotate(range.status(), Named(context.settings, "port_range"));
-  options->port_range = *range;
+  MT_ASSIGN_OR_RETURN(options->port_range, Annotate(ParsePortRange(context.settings.Text("port_range")),
+                                                    Named(context.settings, "port_range")));
   // Another listener of this node could otherwise take these ports first.
   std::vector<int> kept = {options->master_port};
   for (const Endpoint& endpoint : EndpointsOf(*options)) kept.push_back(endpoint.port);
   for (const int port : kept) {
-    if (!range->Contains(port)) continue;
+    if (!options->port_range.Contains(port)) continue;
     return NotAllowed(context.settings, "port_range",
                       absl::StrCat("ports without ", port, ", which is the rendezvous's or MASTER_PORT"));
   }

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -17,6 +16,8 @@
 #include "base/settings.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
+#include "launcher/cli/machine.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -24,11 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kTrainerExecutable[] = "trainer";  // shared by all trainers of mtrun
-
-std::string Variable(const EnvironmentMap& environment, const std::string& name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
 
 bool IsFile(const std::string& path) {
   struct stat info;
@@ -90,7 +86,7 @@ struct ShellsPython {
 
 /// Returns what an interactive user would get: the active environment's interpreter, or that of PATH, or "".
 ShellsPython PythonOfShell(const EnvironmentMap& environment) {
-  if (const std::string venv = Variable(environment, "VIRTUAL_ENV"); !venv.empty())
+  if (const std::string venv = ValueOr(environment, "VIRTUAL_ENV"); !venv.empty())
     if (std::string found = venv + "/bin/python"; IsExecutable(found))
       return {std::move(found), "VIRTUAL_ENV"};
   return {FindOnPath("python3", environment), "PATH"};
@@ -138,26 +134,24 @@ absl::StatusOr<Program> ResolveTrainer(const EntryPoint& entry, const Environmen
                                           nearest.empty() ? "" : "; did you mean " + nearest + "?"));
 }
 
-/// Returns the folders of the pip package whose programs are in <prefix>/bin.
+/// Returns the folders of the pip package whose programs are in <prefix>/bin, sorted.
 std::vector<fs::path> InPythonPackages(const fs::path& prefix) {
   std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator item(prefix / "lib", error), end; !error && item != end;
-       item.increment(error)) {
-    if (!absl::StartsWith(item->path().filename().string(), "python3")) continue;
-    for (const char* packages : {"site-packages/mtrun", "dist-packages/mtrun"}) {
+  for (const std::string& name : NamesIn(prefix / "lib")) {
+    if (!absl::StartsWith(name, "python3")) continue;
+    for (const char* packages : {"dist-packages/mtrun", "site-packages/mtrun"}) {
       std::error_code ignored;
-      if (fs::is_directory(item->path() / packages, ignored)) found.push_back(item->path() / packages);
+      const fs::path folder = prefix / "lib" / name / packages;
+      if (fs::is_directory(folder, ignored)) found.push_back(folder);
     }
   }
-  std::sort(found.begin(), found.end());
   return found;
 }
 
 }  // namespace
 
 absl::StatusOr<Python> FindPython(const EnvironmentMap& environment, const std::string& executable_folder) {
-  if (const std::string named = Variable(environment, "PYTHON_EXEC"); !named.empty()) {
+  if (const std::string named = ValueOr(environment, "PYTHON_EXEC"); !named.empty()) {
     if (std::string file = FindOnPath(named, environment); !file.empty()) return Python{std::move(file)};
     return absl::NotFoundError(absl::StrCat("PYTHON_EXEC=", named, " is not an executable"));
   }
@@ -174,7 +168,7 @@ absl::StatusOr<Python> FindPython(const EnvironmentMap& environment, const std::
 
 std::string FindOnPath(const std::string& name, const EnvironmentMap& environment) {
   if (absl::StrContains(name, '/')) return IsExecutable(name) ? name : "";
-  for (absl::string_view folder : absl::StrSplit(Variable(environment, "PATH"), ':')) {
+  for (absl::string_view folder : absl::StrSplit(ValueOr(environment, "PATH"), ':')) {
     const std::string candidate = folder.empty() ? name : absl::StrCat(folder, "/", name);
     if (IsExecutable(candidate)) return candidate;
   }
@@ -246,7 +240,7 @@ std::vector<std::string> OwnTrainerFolders(const std::string& executable_folder)
 std::vector<std::string> TrainerFolders(const EnvironmentMap& environment,
                                         const std::string& executable_folder) {
   std::vector<std::string> folders =
-      absl::StrSplit(Variable(environment, "MTRUN_TRAINER_PATH"), ':', absl::SkipEmpty());
+      absl::StrSplit(ValueOr(environment, "MTRUN_TRAINER_PATH"), ':', absl::SkipEmpty());
   std::vector<std::string> own = OwnTrainerFolders(executable_folder);
   if (own.empty()) own.push_back(executable_folder);
   folders.insert(folders.end(), own.begin(), own.end());
@@ -272,11 +266,8 @@ std::vector<std::string> FindTrainers(const EnvironmentMap& environment,
                                               "mtreport", "allreduce_ranks", "rendezvous_agents"};
   std::set<std::string> names;
   for (const std::string& folder : TrainerFolders(environment, executable_folder)) {
-    std::error_code error;
-    for (fs::directory_iterator item(folder, error), end; !error && item != end; item.increment(error)) {
-      const std::string name = item->path().filename();
-      if (IsExecutable(item->path()) && !not_trainers.contains(name)) names.insert(name);
-    }
+    for (const std::string& name : NamesIn(folder))
+      if (IsExecutable(absl::StrCat(folder, "/", name)) && !not_trainers.contains(name)) names.insert(name);
   }
   return {names.begin(), names.end()};
 }

@@ -50,10 +50,8 @@ struct Said {
 
 /// Starts `argv` with `outputs` as its standard output and error, in a process group of its own; returns its
 /// process, or an error.
-absl::StatusOr<pid_t> Start(std::vector<std::string>& argv, const UniqueFd (&outputs)[2]) {
-  std::vector<char*> words;
-  for (std::string& word : argv) words.push_back(word.data());
-  words.push_back(nullptr);
+absl::StatusOr<pid_t> Start(const std::vector<std::string>& argv, const UniqueFd (&outputs)[2]) {
+  const std::vector<char*> words = ExecWords(argv);
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
@@ -78,7 +76,7 @@ std::string LastLine(const std::string& text) {
 
 }  // namespace
 
-absl::StatusOr<std::string> AnswerOf(std::vector<std::string> argv, Duration limit) {
+absl::StatusOr<std::string> AnswerOf(const std::vector<std::string>& argv, Duration limit) {
   const TimePoint deadline = MonotonicNow() + limit;
   Said said;
   UniqueFd outputs[2];

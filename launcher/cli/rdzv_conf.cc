@@ -21,35 +21,22 @@ using rendezvous::JobSettings;
 struct IgnoredSeconds {};
 /// Ignored if the back-end is etcd; otherwise unknown.
 struct OfEtcd {};
-/// Seconds for --rdzv_backend static; otherwise ignored.
-struct OfStatic {
-  Duration JobSettings::*member;
-};
+/// Seconds for --rdzv_backend static, as join_timeout; otherwise ignored.
+struct OfStatic {};
 /// Seconds between heartbeats; if given, silence is judged by them whatever the program.
 struct KeepAlive {};
 /// Seconds above 0, or "never", which is stored as zero.
-struct OrNever {
-  Duration JobSettings::*member;
-};
-/// A choice of words, each with the member that it sets.
-struct OneOf {
-  std::vector<std::pair<const char*, bool JobSettings::*>> words;
-  std::vector<std::string> Words() const {
-    std::vector<std::string> all;
-    for (const auto& each : words) all.emplace_back(each.first);
-    return all;
-  }
-};
-/// The only allowed word, and advice for any other.
-struct Only {
-  const char *word, *advice;
-};
+struct Fence {};
+/// "majority" or "any".
+struct Takeover {};
+/// Only "tcp".
+struct StoreType {};
 
 struct ConfKey {
   const char* name;
   std::variant<Duration JobSettings::*, Duration Options::*, int JobSettings::*, bool Options::*,
-               std::optional<bool> Options::*, IgnoredSeconds, OfEtcd, OfStatic, KeepAlive, OrNever, OneOf,
-               Only>
+               std::optional<bool> Options::*, IgnoredSeconds, OfEtcd, OfStatic, KeepAlive, Fence, Takeover,
+               StoreType>
       target;
   bool zero_is_fine = false;
 };
@@ -65,17 +52,13 @@ const std::vector<ConfKey>& ConfKeys() {
       {"reconnect_grace", &JobSettings::reconnect_grace},
       {"reconnect_timeout", &Options::reconnect_timeout, true},
       {"min_nodes_timeout", &JobSettings::min_nodes_timeout, true},
-      {"fence_timeout", OrNever{&JobSettings::fence_timeout}},
-      {"timeout", OfStatic{&JobSettings::join_timeout}},
-      {"takeover",
-       OneOf{{{"majority", &JobSettings::takeover_majority}, {"any", &JobSettings::takeover_any}}}},
+      {"fence_timeout", Fence{}},
+      {"timeout", OfStatic{}},
+      {"takeover", Takeover{}},
       {"is_host", &Options::is_host},
       {"hold_port", &Options::hold_port},
       {"weak_token", &Options::weak_token},
-      {"store_type",
-       Only{"tcp",
-            "the nodes find each other over the network; use --rdzv_backend c10d --rdzv_endpoint "
-            "HOST:29400, where HOST is one of the nodes"}},
+      {"store_type", StoreType{}},
       {"close_timeout", IgnoredSeconds{}},
       {"heartbeat_timeout", IgnoredSeconds{}},
       {"cas_backoff_max_seconds", IgnoredSeconds{}, true},
@@ -95,75 +78,71 @@ absl::Status Wrong(absl::string_view key, absl::string_view value, absl::string_
   return absl::InvalidArgumentError(absl::StrCat(key, "=\"", value, "\" is not allowed; it takes ", allowed));
 }
 
-class ConfReader {
- public:
-  ConfReader(const ConfKey& key, absl::string_view value, bool fixed, Options* options)
-      : key_(key), value_(value), fixed_(fixed), options_(*options) {}
+/// Reads the value of a key according to the type of its target.
+struct ConfReader {
+  const ConfKey& key;
+  const absl::string_view value;
+  const bool fixed;  // the back-end is static
+  Options& options;
 
-  absl::Status operator()(Duration JobSettings::*member) const { return Seconds(&(options_.job.*member)); }
-  absl::Status operator()(Duration Options::*member) const { return Seconds(&(options_.*member)); }
+  absl::Status operator()(Duration JobSettings::*member) const { return Seconds(&(options.job.*member)); }
+  absl::Status operator()(Duration Options::*member) const { return Seconds(&(options.*member)); }
   absl::Status operator()(int JobSettings::*member) const {
-    int& number = options_.job.*member;
-    const bool good = absl::SimpleAtoi(value_, &number) && number >= 1;
-    return good ? absl::OkStatus() : Wrong(key_.name, value_, "a number from 1");
+    int& number = options.job.*member;
+    const bool good = absl::SimpleAtoi(value, &number) && number >= 1;
+    return good ? absl::OkStatus() : Wrong(key.name, value, "a number from 1");
   }
-  absl::Status operator()(bool Options::*member) const { return Truth(&(options_.*member)); }
+  absl::Status operator()(bool Options::*member) const { return Truth(&(options.*member)); }
   absl::Status operator()(std::optional<bool> Options::*member) const {
-    return Truth(&(options_.*member).emplace());
+    return Truth(&(options.*member).emplace());
   }
   absl::Status operator()(const IgnoredSeconds&) const {
     Duration unused{};
     return Seconds(&unused);
   }
   absl::Status operator()(const OfEtcd&) const { return absl::OkStatus(); }
-  absl::Status operator()(const OfStatic& of) const {
+  absl::Status operator()(const OfStatic&) const {
     Duration unused{};
-    return Seconds(fixed_ ? &(options_.job.*of.member) : &unused);
+    return Seconds(fixed ? &options.job.join_timeout : &unused);
   }
   absl::Status operator()(const KeepAlive&) const {
-    const absl::Status read = Seconds(&options_.job.heartbeat_interval);
-    options_.job.ordinary_interval = options_.job.heartbeat_interval;
+    const absl::Status read = Seconds(&options.job.heartbeat_interval);
+    options.job.ordinary_interval = options.job.heartbeat_interval;
     return read;
   }
-  absl::Status operator()(const OrNever& or_never) const {
-    Duration& duration = options_.job.*or_never.member;
-    if (value_ != "never") return Seconds(&duration, "seconds, more than 0, or never");
+  absl::Status operator()(const Fence&) const {
+    Duration& duration = options.job.fence_timeout;
+    if (value != "never") return Seconds(&duration, "seconds, more than 0, or never");
     duration = Duration::zero();
     return absl::OkStatus();
   }
-  absl::Status operator()(const OneOf& one) const {
-    bool found = false;
-    for (const auto& [word, member] : one.words) {
-      found = found || value_ == word;
-      options_.job.*member = value_ == word;
-    }
-    return found ? absl::OkStatus() : Wrong(key_.name, value_, absl::StrJoin(one.Words(), " or "));
+  absl::Status operator()(const Takeover&) const {
+    options.job.takeover_majority = value == "majority";
+    options.job.takeover_any = value == "any";
+    const bool known = options.job.takeover_majority || options.job.takeover_any;
+    return known ? absl::OkStatus() : Wrong(key.name, value, "majority or any");
   }
-  absl::Status operator()(const Only& only) const {
-    if (value_ == only.word) return absl::OkStatus();
-    return Wrong(key_.name, value_, absl::StrCat(only.word, ": ", only.advice));
+  absl::Status operator()(const StoreType&) const {
+    if (value == "tcp") return absl::OkStatus();
+    return Wrong(key.name, value,
+                 "tcp: the nodes find each other over the network; use --rdzv_backend c10d --rdzv_endpoint "
+                 "HOST:29400, where HOST is one of the nodes");
   }
 
- private:
   absl::Status Seconds(Duration* seconds, const char* allowed = nullptr) const {
     double number = 0;
-    if (!absl::SimpleAtod(value_, &number) || !(number >= 0 && number <= kMaxSeconds) ||
-        (number == 0 && !key_.zero_is_fine))
-      return Wrong(key_.name, value_,
-                   allowed != nullptr  ? allowed
-                   : key_.zero_is_fine ? "seconds, 0 or more"
-                                       : "seconds, more than 0");
+    if (!absl::SimpleAtod(value, &number) || !(number >= 0 && number <= kMaxSeconds) ||
+        (number == 0 && !key.zero_is_fine))
+      return Wrong(key.name, value,
+                   allowed != nullptr ? allowed
+                   : key.zero_is_fine ? "seconds, 0 or more"
+                                      : "seconds, more than 0");
     *seconds = FromSeconds(number);
     return absl::OkStatus();
   }
   absl::Status Truth(bool* truth) const {
-    return absl::SimpleAtob(value_, truth) ? absl::OkStatus() : Wrong(key_.name, value_, "true or false");
+    return absl::SimpleAtob(value, truth) ? absl::OkStatus() : Wrong(key.name, value, "true or false");
   }
-
-  const ConfKey& key_;
-  const absl::string_view value_;
-  const bool fixed_;
-  Options& options_;
 };
 
 bool HasEffect(const ConfKey& key) {
@@ -176,7 +155,7 @@ absl::Status ReadConfPair(absl::string_view name, absl::string_view value, bool 
   std::vector<std::string> names;
   for (const ConfKey& key : ConfKeys()) {
     const bool known = !std::holds_alternative<OfEtcd>(key.target) || options->may_be_etcd;
-    if (known && key.name == name) return std::visit(ConfReader(key, value, fixed, options), key.target);
+    if (known && key.name == name) return std::visit(ConfReader{key, value, fixed, *options}, key.target);
     if (HasEffect(key)) names.push_back(key.name);
   }
   std::sort(names.begin(), names.end());
@@ -195,12 +174,12 @@ std::string ConfHelp() {
         std::holds_alternative<KeepAlive>(key.target) ||
         std::holds_alternative<Duration Options::*>(key.target)) {
       seconds.push_back(key.name);
-    } else if (std::holds_alternative<OrNever>(key.target)) {
+    } else if (std::holds_alternative<Fence>(key.target)) {
       others.push_back(absl::StrCat(key.name, " (seconds, never)"));
-    } else if (const auto* one = std::get_if<OneOf>(&key.target)) {
-      others.push_back(absl::StrCat(key.name, " (", absl::StrJoin(one->Words(), ", "), ")"));
+    } else if (std::holds_alternative<Takeover>(key.target)) {
+      others.push_back(absl::StrCat(key.name, " (majority, any)"));
     } else if (HasEffect(key) && !std::holds_alternative<OfStatic>(key.target) &&
-               !std::holds_alternative<Only>(key.target)) {
+               !std::holds_alternative<StoreType>(key.target)) {
       others.push_back(key.name);
     }
   }

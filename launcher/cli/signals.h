@@ -5,8 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/status/statusor.h"
-
 namespace mtrun::launcher {
 
 struct SignalPlan {

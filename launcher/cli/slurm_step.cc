@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/endpoint.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 #include "launcher/cli/hostlist.h"
 
 namespace mtrun::launcher {
@@ -16,14 +17,9 @@ namespace {
 // Below the kernel's ephemeral ports, and separate from the ports of trainers run by srun without mtrun.
 constexpr int64_t kFirstPort = 15000, kPorts = 5000;
 
-std::string SlurmVariable(const EnvironmentMap& environment, const std::string& name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
-
 absl::StatusOr<int64_t> Number(const EnvironmentMap& environment, const std::string& name) {
   int64_t number = 0;
-  const std::string text = SlurmVariable(environment, name);
+  const std::string text = ValueOr(environment, name);
   if (absl::SimpleAtoi(text, &number) && number >= 0) return number;
   return absl::InvalidArgumentError(
       absl::StrCat("in a Slurm step: ", name,
@@ -35,27 +31,25 @@ absl::StatusOr<int64_t> Number(const EnvironmentMap& environment, const std::str
 
 bool IsInSlurmStep(const EnvironmentMap& environment) {
   // A batch script has a job but no step of its own; a worker of mtrun inherits its mtrun's step.
-  return !SlurmVariable(environment, "SLURM_STEP_ID").empty() &&
-         !SlurmVariable(environment, "SLURM_PROCID").empty() &&
-         !SlurmVariable(environment, "SLURM_STEP_NODELIST").empty() &&
-         SlurmVariable(environment, "MTRUN_SOCKET").empty();
+  return !ValueOr(environment, "SLURM_STEP_ID").empty() && !ValueOr(environment, "SLURM_PROCID").empty() &&
+         !ValueOr(environment, "SLURM_STEP_NODELIST").empty() && ValueOr(environment, "MTRUN_SOCKET").empty();
 }
 
 bool IsInSlurmShell(const EnvironmentMap& environment) {
   int64_t task = 0;
-  if (!IsInSlurmStep(environment) || SlurmVariable(environment, "SLURM_PTY_PORT").empty() ||
-      !absl::SimpleAtoi(SlurmVariable(environment, "SLURM_TASK_PID"), &task))
+  if (!IsInSlurmStep(environment) || ValueOr(environment, "SLURM_PTY_PORT").empty() ||
+      !absl::SimpleAtoi(ValueOr(environment, "SLURM_TASK_PID"), &task))
     return false;
   const pid_t group = getpgid(static_cast<pid_t>(task));  // -1: the task is gone
   return group >= 0 && group != getpgrp();                // 0: a group outside of this namespace
 }
 
 absl::Status CheckOneTaskANode(const EnvironmentMap& environment) {
-  const std::string text = SlurmVariable(environment, "SLURM_STEP_TASKS_PER_NODE");
+  const std::string text = ValueOr(environment, "SLURM_STEP_TASKS_PER_NODE");
   if (text.empty()) return absl::OkStatus();
-  const absl::StatusOr<std::vector<int>> counts = ExpandCounts(text);
-  if (!counts.ok()) return Annotate(counts.status(), "SLURM_STEP_TASKS_PER_NODE");
-  const int most = *std::max_element(counts->begin(), counts->end());
+  MT_ASSIGN_OR_RETURN(const std::vector<int> counts,
+                      Annotate(ExpandCounts(text), "SLURM_STEP_TASKS_PER_NODE"));
+  const int most = *std::max_element(counts.begin(), counts.end());
   if (most <= 1) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("srun starts ", most, " tasks on a node (SLURM_STEP_TASKS_PER_NODE=", text,
@@ -65,26 +59,24 @@ absl::Status CheckOneTaskANode(const EnvironmentMap& environment) {
 }
 
 absl::StatusOr<std::vector<DerivedSetting>> SettingsOfSlurmStep(const EnvironmentMap& environment) {
-  const absl::StatusOr<std::vector<std::string>> hosts =
-      ExpandHostlist(SlurmVariable(environment, "SLURM_STEP_NODELIST"));
-  if (!hosts.ok()) return Annotate(hosts.status(), "SLURM_STEP_NODELIST");
+  MT_ASSIGN_OR_RETURN(
+      const std::vector<std::string> hosts,
+      Annotate(ExpandHostlist(ValueOr(environment, "SLURM_STEP_NODELIST")), "SLURM_STEP_NODELIST"));
   MT_ASSIGN_OR_RETURN(const int64_t job, Number(environment, "SLURM_JOB_ID"));
   MT_ASSIGN_OR_RETURN(const int64_t step, Number(environment, "SLURM_STEP_ID"));
   MT_ASSIGN_OR_RETURN(const int64_t rank, Number(environment, "SLURM_PROCID"));
   std::string id = absl::StrCat("slurm-", job, ".", step);
-  if (const std::string again = SlurmVariable(environment, "SLURM_RESTART_COUNT");
-      !again.empty() && again != "0")
+  if (const std::string again = ValueOr(environment, "SLURM_RESTART_COUNT"); !again.empty() && again != "0")
     absl::StrAppend(&id, "-requeued-", again);
   const int port = static_cast<int>(kFirstPort + (job % kPorts + 97 * (step % kPorts)) % kPorts);
   std::vector<DerivedSetting> derived = {
-      {"nnodes", absl::StrCat(hosts->size()), "SLURM_STEP_NODELIST"},
+      {"nnodes", absl::StrCat(hosts.size()), "SLURM_STEP_NODELIST"},
       {"node_rank", absl::StrCat(rank), "SLURM_PROCID"},
-      {"rdzv_endpoint", ToText({hosts->front(), port}),
+      {"rdzv_endpoint", ToText({hosts.front(), port}),
        "the first host of SLURM_STEP_NODELIST, a port by job and step"},
       {"rdzv_id", id, "SLURM_JOB_ID, SLURM_STEP_ID, SLURM_RESTART_COUNT"},
   };
-  if (const std::string gpus = SlurmVariable(environment, "SLURM_GPUS_ON_NODE");
-      !gpus.empty() && gpus != "0") {
+  if (const std::string gpus = ValueOr(environment, "SLURM_GPUS_ON_NODE"); !gpus.empty() && gpus != "0") {
     MT_ASSIGN_OR_RETURN(const int64_t count, Number(environment, "SLURM_GPUS_ON_NODE"));
     derived.push_back({"nproc_per_node", absl::StrCat(count), "SLURM_GPUS_ON_NODE"});
   }

@@ -177,16 +177,12 @@ void AgentCore::OnAssigned(const rendezvous::Assignment& assignment) {
                                 rendezvous::NewerGeneration{assignment.generation, Source::kAssigned}};
   const std::string why = rendezvous::Describe(cause);
   out_.Log(Level::kWarning, why);
-  if (phase_ == Phase::kStopping) {
-    stop_.next = Next::kRejoin;
-  } else if (assignment_ && slots_.Cooperative()) {
-    out_.Tell(slots_.Listening(), channel::Dissolved{assignment_->generation, why});
-    if (config_.warm_up) regroup_.Ended(cause, assignment_->world_size, now_);
-    Regroup(/*graceful=*/false);
-    Enter(assignment, member);
-  } else {
-    BeginStop(SIGTERM, Next::kRejoin);
-  }
+  if (phase_ == Phase::kStopping || !assignment_ || !slots_.Cooperative())
+    return BeginStop(phase_ == Phase::kStopping ? 0 : SIGTERM, Next::kRejoin);
+  out_.Tell(slots_.Listening(), channel::Dissolved{assignment_->generation, why});
+  if (config_.warm_up) regroup_.Ended(cause, assignment_->world_size, now_);
+  Regroup(/*graceful=*/false);
+  Enter(assignment, member);
 }
 
 void AgentCore::OnDissolved(const rendezvous::GenerationDissolved& event) {
@@ -196,14 +192,10 @@ void AgentCore::OnDissolved(const rendezvous::GenerationDissolved& event) {
   restart_count_ = event.restart_count;
   out_.Tell(slots_.Listening(),
             channel::Dissolved{event.generation, rendezvous::Describe(event.cause), event.graceful});
-  if (phase_ == Phase::kStopping) {
-    stop_.next = Next::kRejoin;
-  } else if (slots_.Cooperative()) {
-    Regroup(event.graceful);
-    if (!draining() || !slots_.AnyMemberOut()) MakeOffer(true);
-  } else {
-    BeginStop(SIGTERM, Next::kRejoin);
-  }
+  if (phase_ == Phase::kStopping || !slots_.Cooperative())
+    return BeginStop(phase_ == Phase::kStopping ? 0 : SIGTERM, Next::kRejoin);
+  Regroup(event.graceful);
+  if (!draining() || !slots_.AnyMemberOut()) MakeOffer(true);
 }
 
 void AgentCore::OnJobEnded(const rendezvous::JobOutcome& outcome) {
@@ -222,11 +214,7 @@ void AgentCore::OnJobEnded(const rendezvous::JobOutcome& outcome) {
     out_.Log(Level::kError, absl::StrCat("the job ", outcome.stopped ? "is stopped" : "has failed",
                                          ": stopping this node's workers"));
   out_.Tell(slots_.Listening(), channel::Stop{WhyEnded(outcome)});
-  if (phase_ == Phase::kStopping) {
-    stop_.next = Next::kExit;
-  } else {
-    BeginStop(SIGTERM, Next::kExit);
-  }
+  BeginStop(phase_ == Phase::kStopping ? 0 : SIGTERM, Next::kExit);
 }
 
 void AgentCore::OnExited(const WorkerExited& event) {

@@ -133,7 +133,8 @@ class AgentCore {
 
   // Ends.
   void LeaveAfterDrain(int signal);
-  /// Stops the workers with `signal` (0: they are about to exit by themselves), and continues with `next`.
+  /// Stops the workers with `signal` (0: they are about to exit by themselves, or a stop is under way), and
+  /// continues with `next`.
   void BeginStop(int signal, Next next);
   void GiveUp(const std::string& why);
   /// Notifies the service, once, that this node leaves.

@@ -15,14 +15,6 @@ namespace mtrun::launcher {
 
 using log::Level;
 
-namespace {
-
-bool HasOtherNodes(const std::optional<rendezvous::Assignment>& generation) {
-  return generation && generation->members.size() > 1;
-}
-
-}  // namespace
-
 // ---- generations ----
 
 /// Announces this node, which has no workers (any more), and starts them. They are offered when ready.
@@ -236,8 +228,9 @@ void AgentCore::Settle() {
 void AgentCore::FinishStop() {
   stop_.Finish();
   if (drain_.complete()) {
-    const bool others = others_.Continue(entered_) || HasOtherNodes(assignment_ ? assignment_ : last_);
-    stop_.exit->code = drain_.ExitCode(slots_, others);
+    const std::optional<rendezvous::Assignment>& generation = assignment_ ? assignment_ : last_;
+    const bool has_others = generation && generation->members.size() > 1;
+    stop_.exit->code = drain_.ExitCode(slots_, others_.Continue(entered_) || has_others);
   }
   const bool exits = stop_.next == Next::kExit && drain_.signal() == 0;
   const bool success = exits && stop_.exit->code == 0 && !stop_.exit->outcome;

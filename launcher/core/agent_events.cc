@@ -1,10 +1,8 @@
 #include "launcher/core/agent_events.h"
 
-#include <csignal>
-#include <cstring>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "base/signal_name.h"
 #include "rendezvous/wire/overloaded.h"
 
@@ -42,9 +40,8 @@ std::string Describe(const Event& event) {
                         [](const WorkerExited& e) { return DescribeExit(e); },
                         [](const WorkerGone& e) { return absl::StrCat("worker ", e.local_rank, " gone"); },
                         [](const WorkerSaid& e) {
-                          std::string line = channel::Encode(e.message);
-                          if (!line.empty()) line.pop_back();
-                          return absl::StrCat("worker ", e.local_rank, " said ", line);
+                          return absl::StrCat("worker ", e.local_rank, " said ",
+                                              absl::StripSuffix(channel::Encode(e.message), "\n"));
                         },
                         [](const SignalReceived& e) { return absl::StrCat("signal ", SignalName(e.signal)); },
                         [](const PreemptFileAppeared&) { return std::string("preempt file appeared"); },
@@ -73,9 +70,8 @@ std::string Describe(const Effect& effect) {
             return absl::StrCat("signal worker ", e.local_rank, ": ", SignalName(e.signal));
           },
           [](const SendToWorker& e) {
-            std::string line = channel::Encode(e.message);
-            if (!line.empty()) line.pop_back();
-            return absl::StrCat("tell worker ", e.local_rank, ": ", line);
+            return absl::StrCat("tell worker ", e.local_rank, ": ",
+                                absl::StripSuffix(channel::Encode(e.message), "\n"));
           },
           [](const InspectWorker& e) { return absl::StrCat("inspect worker ", e.local_rank, ": ", e.text); },
           [](const ShowNote& e) { return absl::StrCat("show \"", e.text, "\""); },

@@ -1,12 +1,14 @@
-// Texts and reports of the agent's core. Pure.
+// Texts and reports of the agent. Pure.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "launcher/core/agent_events.h"
 #include "launcher/core/worker_slots.h"
+#include "rendezvous/wire/events.h"
 #include "rendezvous/wire/types.h"
 
 namespace mtrun::launcher {
@@ -23,5 +25,9 @@ rendezvous::WorkerFailure MakeFailure(const WorkerExited& exited, const WorkerSl
 std::string LeaseEnded(Duration lease, bool hold);
 /// Says that the workers are done and no service has answered for `away`.
 std::string EndsAlone(Duration away);
+/// Returns the line of the node that serves the job since it has connected to the service of `now` instead of
+/// `before`; "" on other nodes, at the endpoint, and if nothing has changed. `own`: its presence id.
+std::string DescribeTakeover(const rendezvous::ServiceHost& before, const rendezvous::ServiceHost& now,
+                             uint64_t own, bool insecure);
 
 }  // namespace mtrun::launcher

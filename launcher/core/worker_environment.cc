@@ -11,6 +11,7 @@
 #include "base/port_range.h"
 #include "base/status_macros.h"
 #include "base/token.h"
+#include "base/value_or.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -24,8 +25,7 @@ bool NeedsOmpThreads(const EnvironmentMap& parent, int workers) {
 }
 
 std::string DevicesVariable(const EnvironmentMap& parent) {
-  const auto hip = parent.find(kHipDevices);
-  return hip != parent.end() && !hip->second.empty() ? kHipDevices : kCudaDevices;
+  return ValueOr(parent, kHipDevices).empty() ? kCudaDevices : kHipDevices;
 }
 
 std::string DeviceOf(const EnvironmentMap& parent, int local_rank) {

@@ -35,9 +35,9 @@ void WorkerSlots::AssignRanks(int count, int first_rank) {
     return slot.given_up ? 0 : 1;
   };
   std::vector<int> chosen = Where([](const WorkerSlot&) { return true; });
-  std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) { return worth(a) > worth(b); });
+  std::ranges::stable_sort(chosen, [&](int a, int b) { return worth(a) > worth(b); });
   chosen.resize(static_cast<size_t>(count));
-  std::sort(chosen.begin(), chosen.end());
+  std::ranges::sort(chosen);
   for (WorkerSlot& slot : slots_) slot.rank = -1;
   for (const int local_rank : chosen) (*this)[local_rank].rank = first_rank++;
 }
@@ -85,50 +85,46 @@ std::vector<int> WorkerSlots::Idle() const {
 }
 
 bool WorkerSlots::AllAtLeast(Life life) const {
-  return std::all_of(slots_.begin(), slots_.end(), [&](const WorkerSlot& slot) { return slot.life >= life; });
+  return std::ranges::all_of(slots_, [&](const WorkerSlot& slot) { return slot.life >= life; });
 }
 
 bool WorkerSlots::AllMembersDone() const {
-  return std::all_of(slots_.begin(), slots_.end(),
-                     [](const WorkerSlot& slot) { return slot.done() || !slot.member(); });
+  return std::ranges::all_of(slots_, [](const WorkerSlot& slot) { return slot.done() || !slot.member(); });
 }
 
 bool WorkerSlots::AllMembersSafe() const {
-  return std::all_of(slots_.begin(), slots_.end(),
-                     [](const WorkerSlot& slot) { return slot.said_done || !slot.member(); });
+  return std::ranges::all_of(slots_, [](const WorkerSlot& slot) { return slot.said_done || !slot.member(); });
 }
 
 bool WorkerSlots::AllOut() const {
-  return std::all_of(slots_.begin(), slots_.end(), [](const WorkerSlot& slot) { return slot.out(); });
+  return std::ranges::all_of(slots_, [](const WorkerSlot& slot) { return slot.out(); });
 }
 
 bool WorkerSlots::AnyMemberOut() const {
-  return std::any_of(slots_.begin(), slots_.end(),
-                     [](const WorkerSlot& slot) { return slot.member() && slot.out(); });
+  return std::ranges::any_of(slots_, [](const WorkerSlot& slot) { return slot.member() && slot.out(); });
 }
 
 bool WorkerSlots::AnyMemberRunning() const {
-  return std::any_of(slots_.begin(), slots_.end(),
-                     [](const WorkerSlot& slot) { return slot.member() && slot.running(); });
+  return std::ranges::any_of(slots_, [](const WorkerSlot& slot) { return slot.member() && slot.running(); });
 }
 
 bool WorkerSlots::AllRegroup() const {
-  return std::all_of(slots_.begin(), slots_.end(),
-                     [](const WorkerSlot& slot) { return !slot.running() || slot.regroups(); });
+  return std::ranges::all_of(slots_,
+                             [](const WorkerSlot& slot) { return !slot.running() || slot.regroups(); });
 }
 
 bool WorkerSlots::Cooperative() const {
   const auto known = [this](const WorkerSlot& slot) {
     return slot.running() && (slot.said_hello || warm_up_);
   };
-  return AllRegroup() && std::any_of(slots_.begin(), slots_.end(), known);
+  return AllRegroup() && std::ranges::any_of(slots_, known);
 }
 
 bool WorkerSlots::AllMembersLeftWell() const {
   const auto left_well = [](const WorkerSlot& slot) {
     return !slot.member() || (slot.exit_code == 0 && (slot.said_leaving || slot.said_done));
   };
-  return !Members().empty() && std::all_of(slots_.begin(), slots_.end(), left_well);
+  return !Members().empty() && std::ranges::all_of(slots_, left_well);
 }
 
 int WorkerSlots::StatusOfLeavers() const {

@@ -7,13 +7,12 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/str_cat.h"
 #include "base/posix.h"
+#include "base/socket_address.h"
 #include "launcher/net/interfaces.h"
 #include "rendezvous/client/status_client.h"
 #include "rendezvous/service/address_list.h"
@@ -64,10 +63,7 @@ int MtuOf(const std::string& interface) {
 void Measure(const UniqueFd& socket, const addrinfo& address, EndpointFacts* facts) {
   facts->answering = NumericText(address.ai_addr);
   facts->round_trip = RoundTrip(socket);
-  sockaddr_storage own = {};
-  socklen_t size = sizeof own;
-  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &size) == 0)
-    facts->own_address = NumericText(reinterpret_cast<const sockaddr*>(&own));
+  facts->own_address = LocalAddressOf(socket.get());
   facts->interface = InterfaceOf(facts->own_address, ListInterfaces());
   facts->interface_mtu = MtuOf(facts->interface);
   facts->mtu = ProbePathMtu(address.ai_addr, address.ai_addrlen);

@@ -1,8 +1,6 @@
 // Probes an endpoint for mtrun --doctor: name, connection, service, packet size. Contacts no other machine.
 #pragma once
 
-#include <string>
-
 #include "launcher/doctor/endpoint_findings.h"
 #include "rendezvous/client/credentials.h"
 

@@ -1,7 +1,6 @@
 // Findings of mtrun --doctor about the path to an endpoint and the service there. Pure.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,24 +1,16 @@
 #include "launcher/doctor/finding.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/terminal.h"
 
 namespace mtrun::launcher {
 namespace {
 
-struct Word {
-  const char* text;
-  const char* colour;
-};
-
-Word WordFor(Health health) {
-  if (health == Health::kFail) return {"FAIL", "31"};
-  if (health == Health::kWarn) return {"warn", "33"};
-  return {"ok", "32"};
-}
+// Word and colour, by Health.
+constexpr std::pair<const char*, const char*> kHealths[] = {{"ok  ", "32"}, {"warn", "33"}, {"FAIL", "31"}};
 
 }  // namespace
 
@@ -27,9 +19,8 @@ std::string Render(const Findings& findings, bool colours) {
   for (const Finding& finding : findings) width = std::max(width, finding.subject.size());
   std::string text;
   for (const Finding& finding : findings) {
-    const Word word = WordFor(finding.health);
-    const std::string padded = absl::StrFormat("%-4s", word.text);
-    absl::StrAppendFormat(&text, "%s  %-*s  %s%s%s\n", Coloured(padded, word.colour, colours),
+    const auto& [word, colour] = kHealths[static_cast<size_t>(finding.health)];
+    absl::StrAppendFormat(&text, "%s  %-*s  %s%s%s\n", Coloured(word, colour, colours),
                           static_cast<int>(width), finding.subject, finding.found,
                           finding.mend.empty() ? "" : ": ", finding.mend);
   }
@@ -37,10 +28,8 @@ std::string Render(const Findings& findings, bool colours) {
 }
 
 int ExitStatusOf(const Findings& findings) {
-  return std::any_of(findings.begin(), findings.end(),
-                     [](const Finding& finding) { return finding.health == Health::kFail; })
-             ? 1
-             : 0;
+  const auto fails = [](const Finding& finding) { return finding.health == Health::kFail; };
+  return std::ranges::any_of(findings, fails) ? 1 : 0;
 }
 
 std::string HumanBytes(uint64_t bytes) {

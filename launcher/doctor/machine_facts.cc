@@ -30,8 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool IsNumber(absl::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
 std::string Text(const std::string& path) { return ReadFile(path).value_or(""); }

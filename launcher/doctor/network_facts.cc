@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix.h"
 #include "base/token.h"
+#include "base/value_or.h"
 #include "launcher/doctor/machine_facts.h"
 #include "launcher/net/interfaces.h"
 
@@ -69,8 +70,7 @@ ClockFacts LookAtClock() {
 TokenFacts LookAtToken(const Options& options, const EnvironmentMap& environment) {
   TokenFacts facts{.insecure = options.insecure, .given = !options.token_file.empty()};
   if (facts.insecure) return facts;
-  const auto variable = environment.find(kTokenVariable);
-  const bool by_variable = !facts.given && variable != environment.end() && !variable->second.empty();
+  const bool by_variable = !facts.given && !ValueOr(environment, kTokenVariable).empty();
   const std::string path = DefaultTokenPath(environment);
   facts.from = facts.given ? options.token_file : by_variable ? kTokenVariable : path;
   facts.status =

@@ -24,31 +24,26 @@ Finding JudgeRange(const PortFacts& ports) {
   return {Health::kOk, "--port_range", found};
 }
 
+Finding JudgeListening(const PortFacts& ports) {
+  constexpr char kSubject[] = "ports", kWiden[] = "widen net.ipv4.ip_local_port_range";
+  if (!ports.free_error.empty()) return {Health::kFail, kSubject, ports.free_error, kWiden};
+  const int given_out = ports.high - ports.low + 1;
+  const std::string kernels =
+      absl::StrCat("the kernel gives out ", given_out, " (", ports.low, "-", ports.high, ")");
+  if (ports.low > 0 && given_out < kFewPorts) return {Health::kWarn, kSubject, kernels, kWiden};
+  if (!ports.endpoint_error.empty()) {
+    return {Health::kWarn, kSubject, ports.endpoint_error,
+            "if no mtrun hosts the job there already, give another one: --rdzv_endpoint HOST:PORT"};
+  }
+  std::string found = ports.endpoint_port > 0 ? absl::StrCat(ports.endpoint_port, " is free") : "";
+  if (ports.low > 0) absl::StrAppend(&found, found.empty() ? "" : "; ", kernels);
+  return {Health::kOk, kSubject, found};
+}
+
 }  // namespace
 
 Findings JudgePorts(const PortFacts& ports) {
-  Findings findings;
-  constexpr char kSubject[] = "ports";
-  const int given_out = ports.high - ports.low + 1;
-  if (!ports.free_error.empty()) {
-    findings.push_back({Health::kFail, kSubject, ports.free_error, "widen net.ipv4.ip_local_port_range"});
-  } else if (ports.low > 0 && given_out < kFewPorts) {
-    findings.push_back(
-        {Health::kWarn, kSubject,
-         absl::StrCat("the kernel gives out ", given_out, " (", ports.low, "-", ports.high, ")"),
-         "widen net.ipv4.ip_local_port_range"});
-  } else if (!ports.endpoint_error.empty()) {
-    findings.push_back(
-        {Health::kWarn, kSubject, ports.endpoint_error,
-         "if no mtrun hosts the job there already, give another one: --rdzv_endpoint HOST:PORT"});
-  } else {
-    std::string found = ports.endpoint_port > 0 ? absl::StrCat(ports.endpoint_port, " is free") : "";
-    if (ports.low > 0) {
-      absl::StrAppend(&found, found.empty() ? "" : "; ", "the kernel gives out ", given_out, " (", ports.low,
-                      "-", ports.high, ")");
-    }
-    findings.push_back({Health::kOk, kSubject, found});
-  }
+  Findings findings = {JudgeListening(ports)};
   if (!ports.range.any()) findings.push_back(JudgeRange(ports));
   return findings;
 }

@@ -2,7 +2,6 @@
 
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "base/socket_address.h"
 #include "base/status_macros.h"
-#include "launcher/net/interfaces.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -43,14 +43,10 @@ absl::StatusOr<HeldPort> HeldPort::Open(int port, const PortRange& ports) {
   absl::StatusOr<UniqueFd> socket = bind_within(AF_INET6);
   if (!socket.ok()) socket = bind_within(AF_INET);
   MT_RETURN_IF_ERROR(socket.status());
-  sockaddr_storage address = {};
-  socklen_t size = sizeof address;
-  if (getsockname(socket->get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    return ErrnoStatus(errno, "read the number of the held port");
-  }
   HeldPort held;
+  held.port_ = PortOf(socket->get());
+  if (held.port_ == 0) return ErrnoStatus(errno, "read the number of the held port");
   held.socket_ = *std::move(socket);
-  held.port_ = ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
   return held;
 }
 
@@ -83,12 +79,8 @@ absl::StatusOr<Route> RouteTo(const Endpoint& endpoint) {
   std::string reason = "no address";
   for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
     const UniqueFd socket(::socket(entry->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    sockaddr_storage local = {};
-    socklen_t size = sizeof local;
-    auto* const name = reinterpret_cast<sockaddr*>(&local);
-    if (socket.valid() && connect(socket.get(), entry->ai_addr, entry->ai_addrlen) == 0 &&
-        getsockname(socket.get(), name, &size) == 0)
-      return Route{NumericText(name), NumericText(entry->ai_addr)};
+    if (socket.valid() && connect(socket.get(), entry->ai_addr, entry->ai_addrlen) == 0)
+      return Route{LocalAddressOf(socket.get()), NumericText(entry->ai_addr)};
     reason = std::string(ErrnoStatus(errno, "connect").message());
   }
   return absl::UnavailableError(

@@ -1,14 +1,13 @@
 #include "launcher/net/interfaces.h"
 
-#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <netinet/in.h>
 
 #include <algorithm>
 #include <memory>
 
 #include "absl/strings/match.h"
+#include "base/socket_address.h"
 #include "base/status_macros.h"
 #include "launcher/net/held_port.h"
 
@@ -24,19 +23,6 @@ bool IsSix(const Endpoint& endpoint) {
 }
 
 }  // namespace
-
-std::string NumericText(const sockaddr* address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address == nullptr) return "";
-  if (address->sa_family == AF_INET)
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, text, sizeof text);
-  if (address->sa_family == AF_INET6) {
-    const in6_addr& six = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
-    const bool mapped = IN6_IS_ADDR_V4MAPPED(&six);
-    inet_ntop(mapped ? AF_INET : AF_INET6, six.s6_addr + (mapped ? 12 : 0), text, sizeof text);
-  }
-  return text;
-}
 
 std::vector<InterfaceAddress> ListInterfaces() {
   ifaddrs* list = nullptr;

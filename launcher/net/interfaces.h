@@ -1,8 +1,6 @@
 // The network interfaces of this machine, and the source address for a destination.
 #pragma once
 
-#include <sys/socket.h>
-
 #include <string>
 #include <vector>
 
@@ -11,9 +9,6 @@
 #include "launcher/net/local_address.h"
 
 namespace mtrun::launcher {
-
-/// Returns "10.0.0.2"; an IPv4-mapped IPv6 address as IPv4, a link-local address without its interface.
-std::string NumericText(const sockaddr* address);
 
 /// Returns them in the kernel's order, with the addresses of each interface together.
 std::vector<InterfaceAddress> ListInterfaces();

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/presence_greeting.h"
+#include "base/socket_address.h"
 #include "base/status_macros.h"
 
 namespace mtrun::launcher {
@@ -15,18 +16,15 @@ namespace {
 constexpr int kLowestNumber = 10;
 
 absl::Status BindPresence(int socket, int family, bool on_loopback, int port) {
-  sockaddr_in6 six = {};
-  six.sin6_family = AF_INET6;
-  six.sin6_port = htons(static_cast<uint16_t>(port));
-  six.sin6_addr = on_loopback ? in6addr_loopback : in6addr_any;
-  sockaddr_in four = {};
-  four.sin_family = AF_INET;
-  four.sin_port = six.sin6_port;
-  four.sin_addr.s_addr = htonl(on_loopback ? INADDR_LOOPBACK : INADDR_ANY);
-  const bool is_six = family == AF_INET6;
-  const auto* where =
-      is_six ? reinterpret_cast<const sockaddr*>(&six) : reinterpret_cast<const sockaddr*>(&four);
-  if (bind(socket, where, is_six ? sizeof six : sizeof four) != 0)
+  sockaddr_storage address = {};  // every address
+  auto& four = reinterpret_cast<sockaddr_in&>(address);
+  auto& six = reinterpret_cast<sockaddr_in6&>(address);
+  address.ss_family = static_cast<sa_family_t>(family);
+  four.sin_port = htons(static_cast<uint16_t>(port));  // at the same offset in both
+  if (on_loopback && family == AF_INET) four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (on_loopback && family == AF_INET6) six.sin6_addr = in6addr_loopback;
+  const socklen_t size = family == AF_INET6 ? sizeof six : sizeof four;
+  if (bind(socket, reinterpret_cast<const sockaddr*>(&address), size) != 0)
     return ErrnoStatus(errno, "bind the presence port");
   return absl::OkStatus();
 }
@@ -59,13 +57,10 @@ absl::StatusOr<PresencePort> PresencePort::Open(bool on_loopback, const PortRang
   absl::StatusOr<UniqueFd> socket = listen_within(on_loopback ? AF_INET : AF_INET6);
   if (!socket.ok()) socket = listen_within(on_loopback ? AF_INET6 : AF_INET);
   MT_RETURN_IF_ERROR(socket.status());
-  sockaddr_storage address = {};
-  socklen_t size = sizeof address;
-  if (getsockname(socket->get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
-    return ErrnoStatus(errno, "read the number of the presence port");
   PresencePort presence;
+  presence.port_ = PortOf(socket->get());
+  if (presence.port_ == 0) return ErrnoStatus(errno, "read the number of the presence port");
   MT_ASSIGN_OR_RETURN(presence.fd_, MakeInheritable(*socket));
-  presence.port_ = ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
   while (presence.id_ == 0) presence.id_ = RandomBits();
   presence.greeting_ = PresenceGreeting(presence.id_);
   return presence;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/log.h"
 #include "base/signal_name.h"
 
@@ -151,8 +152,7 @@ void EventLog::Append(nlohmann::json record) {
   record["host"] = host_;
   record["run_id"] = run_id_;
   // A worker's error text is not always UTF-8.
-  const std::string line = record.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-  const absl::Status written = WriteAll(file_.get(), line);
+  const absl::Status written = WriteAll(file_.get(), JsonLine(record));
   if (!written.ok() && !std::exchange(complained_, true))
     log::Warning("--event_log ", path_, ": ", written.message(), "; some events are lost");
 }

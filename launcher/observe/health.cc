@@ -4,29 +4,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "web/http_server.h"
 
 namespace mtrun::launcher {
-namespace {
 
-class HttpHealthServer : public HealthServer {
- public:
-  HttpHealthServer(asio::io_context& io, std::unique_ptr<web::HttpServer> http)
-      : keeps_running_(io.get_executor()), http_(std::move(http)) {}
-
-  int port() const override { return http_->port(); }
-
- private:
-  const asio::executor_work_guard<asio::io_context::executor_type> keeps_running_;
-  const std::unique_ptr<web::HttpServer> http_;
-};
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(asio::io_context& io, int port,
-                                                                  std::function<bool()> takes_part) {
+absl::StatusOr<std::unique_ptr<web::HttpServer>> StartHealthServer(asio::io_context& io, int port,
+                                                                   std::function<bool()> takes_part) {
   // The reply comes from the agent's loop, which proves that the loop runs.
-  const web::Handler answer = [&io](const web::Request&, const web::Reply& reply) {
+  const web::Handler answer = [&io, keeps_running = asio::make_work_guard(io)](const web::Request&,
+                                                                               const web::Reply& reply) {
     asio::post(io, [reply] { reply({.content_type = "text/plain", .body = "alive\n"}); });
   };
   const web::Handler readiness = [&io, takes_part = std::move(takes_part)](const web::Request&,
@@ -38,11 +23,11 @@ absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(asio::io_conte
              .body = ready ? "ready\n" : "not in a generation\n"});
     });
   };
-  absl::StatusOr<std::unique_ptr<web::HttpServer>> http =
-      web::HttpServer::Start("", port, {{"GET", "/readyz", readiness}, {"GET", web::kEveryPath, answer}});
+  absl::StatusOr<std::unique_ptr<web::HttpServer>> http = web::HttpServer::Start(
+      "", port, {.routes = {{"GET", "/readyz", readiness}, {"GET", web::kEveryPath, answer}}});
   if (!http.ok())
     return absl::UnavailableError(absl::StrCat("the health endpoint cannot ", http.status().message()));
-  return std::make_unique<HttpHealthServer>(io, *std::move(http));
+  return http;
 }
 
 }  // namespace mtrun::launcher

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "web/http_server.h"
 
 namespace asio {
 class io_context;
@@ -15,16 +16,10 @@ class io_context;
 
 namespace mtrun::launcher {
 
-/// Runs on the io_context's thread, and keeps the io_context, which must outlive it, from running out of
-/// work.
-class HealthServer {
- public:
-  /// Listens on all addresses, in plain text (a kubelet uses the pod's address), so it reveals nothing else.
-  /// Calls `takes_part` on the io_context's thread. Port 0: any free port. kUnavailable names the port.
-  static absl::StatusOr<std::unique_ptr<HealthServer>> Start(asio::io_context& io, int port,
-                                                             std::function<bool()> takes_part);
-  virtual ~HealthServer() = default;
-  virtual int port() const = 0;
-};
+/// Listens on all addresses, in plain text (a kubelet uses the pod's address), so it reveals nothing else.
+/// Calls `takes_part` on the io_context's thread. The server keeps the io_context, which must outlive it,
+/// from running out of work. Port 0: any free port. kUnavailable names the port.
+absl::StatusOr<std::unique_ptr<web::HttpServer>> StartHealthServer(asio::io_context& io, int port,
+                                                                   std::function<bool()> takes_part);
 
 }  // namespace mtrun::launcher

@@ -12,15 +12,11 @@
 #include "base/log.h"
 #include "base/signal_name.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 #include "launcher/workers/process_tree.h"
 
 namespace mtrun::launcher {
 namespace {
-
-std::string Variable(const EnvironmentMap& environment, const std::string& name) {
-  const auto found = environment.find(name);
-  return found == environment.end() ? "" : found->second;
-}
 
 /// Signals the process only if it descends from mtrun, because any process can write to the pipe.
 void EndExpired(const FileTimers::Expired& expired) {
@@ -34,15 +30,16 @@ void EndExpired(const FileTimers::Expired& expired) {
 }
 
 /// Returns null if there is no server: the job does not depend on it.
-std::unique_ptr<HealthServer> StartHealth(asio::io_context& io, const std::string& text,
-                                          std::function<bool()> takes_part) {
+std::unique_ptr<web::HttpServer> StartHealth(asio::io_context& io, const std::string& text,
+                                             std::function<bool()> takes_part) {
   int port = 0;
   if (!absl::SimpleAtoi(text, &port) || port < 0 || port > 65535) {
     log::Warning("TORCHELASTIC_HEALTH_CHECK_PORT: \"", text,
                  "\" is not a port, 0 to 65535; this node runs without a health endpoint");
     return nullptr;
   }
-  absl::StatusOr<std::unique_ptr<HealthServer>> health = HealthServer::Start(io, port, std::move(takes_part));
+  absl::StatusOr<std::unique_ptr<web::HttpServer>> health =
+      StartHealthServer(io, port, std::move(takes_part));
   if (!health.ok()) {
     log::Warning(health.status().message(), "; this node runs without one");
     return nullptr;
@@ -58,13 +55,13 @@ absl::StatusOr<Watching> StartWatching(asio::io_context& io, const EnvironmentMa
                                        std::function<bool()> takes_part) {
   Watching watching;
   MT_ASSIGN_OR_RETURN(watching.events, EventLog::Open(event_log, HostName(), run_id));
-  if (const std::string port = Variable(environment, "TORCHELASTIC_HEALTH_CHECK_PORT"); !port.empty()) {
+  if (const std::string port = ValueOr(environment, "TORCHELASTIC_HEALTH_CHECK_PORT"); !port.empty()) {
     watching.health = StartHealth(io, port, std::move(takes_part));
   }
-  if (Variable(environment, "TORCHELASTIC_ENABLE_FILE_TIMER") == "1") {
+  if (ValueOr(environment, "TORCHELASTIC_ENABLE_FILE_TIMER") == "1") {
     // In a worker it is the pipe of the outer mtrun, which reads it.
-    const bool in_a_worker = !Variable(environment, "MTRUN_SOCKET").empty();
-    const std::string path = in_a_worker ? "" : Variable(environment, "TORCHELASTIC_TIMER_FILE");
+    const bool in_a_worker = !ValueOr(environment, "MTRUN_SOCKET").empty();
+    const std::string path = in_a_worker ? "" : ValueOr(environment, "TORCHELASTIC_TIMER_FILE");
     MT_ASSIGN_OR_RETURN(watching.timer, FileTimerServer::Start(io, path, EndExpired));
   }
   return watching;

@@ -47,24 +47,24 @@ struct Stream {
   int64_t owner() const { return 2 * int64_t{local_rank} + rules.which + 1; }
 };
 
-absl::StatusOr<WorkerLog> OpenLog(bool wanted, const std::string& path, size_t most_bytes = 0) {
-  if (!wanted || path.empty()) return WorkerLog();
+absl::StatusOr<WorkerLog> OpenLog(const std::string& path, size_t most_bytes = 0) {
+  if (path.empty()) return WorkerLog();
   return WorkerLog::Open(path, most_bytes);
 }
 
-absl::StatusOr<Stream> MakeStream(const WorkerStreams& of, int which, UniqueFd& source, StreamTargets to,
+absl::StatusOr<Stream> MakeStream(const WorkerStreams& of, int which, UniqueFd& source, bool to_console,
                                   const std::string& file, const std::vector<std::string>& filters,
                                   const std::string& filtered_file) {
   Stream stream;
-  MT_ASSIGN_OR_RETURN(stream.file, OpenLog(to.file, file, of.most_log_bytes));
-  MT_ASSIGN_OR_RETURN(stream.filtered, OpenLog(!filters.empty(), filtered_file));
+  MT_ASSIGN_OR_RETURN(stream.file, OpenLog(file, of.most_log_bytes));
+  MT_ASSIGN_OR_RETURN(stream.filtered, OpenLog(filters.empty() ? "" : filtered_file));
   stream.local_rank = of.local_rank;
   stream.lives_on = of.lives_on;
   stream.source = std::move(source);
   stream.rules = {.which = which,
                   .prefix = of.prefix,
                   .filters = filters,
-                  .to_console = to.console,
+                  .to_console = to_console,
                   .raw = of.raw,
                   .breaks_lines = of.breaks_lines,
                   .thins_updates = of.thins_updates && which == 0};
@@ -287,10 +287,10 @@ OutputMux::~OutputMux() {
 const std::shared_ptr<Console>& OutputMux::console() const { return impl_->console(); }
 
 absl::Status OutputMux::Add(WorkerStreams streams) {
-  MT_ASSIGN_OR_RETURN(Stream out, MakeStream(streams, 0, streams.out, streams.plan.out, streams.out_file,
-                                             streams.out_filters, streams.filtered_out_file));
-  MT_ASSIGN_OR_RETURN(Stream err, MakeStream(streams, 1, streams.err, streams.plan.err, streams.err_file,
-                                             streams.err_filters, streams.filtered_err_file));
+  MT_ASSIGN_OR_RETURN(Stream out, MakeStream(streams, 0, streams.out, streams.plan.out, streams.files.out,
+                                             streams.out_filters, streams.files.filtered_out));
+  MT_ASSIGN_OR_RETURN(Stream err, MakeStream(streams, 1, streams.err, streams.plan.err, streams.files.err,
+                                             streams.err_filters, streams.files.filtered_err));
   impl_->Add(std::move(out));
   impl_->Add(std::move(err));
   return absl::OkStatus();

@@ -16,6 +16,7 @@
 #include "launcher/cli/options.h"
 #include "launcher/output/console.h"
 #include "launcher/output/error_tail.h"
+#include "launcher/output/log_files.h"
 
 namespace mtrun::launcher {
 
@@ -24,12 +25,11 @@ struct WorkerStreams {
   std::string prefix;  // "[default0]:"
   UniqueFd out, err;   // read ends
   OutputPlan plan;
-  bool raw = false;                // to the console unchanged, without the prefix
-  size_t most_log_bytes = 0;       // limit per log file, in two parts; 0: none
-  std::string out_file, err_file;  // "" for none; appended to
-  // Lines with one of the texts also go to a file of the whole attempt, with their prefix.
+  bool raw = false;           // to the console unchanged, without the prefix
+  size_t most_log_bytes = 0;  // limit per log file, in two parts; 0: none
+  WorkerFiles files;          // those of the output are appended to
+  // Lines with one of the texts also go to the filtered file of the whole attempt, with their prefix.
   std::vector<std::string> out_filters, err_filters;
-  std::string filtered_out_file, filtered_err_file;
   bool lives_on = false;       // the writer belongs to no generation: CloseAll keeps it
   bool breaks_lines = false;   // wrap long lines on a terminal; files get them whole
   bool thins_updates = false;  // of stdout: a file gets one update every 5 s, as a line

@@ -43,7 +43,7 @@ std::string OwnErrorFile(std::string_view record, const rendezvous::JobOutcome& 
   nlohmann::json& place = root["message"].is_object() ? root["message"] : root;
   place["errorCode"] = code;
   // A worker's bytes are not always UTF-8.
-  return root.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return JsonLine(root);
 }
 
 absl::Status WriteOwnErrorFile(const std::string& path, const rendezvous::JobOutcome& outcome) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 #include "launcher/pmi/client.h"
 
 namespace mtrun::launcher {
@@ -60,8 +61,7 @@ absl::StatusOr<PmiPlace> PmiPlaceOf(const EnvironmentMap& environment) {
   PmiPlace place;
   MT_ASSIGN_OR_RETURN(place.fd, Number(environment, kFd));
   MT_ASSIGN_OR_RETURN(place.rank, Number(environment, kRank));
-  const auto job = environment.find(kJob);
-  if (job != environment.end()) place.job = job->second;
+  place.job = ValueOr(environment, kJob);
   if (place.job.empty() || place.job.find(';') != std::string::npos)
     return absl::InvalidArgumentError(absl::StrCat(kJob, " is missing or malformed"));
   return place;

@@ -12,14 +12,6 @@
 #include "launcher/cli/program.h"
 
 namespace mtrun::launcher {
-namespace {
-
-absl::Status SetNonBlocking(int fd) {
-  if (fcntl(fd, F_SETFL, O_NONBLOCK) == 0) return absl::OkStatus();
-  return ErrnoStatus(errno, "set up the pipes of ssh");
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::vector<std::string>& argv,
                                                              const EnvironmentMap& environment) {
@@ -37,7 +29,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::vector<s
   MT_ASSIGN_OR_RETURN(Process process, Process::Start(spec));
   std::unique_ptr<Connection> connection(new Connection(std::move(process), std::move(write_end)));
   for (const UniqueFd* fd : {&connection->input_, &connection->streams_[0], &connection->streams_[1]})
-    MT_RETURN_IF_ERROR(SetNonBlocking(fd->get()));
+    if (fcntl(fd->get(), F_SETFL, O_NONBLOCK) != 0) return ErrnoStatus(errno, "set up the pipes of ssh");
   return connection;
 }
 

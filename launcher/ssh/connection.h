@@ -32,7 +32,6 @@ class Connection {
   void SendMore();
   /// Reads at most `most` bytes of output (0) or error (1); "" if there are none.
   std::string Take(int which, size_t most);
-  bool is_open(int which) const { return streams_[which].valid(); }
   /// Exit status of the ssh; nullopt while it runs. Checked in each turn, because AddTo may have no entry for
   /// it.
   std::optional<ExitStatus> ended() const { return process_.Poll(); }

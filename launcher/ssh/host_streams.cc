@@ -1,6 +1,5 @@
 #include "launcher/ssh/host_streams.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -35,8 +34,7 @@ void HostStreams::Finish(TimePoint now) {
 }
 
 std::optional<TimePoint> HostStreams::Due() const {
-  const std::optional<TimePoint> out = outputs_[0].Due(quiet_since_), err = outputs_[1].Due(quiet_since_);
-  return out && err ? std::min(*out, *err) : out ? out : err;
+  return Earlier(outputs_[0].Due(quiet_since_), outputs_[1].Due(quiet_since_));
 }
 
 void HostStreams::OnTime(TimePoint now) {

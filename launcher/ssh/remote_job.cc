@@ -206,26 +206,19 @@ RemoteJob::Effects RemoteJob::OnTime(TimePoint now) {
   return Settle(now);
 }
 
-/// Handles hosts lost after the launch, without a signal.
-void RemoteJob::SettleStarted(TimePoint now) {
+/// Handles hosts lost before or after the launch, without a signal.
+void RemoteJob::SettleLost(TimePoint now) {
   if (IsEnough()) return;
-  if (ended_ > 0) {
+  if (!endpoint_.empty() && ended_ > 0) {
     // A job ends on all nodes. If a node failed to start, the others would wait for it in vain.
     if (status_ != 0 && !fail_at_) fail_at_ = now + kFailPatience;
     return;
   }
-  Say(RemoteEffect::Kind::kFail,
-      absl::StrCat("the job ends: it needs ", Hosts(config_.least), " (--nnodes), and ",
-                   Count(Stage::kRunning) + Coming(), " of ", hosts_.size(), " are left"));
-  if (status_ == 0) status_ = 1;
-  Stop(SIGTERM, now);
-}
-
-/// Handles hosts lost before the launch.
-void RemoteJob::SettleUnstarted(TimePoint now) {
-  if (IsEnough()) return;
-  // The error of a single host was already reported.
-  if (hosts_.size() > 1) {
+  if (!endpoint_.empty()) {
+    Say(RemoteEffect::Kind::kFail,
+        absl::StrCat("the job ends: it needs ", Hosts(config_.least), " (--nnodes), and ",
+                     Count(Stage::kRunning) + Coming(), " of ", hosts_.size(), " are left"));
+  } else if (hosts_.size() > 1) {  // the error of a single host was already reported
     Say(RemoteEffect::Kind::kFail,
         absl::StrCat("nothing is started: the job needs ", Hosts(config_.least), " (--nnodes), and at most ",
                      Coming(), " of ", hosts_.size(), " can be reached"));
@@ -236,11 +229,11 @@ void RemoteJob::SettleUnstarted(TimePoint now) {
 
 /// Runs at the end of every event.
 RemoteJob::Effects RemoteJob::Settle(TimePoint now) {
-  if (!stopping_ && endpoint_.empty()) SettleUnstarted(now);
+  if (!stopping_ && endpoint_.empty()) SettleLost(now);
   if (!stopping_) {
     Connect(now);
     Launch();
-    if (!endpoint_.empty()) SettleStarted(now);
+    if (!endpoint_.empty()) SettleLost(now);
   }
   if (Count(Stage::kRunning) == 0 && (stopping_ || ended_ > 0)) {
     for (const Stage stage : {Stage::kConnecting, Stage::kGreeted}) Disconnect(stage);
@@ -253,18 +246,13 @@ RemoteJob::Effects RemoteJob::Settle(TimePoint now) {
 }
 
 std::optional<TimePoint> RemoteJob::next_time() const {
-  std::optional<TimePoint> next;
-  const auto consider = [&](const std::optional<TimePoint>& time) {
-    if (time && (!next || *time < *next)) next = time;
-  };
-  if (over_) return next;
+  if (over_) return std::nullopt;
+  std::optional<TimePoint> next = fail_at_;
   for (const State& host : hosts_) {
-    if (host.stage == Stage::kAbsent) consider(host.retry_at);
-    if (host.stage == Stage::kConnecting) consider(host.greets_by);
+    if (host.stage == Stage::kAbsent) next = Earlier(next, host.retry_at);
+    if (host.stage == Stage::kConnecting) next = Earlier(next, host.greets_by);
   }
-  consider(fail_at_);
-  if (Count(Stage::kRunning) > 0) consider(cut_at_);
-  return next;
+  return Count(Stage::kRunning) > 0 ? Earlier(next, cut_at_) : next;
 }
 
 std::string RemoteJob::Describe() const {

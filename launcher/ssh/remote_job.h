@@ -88,8 +88,7 @@ class RemoteJob {
   void Leave(size_t host, const std::string& why, TimePoint now);
   void Stop(int signal, TimePoint now);
   void Disconnect(Stage stage);
-  void SettleUnstarted(TimePoint now);
-  void SettleStarted(TimePoint now);
+  void SettleLost(TimePoint now);
   Effects Settle(TimePoint now);
 
   const Config config_;

@@ -1,7 +1,5 @@
 #include "launcher/ssh/ssh_command.h"
 
-#include <utility>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

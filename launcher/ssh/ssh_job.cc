@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "base/token.h"
+#include "base/value_or.h"
 #include "base/version.h"
 #include "launcher/cli/program.h"
 #include "launcher/ssh/remote_job.h"
@@ -33,9 +33,8 @@ absl::StatusOr<std::string> WorkingFolder(const EnvironmentMap& environment) {
   std::error_code error;
   const fs::path real = fs::current_path(error);
   if (error) return ErrnoStatus(error.value(), "find the working folder");
-  const auto named = environment.find("PWD");
-  if (named == environment.end() || named->second.rfind('/', 0) != 0) return real.string();
-  return fs::equivalent(named->second, real, error) ? named->second : real.string();
+  const std::string named = ValueOr(environment, "PWD");
+  return named.starts_with('/') && fs::equivalent(named, real, error) ? named : real.string();
 }
 
 /// A pipe is allowed (--hostfile <(...)); a device that never ends is not read for ever.
@@ -56,9 +55,7 @@ absl::StatusOr<SshLaunch> PrepareLaunch(const Options& options, const std::vecto
   here.mtrun += "/mtrun";
   std::string hostfile;
   if (!options.ssh.hostfile.empty()) {
-    absl::StatusOr<std::string> text = ReadHostfile(options.ssh.hostfile);
-    if (!text.ok()) return Annotate(text.status(), "--hostfile");
-    hostfile = *std::move(text);
+    MT_ASSIGN_OR_RETURN(hostfile, Annotate(ReadHostfile(options.ssh.hostfile), "--hostfile"));
   }
   MT_ASSIGN_OR_RETURN(SshLaunch launch, MakeSshLaunch(options, hostfile, args, here));
   if (FindOnPath(launch.ssh.front(), environment).empty()) {
@@ -99,8 +96,7 @@ absl::StatusOr<int> RunOverSsh(const Options& options, const std::vector<std::st
   for (const Host& host : launch.hosts) config.hosts.push_back(host.name);
   EnvironmentMap of_ssh = environment;
   of_ssh.erase(kTokenVariable);
-  SshLoop loop(std::move(launch), std::move(config), std::move(of_ssh), std::move(signals));
-  return loop.Run();
+  return RunSshLoop(std::move(launch), std::move(config), std::move(of_ssh), std::move(signals));
 }
 
 }  // namespace mtrun::launcher

@@ -6,7 +6,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "base/endpoint.h"
 #include "base/status_macros.h"
 #include "base/token.h"
@@ -53,12 +52,8 @@ absl::StatusOr<EnvironmentMap> Exported(const std::vector<std::string>& texts, c
 }
 
 absl::StatusOr<std::vector<Host>> HostsOf(const SshOptions& ssh, const std::string& hostfile) {
-  if (!ssh.hosts.empty()) {
-    absl::StatusOr<std::vector<Host>> hosts = ParseHosts(ssh.hosts);
-    return hosts.ok() ? std::move(hosts) : Annotate(hosts.status(), "--hosts");
-  }
-  absl::StatusOr<std::vector<Host>> hosts = ParseHostfile(hostfile);
-  return hosts.ok() ? std::move(hosts) : Annotate(hosts.status(), absl::StrCat("--hostfile ", ssh.hostfile));
+  if (!ssh.hosts.empty()) return Annotate(ParseHosts(ssh.hosts), "--hosts");
+  return Annotate(ParseHostfile(hostfile), absl::StrCat("--hostfile ", ssh.hostfile));
 }
 
 absl::Status CountNodes(const Options& options, SshLaunch* launch) {
@@ -78,9 +73,7 @@ absl::StatusOr<SshLaunch> MakeSshLaunch(const Options& options, const std::strin
   SshLaunch launch;
   MT_ASSIGN_OR_RETURN(launch.hosts, HostsOf(ssh, hostfile));
   MT_RETURN_IF_ERROR(CountNodes(options, &launch));
-  absl::StatusOr<std::vector<std::string>> words = SplitWords(ssh.program);
-  if (!words.ok()) return Annotate(words.status(), "--ssh");
-  launch.ssh = *std::move(words);
+  MT_ASSIGN_OR_RETURN(launch.ssh, Annotate(SplitWords(ssh.program), "--ssh"));
   launch.mtrun = {ssh.mtrun.empty() ? here.mtrun : ssh.mtrun, !ssh.mtrun.empty()};
   launch.endpoint_given = ssh.endpoint_given;
   launch.port = ssh.port != 0 ? ssh.port : kFirstPort + static_cast<int>(here.random % kPorts);

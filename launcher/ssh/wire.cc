@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "base/string_view.h"
@@ -21,47 +20,34 @@ constexpr size_t kStatusDigits = 3, kMaxLine = 64, kMaxGreeting = 4096;
 
 absl::Status Malformed() { return absl::InvalidArgumentError("malformed start command received over ssh"); }
 
-/// Appends the text with its length: "5:hello".
-void AddText(std::string_view text, std::string* payload) {
-  absl::StrAppend(payload, text.size(), ":", View(text));
-}
-
-absl::StatusOr<std::vector<std::string>> SplitTexts(std::string_view payload) {
-  std::vector<std::string> texts;
-  while (!payload.empty()) {
-    const size_t colon = payload.find(':');
-    size_t size = 0;
-    if (colon == std::string_view::npos || !absl::SimpleAtoi(View(payload.substr(0, colon)), &size) ||
-        size > payload.size() - colon - 1)
-      return Malformed();
-    texts.emplace_back(payload.substr(colon + 1, size));
-    if (absl::StrContains(texts.back(), '\0')) return Malformed();
-    payload.remove_prefix(colon + 1 + size);
-  }
-  return texts;
-}
-
-/// Reads the texts in order; a missing one sets `status_`.
+/// Reads the texts of a payload in order, each with its length: "5:hello".
 class TextReader {
  public:
-  explicit TextReader(std::vector<std::string> texts) : texts_(std::move(texts)) {}
+  explicit TextReader(std::string_view payload) : rest_(payload) {}
 
+  /// Returns "" if the text is missing or malformed, and from then on.
   std::string Text() {
-    if (next_ == texts_.size()) status_ = Malformed();
-    return status_.ok() ? texts_[next_++] : "";
+    const size_t colon = good_ ? rest_.find(':') : std::string_view::npos;
+    size_t size = 0;
+    good_ = colon != std::string_view::npos && absl::SimpleAtoi(View(rest_.substr(0, colon)), &size) &&
+            size <= rest_.size() - colon - 1 && !absl::StrContains(View(rest_.substr(colon + 1, size)), '\0');
+    if (!good_) return "";
+    std::string text(rest_.substr(colon + 1, size));
+    rest_.remove_prefix(colon + 1 + size);
+    return text;
   }
-  /// Reads the number of texts that follow.
+  /// Reads the number of entries that follow.
   size_t Count() {
     size_t count = 0;
-    if (!absl::SimpleAtoi(Text(), &count) || count > texts_.size() - next_) status_ = Malformed();
-    return status_.ok() ? count : 0;
+    good_ = absl::SimpleAtoi(Text(), &count);
+    return count;
   }
-  absl::Status Finish() const { return next_ == texts_.size() ? status_ : Malformed(); }
+  bool good() const { return good_; }
+  absl::Status Finish() const { return good_ && rest_.empty() ? absl::OkStatus() : Malformed(); }
 
  private:
-  const std::vector<std::string> texts_;
-  size_t next_ = 0;
-  absl::Status status_;
+  std::string_view rest_;
+  bool good_ = true;
 };
 
 /// Encodes a text as one word of a line.
@@ -79,8 +65,7 @@ EndMark ReadEnd(std::string_view text, std::string_view mark, std::optional<int>
   const size_t end = std::min(text.find('\n'), text.size());
   const std::string_view digits = text.substr(begun.size(), end - begun.size());
   const auto is_digit = [](unsigned char c) { return absl::ascii_isdigit(c); };
-  if (digits.size() > kStatusDigits || !std::all_of(digits.begin(), digits.end(), is_digit))
-    return EndMark::kNone;
+  if (digits.size() > kStatusDigits || !std::ranges::all_of(digits, is_digit)) return EndMark::kNone;
   if (end == text.size()) return EndMark::kBegun;
   if (digits.empty()) return EndMark::kNone;
   int number = 0;
@@ -97,22 +82,15 @@ std::string Encode(const Greeting& greeting) {
 }
 
 std::string Encode(const Order& order) {
-  std::string payload;
-  const auto add_count = [&](size_t count) { AddText(absl::StrCat(count), &payload); };
-  AddText(order.token, &payload);
-  AddText(order.nonce, &payload);
-  AddText(order.folder, &payload);
-  add_count(order.environment.size());
-  for (const auto& [name, value] : order.environment) {
-    AddText(name, &payload);
-    AddText(value, &payload);
-  }
-  add_count(order.args.size());
-  for (const std::string& arg : order.args) AddText(arg, &payload);
-  add_count(order.settings.size());
-  for (const DerivedSetting& setting : order.settings) {
-    for (const std::string* text : {&setting.name, &setting.value, &setting.source}) AddText(*text, &payload);
-  }
+  std::vector<std::string> texts = {order.token, order.nonce, order.folder,
+                                    absl::StrCat(order.environment.size())};
+  for (const auto& [name, value] : order.environment) texts.insert(texts.end(), {name, value});
+  texts.push_back(absl::StrCat(order.args.size()));
+  texts.insert(texts.end(), order.args.begin(), order.args.end());
+  texts.push_back(absl::StrCat(order.settings.size()));
+  for (const auto& [name, value, source] : order.settings) texts.insert(texts.end(), {name, value, source});
+  std::string payload;  // each text with its length: "5:hello"
+  for (const std::string& text : texts) absl::StrAppend(&payload, text.size(), ":", text);
   return absl::StrCat("order ", payload.size(), "\n", payload);
 }
 
@@ -123,21 +101,19 @@ std::string EncodeEnd(int status, std::string_view nonce) {
 }
 
 absl::StatusOr<Order> DecodeOrder(std::string_view payload) {
-  MT_ASSIGN_OR_RETURN(std::vector<std::string> texts, SplitTexts(payload));
-  TextReader reader(std::move(texts));
+  TextReader reader(payload);
   Order order;
   order.token = reader.Text();
   order.nonce = reader.Text();
   order.folder = reader.Text();
-  for (size_t left = reader.Count(); left > 0; --left) {
+  for (size_t left = reader.Count(); left > 0 && reader.good(); --left) {
     std::string name = reader.Text();
     order.environment.insert_or_assign(std::move(name), reader.Text());
   }
-  for (size_t left = reader.Count(); left > 0; --left) order.args.push_back(reader.Text());
-  for (size_t left = reader.Count(); left > 0; --left) {
-    DerivedSetting setting;
-    for (std::string* text : {&setting.name, &setting.value, &setting.source}) *text = reader.Text();
-    order.settings.push_back(std::move(setting));
+  for (size_t left = reader.Count(); left > 0 && reader.good(); --left) order.args.push_back(reader.Text());
+  for (size_t left = reader.Count(); left > 0 && reader.good(); --left) {
+    // Initializers are evaluated in their order.
+    order.settings.push_back({.name = reader.Text(), .value = reader.Text(), .source = reader.Text()});
   }
   MT_RETURN_IF_ERROR(reader.Finish());
   return order;

@@ -1,6 +1,5 @@
 #include "launcher/store/store_requests.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <iterator>
@@ -21,16 +20,6 @@ static_assert(std::size(kShapes) == static_cast<size_t>(StoreCommand::kBarrier) 
 
 absl::Status TooMuch(const char* what, uint64_t size, uint64_t most) {
   return absl::InvalidArgumentError(absl::StrCat(what, " ", size, ", more than ", most));
-}
-
-template <typename Number>
-void Put(std::string* bytes, Number number) {
-  bytes->append(reinterpret_cast<const char*>(&number), sizeof number);
-}
-
-void PutText(std::string* bytes, const std::string& text) {
-  Put(bytes, uint64_t{text.size()});
-  *bytes += text;
 }
 
 }  // namespace
@@ -123,24 +112,6 @@ bool StoreParser::ReadNumber(Number* number) {
   std::memcpy(number, bytes_.data() + at_, sizeof *number);
   at_ += sizeof *number;
   return true;
-}
-
-std::string Encode(const StoreRequest& request) {
-  std::string bytes(1, static_cast<char>(request.command));
-  const std::string_view shape = kShapes[static_cast<size_t>(request.command)];
-  const bool many = shape.starts_with('n');
-  if (many) Put(&bytes, uint64_t{request.keys.size()});
-  const size_t rounds = many ? request.keys.size() : 1;
-  auto value = request.values.begin();
-  for (size_t round = 0; round < rounds; ++round) {
-    for (const char field : shape.substr(many ? 1 : 0)) {
-      if (field == 'k') PutText(&bytes, request.keys[round]);
-      if (field == 'v') PutText(&bytes, *value++);
-      if (field == 'i') Put(&bytes, request.number);
-      if (field == 'u') Put(&bytes, static_cast<uint32_t>(request.number));
-    }
-  }
-  return bytes;
 }
 
 }  // namespace mtrun::launcher

@@ -86,7 +86,4 @@ class StoreParser {
   uint64_t request_bytes_ = 0;
 };
 
-/// Encodes a request as a client does; for tests.
-std::string Encode(const StoreRequest& request);
-
 }  // namespace mtrun::launcher

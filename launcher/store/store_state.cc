@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -76,10 +77,8 @@ absl::StatusOr<std::vector<StoreAnswer>> StoreState::Apply(int64_t client, Store
 
 absl::StatusOr<std::string> StoreState::Read(const StoreRequest& request) const {
   switch (request.command) {
-    case StoreCommand::kGet: {
-      const auto found = values_.find(request.keys[0]);
-      return Answered(found == values_.end() ? "" : found->second);
-    }
+    case StoreCommand::kGet:
+      return Answered(ValueOr(values_, request.keys[0]));
     case StoreCommand::kMultiGet:
       return MultiGet(request);
     case StoreCommand::kCheck: {
@@ -249,8 +248,7 @@ size_t StoreState::bytes_waiting(int64_t client) const {
 absl::StatusOr<std::string> StoreState::MultiGet(const StoreRequest& request) const {
   std::string all;
   for (const std::string& key : request.keys) {
-    const auto found = values_.find(key);
-    all += Vector(found == values_.end() ? "" : found->second);
+    all += Vector(ValueOr(values_, key));
     if (all.size() > limits_.most_answer_bytes) return TooLongAnAnswer();
   }
   return all;

@@ -1,6 +1,5 @@
 #include "launcher/store/tcp_store_server.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -10,15 +9,16 @@
 #include <array>
 #include <asio.hpp>
 #include <cerrno>
-#include <cstring>
 #include <map>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/endpoint.h"
 #include "base/file_limit.h"
 #include "base/log.h"
+#include "base/socket_address.h"
 #include "base/status_macros.h"
 #include "base/unauthenticated_connections.h"
 #include "launcher/store/store_state.h"
@@ -38,38 +38,10 @@ constexpr size_t kClientsAWorker = 64, kClientsBesides = 64, kFilesBesides = 512
 constexpr size_t kHeldAWorker = 64 << 20, kHeldBesides = size_t{1} << 30;
 constexpr size_t kMaxUnsent = 1 << 20;  // stop reading from a client that does not read its answers
 
-/// Returns the 16 bytes of an IPv6 address; an IPv4 address is mapped.
-in6_addr AddressOf(const sockaddr_storage& from) {
-  if (from.ss_family == AF_INET6) return reinterpret_cast<const sockaddr_in6&>(from).sin6_addr;
-  in6_addr mapped = {};
-  mapped.s6_addr[10] = mapped.s6_addr[11] = 0xff;
-  std::memcpy(&mapped.s6_addr[12], &reinterpret_cast<const sockaddr_in&>(from).sin_addr, 4);
-  return mapped;
-}
-
-/// Returns "" if the peer is gone.
-std::string PeerAddress(int socket) {
-  sockaddr_storage peer = {};
-  socklen_t size = sizeof peer;
-  if (getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return "";
-  const in6_addr address = AddressOf(peer);
-  char text[INET6_ADDRSTRLEN] = "";
-  const bool mapped = IN6_IS_ADDR_V4MAPPED(&address);
-  inet_ntop(mapped ? AF_INET : AF_INET6, address.s6_addr + (mapped ? 12 : 0), text, sizeof text);
-  return text;
-}
-
 /// Returns whether the peer is on this machine: over loopback, or with equal addresses on both ends.
 bool IsFromHere(int socket) {
-  sockaddr_storage peer = {}, own = {};
-  socklen_t peer_size = sizeof peer, own_size = sizeof own;
-  if (getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0 ||
-      getsockname(socket, reinterpret_cast<sockaddr*>(&own), &own_size) != 0)
-    return false;
-  const in6_addr from = AddressOf(peer), to = AddressOf(own);
-  const bool loopback =
-      IN6_IS_ADDR_LOOPBACK(&from) || (IN6_IS_ADDR_V4MAPPED(&from) && from.s6_addr[12] == 127);
-  return loopback || std::memcmp(&from, &to, sizeof from) == 0;
+  const std::string from = PeerAddressOf(socket), to = LocalAddressOf(socket);
+  return !from.empty() && !to.empty() && (IsLoopback(from) || from == to);
 }
 
 class Server;
@@ -103,7 +75,6 @@ class Client : public std::enable_shared_from_this<Client> {
  private:
   void Read();
   void ReadAvailable();
-  void EndTurn();
   void CloseBecause(const absl::Status& status);
   /// Handles the complete requests, as long as the client reads its answers.
   absl::Status TakeRequests();
@@ -196,7 +167,7 @@ class Server final : public TcpStoreServer {
     const int on = 1;
     setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     const int64_t id = ++last_id_;
-    const std::string address = PeerAddress(socket.get());
+    const std::string address = PeerAddressOf(socket.get());
     const auto client = std::make_shared<Client>(io_, std::move(socket), id, address, *this);
     clients_.emplace(id, client);
     client_groups_.Add(static_cast<uint64_t>(id), address);
@@ -259,7 +230,7 @@ void Client::Read() {
     self->reading_ = false;
     if (error) return self->Close();
     self->ReadAvailable();
-    self->EndTurn();
+    if (self->open_) self->server_.OnTurn(*self);
     if (self->unsent_.size() < kMaxUnsent) self->Read();
   });
 }
@@ -287,10 +258,6 @@ absl::Status Client::TakeRequests() {
   return absl::OkStatus();
 }
 
-void Client::EndTurn() {
-  if (open_) server_.OnTurn(*this);
-}
-
 void Client::Send(std::string bytes) {
   if (!open_) return;
   unsent_ += bytes;
@@ -310,7 +277,7 @@ void Client::Write() {
                       if (!self->unsent_.empty()) self->Write();
                       const absl::Status status = self->TakeRequests();
                       if (!status.ok()) return self->CloseBecause(status);
-                      self->EndTurn();
+                      if (self->open_) self->server_.OnTurn(*self);
                       if (self->unsent_.size() < kMaxUnsent) self->Read();
                     });
 }

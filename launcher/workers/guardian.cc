@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <utility>
@@ -20,7 +18,6 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/signal_name.h"
-#include "launcher/core/agent_events.h"
 #include "launcher/workers/command_line.h"
 #include "launcher/workers/process_tree.h"
 

@@ -1,5 +1,6 @@
 #include "launcher/workers/hang_report.h"
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -23,22 +24,17 @@ char StateOf(const std::string& stat) {
 }
 
 std::string StateText(char state) {
-  switch (state) {
-    case 'R':
-      return "is computing (R)";
-    case 'S':
-      return "sleeps (S)";
-    case 'D':
-      return "is stuck in the kernel (D: disk or network file system)";
-    case 'T':
-      return "is stopped by a signal (T: SIGCONT would wake it)";
-    case 't':
-      return "is held by a debugger (t)";
-    case 'Z':
-      return "has ended (Z)";
-    default:
-      return absl::StrCat("is in state ", std::string(1, state));
-  }
+  constexpr std::pair<char, const char*> kStates[] = {
+      {'R', "is computing (R)"},
+      {'S', "sleeps (S)"},
+      {'D', "is stuck in the kernel (D: disk or network file system)"},
+      {'T', "is stopped by a signal (T: SIGCONT would wake it)"},
+      {'t', "is held by a debugger (t)"},
+      {'Z', "has ended (Z)"},
+  };
+  for (const auto& [letter, text] : kStates)
+    if (letter == state) return text;
+  return absl::StrCat("is in state ", std::string(1, state));
 }
 
 /// Returns the function names: "[<0>] do_signal_stop+0x1b0/0x2f0" becomes do_signal_stop.

@@ -103,19 +103,17 @@ void LaunchPlan::TieToProcessors() {
 
 WorkerLaunch LaunchPlan::For(const rendezvous::Assignment& assignment, size_t member, int local_rank) {
   WorkerLaunch launch;
+  WorkerStreams& streams = launch.streams;
   absl::StatusOr<WorkerFiles> files =
       log_files_.ForWorker(assignment.restart_count, assignment.generation.number, local_rank);
   if (files.ok()) {
-    launch.files = *std::move(files);
+    streams.files = *std::move(files);
   } else {
     log::Warning("no log files for local rank ", local_rank, ": ", files.status().message());
   }
-  if (!options_.keeps_logs)
-    for (std::string* each :
-         {&launch.files.out, &launch.files.err, &launch.files.filtered_out, &launch.files.filtered_err})
-      each->clear();
+  if (!options_.keeps_logs) streams.files = WorkerFiles{"", "", streams.files.error, "", ""};
   ChooseInterface(assignment, assignment.members[member].address);
-  const WorkerEnv worker = MakeWorkerEnv(assignment, member, local_rank, node_, launch.files.error);
+  const WorkerEnv worker = MakeWorkerEnv(assignment, member, local_rank, node_, streams.files.error);
   launch.spec = {program_.file, ArgumentsFor(program_, local_rank), MakeEnvironment(worker, node_)};
   for (const int fd : {kept_.lease, kept_.presence})
     if (fd >= 0) launch.spec.kept.push_back(fd);
@@ -124,7 +122,6 @@ WorkerLaunch LaunchPlan::For(const rendezvous::Assignment& assignment, size_t me
     launch.spec.cpus = binding.cpus;
     launch.spec.memory_node = binding.memory_node;
   }
-  WorkerStreams& streams = launch.streams;
   streams.local_rank = local_rank;
   streams.prefix = FillTemplate(options_.ConsolePrefix(), {{"role_name", options_.role},
                                                            {"local_rank", absl::StrCat(local_rank)},
@@ -132,15 +129,11 @@ WorkerLaunch LaunchPlan::For(const rendezvous::Assignment& assignment, size_t me
                                                            {"hostname", HostName()}});
   streams.plan = options_.OutputOf(local_rank);
   streams.raw = options_.RawConsole();
-  launch.spec.out_terminal = streams.raw && streams.plan.out.console && isatty(STDOUT_FILENO) == 1;
-  launch.spec.err_terminal = streams.raw && streams.plan.err.console && isatty(STDERR_FILENO) == 1;
+  launch.spec.out_terminal = streams.raw && streams.plan.out && isatty(STDOUT_FILENO) == 1;
+  launch.spec.err_terminal = streams.raw && streams.plan.err && isatty(STDERR_FILENO) == 1;
   if (options_.log_dir.empty()) streams.most_log_bytes = kMaxKeptLogBytes;
-  streams.out_file = launch.files.out;
-  streams.err_file = launch.files.err;
   streams.out_filters = options_.out_filters;
   streams.err_filters = options_.err_filters;
-  streams.filtered_out_file = launch.files.filtered_out;
-  streams.filtered_err_file = launch.files.filtered_err;
   launch.spec.environment.erase(kColumnsVariable);  // set by an outer mtrun
   streams.breaks_lines = !options_.entry.trainer.empty();
   if (streams.breaks_lines) ShowProgress(launch);
@@ -161,7 +154,7 @@ void LaunchPlan::ChooseInterface(const rendezvous::Assignment& assignment, const
 void LaunchPlan::ShowProgress(WorkerLaunch& launch) const {
   const int columns = TerminalSize::Of(STDOUT_FILENO).columns;
   const int room = columns - static_cast<int>(ColumnsOf(launch.streams.prefix));
-  if (columns == 0 || room <= 0 || !launch.streams.plan.out.console) return;
+  if (columns == 0 || room <= 0 || !launch.streams.plan.out) return;
   launch.spec.environment[kColumnsVariable] = absl::StrCat(room);
   launch.streams.thins_updates = true;
 }

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "launcher/cli/options.h"
 #include "launcher/cli/program.h"
 #include "launcher/core/worker_environment.h"

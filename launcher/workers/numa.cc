@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/posix.h"
+#include "base/status_macros.h"
 #include "base/string_view.h"
 
 namespace mtrun::launcher {
@@ -48,12 +50,11 @@ int CacheOf(const std::string& folder, int cpu) {
   return lowest;
 }
 
-NumaGroup Where(const NumaGroup& processors, int Processor::*field, int value) {
-  NumaGroup found;
-  for (const Processor& processor : processors) {
-    if (processor.*field == value) found.push_back(processor);
-  }
-  return found;
+/// Returns the processors by their value of `field`, in their order.
+std::map<int, NumaGroup> GroupBy(const NumaGroup& processors, int Processor::*field) {
+  std::map<int, NumaGroup> groups;
+  for (const Processor& processor : processors) groups[processor.*field].push_back(processor);
+  return groups;
 }
 
 Binding BindTo(const NumaGroup& processors) {
@@ -87,8 +88,7 @@ std::vector<int> Homes(const Topology& topology, size_t slots) {
 }
 
 absl::StatusOr<Binding> ShareOf(const NumaGroup& node, size_t index, size_t sharers) {
-  std::map<int, NumaGroup> cores;
-  for (const Processor& processor : node) cores[processor.core].push_back(processor);
+  const std::map<int, NumaGroup> cores = GroupBy(node, &Processor::core);
   if (cores.size() < sharers) {
     return absl::FailedPreconditionError(
         absl::StrCat("--numa_binding exclusive: ", sharers, " workers share NUMA node ", node.front().node,
@@ -107,10 +107,8 @@ absl::StatusOr<Binding> ShareOf(const NumaGroup& node, size_t index, size_t shar
 }
 
 Binding ComplexOf(const NumaGroup& node, size_t index) {
-  std::map<int, NumaGroup> by_cache;
-  for (const Processor& processor : node) by_cache[processor.cache].push_back(processor);
   std::vector<NumaGroup> complexes;
-  for (const auto& [cache, processors] : by_cache) complexes.push_back(processors);
+  for (const auto& [cache, processors] : GroupBy(node, &Processor::cache)) complexes.push_back(processors);
   std::stable_sort(complexes.begin(), complexes.end(),
                    [](const NumaGroup& a, const NumaGroup& b) { return a.size() > b.size(); });
   return BindTo(complexes[index % complexes.size()]);
@@ -149,20 +147,20 @@ absl::StatusOr<std::vector<Binding>> BindWorkers(const Topology& topology, std::
   const size_t wanted = static_cast<size_t>(workers);
   const size_t slots = std::max(wanted, topology.gpu_nodes.size());
   const std::vector<int> homes = Homes(topology, slots);
+  const std::map<int, NumaGroup> nodes = GroupBy(topology.processors, &Processor::node);
   std::vector<Binding> bindings;
   for (size_t i = 0; i < wanted; ++i) {
-    const NumaGroup node = Where(topology.processors, &Processor::node, homes[i]);
+    const NumaGroup& node = nodes.at(homes[i]);
     const auto index =
         static_cast<size_t>(std::count(homes.begin(), homes.begin() + static_cast<long>(i), homes[i]));
     const auto sharers = static_cast<size_t>(std::count(homes.begin(), homes.end(), homes[i]));
     if (mode == "node") {
       bindings.push_back(BindTo(node));
     } else if (mode == "socket") {
-      bindings.push_back(BindTo(Where(topology.processors, &Processor::socket, node.front().socket)));
+      bindings.push_back(BindTo(GroupBy(topology.processors, &Processor::socket)[node.front().socket]));
     } else if (mode == "exclusive") {
-      absl::StatusOr<Binding> share = ShareOf(node, index, sharers);
-      if (!share.ok()) return share.status();
-      bindings.push_back(*std::move(share));
+      MT_ASSIGN_OR_RETURN(Binding share, ShareOf(node, index, sharers));
+      bindings.push_back(std::move(share));
     } else {
       bindings.push_back(ComplexOf(node, index));
     }
@@ -173,9 +171,8 @@ absl::StatusOr<std::vector<Binding>> BindWorkers(const Topology& topology, std::
 std::string ModeUnder(std::optional<double> quota, const Topology& topology, std::string_view mode,
                       int workers) {
   if (!quota || *quota >= static_cast<double>(topology.processors.size())) return std::string(mode);
-  std::set<int> nodes;
-  for (const Processor& processor : topology.processors) nodes.insert(processor.node);
-  if (topology.gpu_nodes.empty() && static_cast<size_t>(workers) < nodes.size()) return "";
+  const size_t nodes = GroupBy(topology.processors, &Processor::node).size();
+  if (topology.gpu_nodes.empty() && static_cast<size_t>(workers) < nodes) return "";
   return mode == "socket" ? "socket" : "node";
 }
 

@@ -59,13 +59,6 @@ absl::StatusOr<Pipe> MakeStream(bool terminal, int like) {
   return made.ok() ? std::move(made) : MakePipe();  // in a container without /dev/pts
 }
 
-std::vector<char*> Pointers(const std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 /// The child's arguments; their memory is allocated before the fork.
 struct Launch {
   const char* file;
@@ -144,7 +137,7 @@ absl::StatusOr<Process> Process::Start(const ProcessSpec& spec) {
   MT_ASSIGN_OR_RETURN(Pipe report, MakePipe());
   std::vector<std::string> variables;
   for (const auto& [name, value] : spec.environment) variables.push_back(absl::StrCat(name, "=", value));
-  const std::vector<char*> argv = Pointers(spec.argv), environment = Pointers(variables);
+  const std::vector<char*> argv = ExecWords(spec.argv), environment = ExecWords(variables);
   const cpu_set_t cpus = SetOf(spec.cpus);
   unsigned long nodes[kNodeBits / (8 * sizeof(unsigned long))] = {};
   const bool prefers = spec.memory_node && static_cast<size_t>(*spec.memory_node) < kNodeBits;

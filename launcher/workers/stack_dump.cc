@@ -45,9 +45,7 @@ std::vector<char*> EnvironmentOfTools() {
 /// becomes true. The agent, which reaps all children, may take its status first.
 bool RunInto(const std::string& file, const std::vector<std::string>& command,
              const std::atomic<bool>& ending) {
-  std::vector<char*> words;
-  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
+  const std::vector<char*> words = ExecWords(command);
   std::vector<char*> environment = EnvironmentOfTools();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);

@@ -1,6 +1,5 @@
 #include "launcher/workers/worker_group.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -75,9 +74,7 @@ class Group : public WorkerGroup {
   }
 
   void Signal(int signal) override {
-    for (const auto& worker : workers_) {
-      if (worker->process && worker->life != Life::kGone) worker->process->Signal(signal);
-    }
+    for (size_t i = 0; i < workers_.size(); ++i) SignalOne(static_cast<int>(i), signal);
   }
 
   void SignalOne(int local_rank, int signal) override {
@@ -140,11 +137,27 @@ class Group : public WorkerGroup {
   }
 
   void Forget() {
+    EndWait();
+    failed_.clear();
+    workers_.clear();
+  }
+
+  void EndWait() {
     hold_.cancel();
     holding_ = waited_ = false;
     ladder_ = RecordLadder(handler_.record_patience);
-    failed_.clear();
-    workers_.clear();
+  }
+
+  /// Looks again at `when`, unless the wait ends before; `waited`: for long enough for a printed traceback.
+  void LookAgain(TimePoint when, bool waited) {
+    if (std::exchange(holding_, true)) return;
+    hold_.expires_at(when);
+    hold_.async_wait([this, waited](std::error_code error) {
+      if (error) return;
+      holding_ = false;
+      waited_ = waited_ || waited;
+      LookForExits();  // also checks groups: no other event may follow
+    });
   }
 
   void Fill(size_t place, WorkerLaunch& launch) {
@@ -152,7 +165,7 @@ class Group : public WorkerGroup {
     workers_[place] = std::make_unique<Worker>();
     Worker& worker = *workers_[place];
     worker.serial = ++last_serial_;
-    worker.files = launch.files;
+    worker.files = launch.streams.files;
     const absl::Status started = StartOne(worker, launch);
     if (!started.ok()) ReportNotStarted(static_cast<int>(place), started);
   }
@@ -203,13 +216,12 @@ class Group : public WorkerGroup {
   /// Reports the failures in order. The earliest error is the cause; its worker may still be exiting.
   void ReportFailures() {
     if (failed_.empty()) return;
-    std::stable_sort(failed_.begin(), failed_.end(),
-                     [](const Failed& a, const Failed& b) { return a.since() < b.since(); });
+    std::ranges::stable_sort(failed_, [](const Failed& a, const Failed& b) { return a.since() < b.since(); });
     if (AwaitsEarlierErrors()) return;
-    if (!waited_ && PrintedEarlierError()) return WaitForEnd();
-    hold_.cancel();
-    holding_ = waited_ = false;
-    ladder_ = RecordLadder(handler_.record_patience);
+    // Waits without stopping a worker: one that has caught its error survives.
+    if (!waited_ && PrintedEarlierError())
+      return LookAgain(MonotonicNow() + kTracebackPatience, /*waited=*/true);
+    EndWait();
     for (const Failed& failed : std::exchange(failed_, {})) ReportExit(failed);
   }
 
@@ -227,13 +239,7 @@ class Group : public WorkerGroup {
                    "the failures of the other workers are reported without its own");
     }
     if (due == RecordLadder::Rung::kReport) return false;
-    if (std::exchange(holding_, true)) return true;
-    hold_.expires_at(*ladder_.deadline());
-    hold_.async_wait([this](std::error_code error) {
-      if (error) return;
-      holding_ = false;
-      LookForExits();
-    });
+    LookAgain(*ladder_.deadline(), /*waited=*/false);
     return true;
   }
 
@@ -275,18 +281,6 @@ class Group : public WorkerGroup {
     return false;
   }
 
-  /// Waits without stopping a worker: one that has caught its error survives.
-  void WaitForEnd() {
-    if (std::exchange(holding_, true)) return;
-    hold_.expires_after(kTracebackPatience);
-    hold_.async_wait([this](std::error_code error) {
-      if (error) return;
-      holding_ = false;
-      waited_ = true;
-      LookForExits();  // also checks groups: no other event may follow
-    });
-  }
-
   /// Returns the workers that still run and recorded an error before the first failure.
   std::vector<Worker*> WithEarlierErrors() const {
     std::vector<Worker*> found;
@@ -320,7 +314,7 @@ class Group : public WorkerGroup {
 
   void LookForGone() {
     const auto waits = [](const auto& worker) { return worker->life == Life::kExited; };
-    if (std::none_of(workers_.begin(), workers_.end(), waits)) return;
+    if (std::ranges::none_of(workers_, waits)) return;
     const std::vector<ProcessInfo> processes = ListProcesses();
     for (size_t i = 0; i < workers_.size(); ++i) {
       Worker& worker = *workers_[i];
@@ -341,8 +335,8 @@ class Group : public WorkerGroup {
   }
 
   bool IsLeader(pid_t pid) const {
-    return std::any_of(workers_.begin(), workers_.end(),
-                       [&](const auto& worker) { return worker->process && worker->process->pid() == pid; });
+    return std::ranges::any_of(
+        workers_, [&](const auto& worker) { return worker->process && worker->process->pid() == pid; });
   }
 
   asio::io_context& io_;

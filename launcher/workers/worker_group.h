@@ -6,11 +6,9 @@
 
 #include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "launcher/core/agent_events.h"
-#include "launcher/output/log_files.h"
 #include "launcher/output/output_mux.h"
 #include "launcher/workers/process.h"
 
@@ -23,7 +21,6 @@ namespace mtrun::launcher {
 struct WorkerLaunch {
   ProcessSpec spec;
   WorkerStreams streams;  // without the descriptors
-  WorkerFiles files;
 };
 
 class WorkerGroup {

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/splitmix.h"
-#include "rendezvous/authority/formation.h"
 #include "rendezvous/wire/validate_assignment.h"
 
 namespace mtrun::rendezvous {

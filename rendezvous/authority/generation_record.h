@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "rendezvous/authority/member_index.h"
 #include "rendezvous/wire/job_settings.h"

@@ -2,7 +2,6 @@
 // their members know that they were followed (docs/protocol.md, R10). Pure; a value; not thread-safe.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <optional>
 #include <set>

@@ -21,7 +21,7 @@ struct RememberedJob {
 struct RememberedEnd {
   std::string job_id;
   EndedRun run;
-  JobOutcome outcome;  // without its root cause
+  JobOutcome outcome;  // read from a file: without its root cause, which its reason then describes
   bool operator==(const RememberedEnd&) const = default;
 };
 

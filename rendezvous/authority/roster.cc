@@ -186,11 +186,8 @@ void Roster::ExpectAll(const Assignment& generation, TimePoint lost_at, TimePoin
 }
 
 void Roster::ExpectUntil(TimePoint lost_at) {
-  for (const std::string& node_id : index_.expected()) {
-    RosterNode& node = nodes_.at(node_id);
-    const TimePoint until = std::min(node.lost_at, lost_at);
-    index_.ChangeLoss(node_id, std::exchange(node.lost_at, until), until);
-  }
+  for (const std::string& node_id : index_.expected())
+    PutOffLoss(node_id, std::min(nodes_.at(node_id).lost_at, lost_at));
 }
 
 std::string Roster::YetToSay(uint64_t number) const {
@@ -276,8 +273,7 @@ void Roster::ExtendLeases(Duration late, TimePoint now) {
     if (node.extensions >= kMaxExtensions) continue;
     ++node.extensions;
     const Duration at_least = node.connected ? heartbeat_interval_ : reconnect_grace_;
-    const TimePoint until = std::max(node.lost_at + late, now + at_least);
-    index_.ChangeLoss(node_id, std::exchange(node.lost_at, until), until);
+    PutOffLoss(node_id, std::max(node.lost_at + late, now + at_least));
   }
 }
 

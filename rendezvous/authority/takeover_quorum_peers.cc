@@ -68,11 +68,7 @@ void TakeoverQuorum::OnProbed(std::vector<PeerService> peers, const JobRun& run,
   for (PeerService& peer : peers_) {
     if (peer.state != State::kWithJob || !run.IsOther(peer.incarnation) || peer.proof >= run.Proof(now))
       continue;
-    PeerService without;
-    without.endpoint = peer.endpoint;
-    without.state = State::kWithoutJob;
-    without.ended = peer.ended;
-    peer = std::move(without);
+    peer = {.endpoint = peer.endpoint, .state = State::kWithoutJob, .ended = peer.ended};
   }
   if (HasChanged(before, peers_)) changed_at_ = now;
 }

@@ -16,17 +16,8 @@
 namespace mtrun::rendezvous {
 namespace {
 
-/// Returns the lines of the wanted answers, each once.
-std::string Lines(const std::vector<ControlAnswer>& answers, bool (*wanted)(const ControlAnswer&),
-                  bool with_endpoint) {
-  std::vector<std::string> lines;
-  for (const ControlAnswer& answer : answers) {
-    if (!wanted(answer)) continue;
-    std::string line = with_endpoint ? absl::StrCat(answer.endpoint, ": ", answer.text) : answer.text;
-    if (!answer.reached.ok()) line = std::string(answer.reached.message());  // it names the endpoint
-    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
-  }
-  return absl::StrJoin(lines, "\n");
+void AddOnce(const std::string& line, std::vector<std::string>* lines) {
+  if (std::find(lines->begin(), lines->end(), line) == lines->end()) lines->push_back(line);
 }
 
 UnaryCall<wire::ControlRequest, wire::ControlReply> MethodOf(const ControlKind& what) {
@@ -39,16 +30,16 @@ UnaryCall<wire::ControlRequest, wire::ControlReply> MethodOf(const ControlKind& 
 }  // namespace
 
 absl::StatusOr<std::string> JudgeAnswers(const std::vector<ControlAnswer>& answers) {
-  const std::string done = Lines(
-      answers, [](const ControlAnswer& a) { return a.done; }, /*with_endpoint=*/false);
-  if (!done.empty()) return done;
-  std::string refused = Lines(
-      answers, [](const ControlAnswer& a) { return a.has_job; }, /*with_endpoint=*/true);
-  if (refused.empty()) {
-    refused = Lines(
-        answers, [](const ControlAnswer&) { return true; }, /*with_endpoint=*/true);
+  std::vector<std::string> done, of_job, all;
+  for (const ControlAnswer& answer : answers) {
+    std::string line = absl::StrCat(answer.endpoint, ": ", answer.text);
+    if (!answer.reached.ok()) line = std::string(answer.reached.message());  // it names the endpoint
+    if (answer.done) AddOnce(answer.text, &done);
+    if (answer.has_job) AddOnce(line, &of_job);
+    AddOnce(line, &all);
   }
-  return absl::FailedPreconditionError(refused);
+  if (!done.empty()) return absl::StrJoin(done, "\n");
+  return absl::FailedPreconditionError(absl::StrJoin(of_job.empty() ? all : of_job, "\n"));
 }
 
 Requester ThisProcess() {

@@ -167,10 +167,9 @@ absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insec
 }
 
 absl::StatusOr<ServiceStatus> AskForStatus(const std::string& where, const Credentials& credentials) {
-  return AskAsPerson<ServiceStatus>(
-      where, credentials, [&](const std::string& endpoint, const std::string& token) {
-        return ReadStatus(endpoint, credentials.insecure, token, kAnswerPatience);
-      });
+  MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(where));
+  MT_ASSIGN_OR_RETURN(const std::string token, TokenOf(credentials));
+  return ReadStatus(ToText(endpoint), credentials.insecure, token, kAnswerPatience);
 }
 
 std::string StatusTable(const ServiceStatus& status) {

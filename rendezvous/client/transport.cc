@@ -25,23 +25,18 @@ void ToOurLog(gpr_log_func_args* args) { log::Debug("grpc: ", args->message); }
 
 using ChannelKey = std::shared_ptr<grpc::ChannelCredentials>;
 
-absl::StatusOr<ChannelKey> DeriveCredentials(const std::string& token) {
-  MT_ASSIGN_OR_RETURN(const TlsIdentity identity, DeriveIdentity(token));
-  grpc::SslCredentialsOptions options;
-  options.pem_root_certs = identity.ca_certificate;
-  options.pem_cert_chain = identity.certificate;
-  options.pem_private_key = identity.private_key;
-  return grpc::SslCredentials(options);
-}
-
 /// A process uses one cluster's token, so its credentials are derived once (half a millisecond each time).
 absl::StatusOr<ChannelKey> CredentialsOf(const std::string& token) {
   static std::mutex mutex;
   static auto* const last = new std::pair<std::string, ChannelKey>();
   const std::lock_guard lock(mutex);
   if (last->second == nullptr || last->first != token) {
-    MT_ASSIGN_OR_RETURN(ChannelKey derived, DeriveCredentials(token));
-    *last = {token, std::move(derived)};
+    MT_ASSIGN_OR_RETURN(const TlsIdentity identity, DeriveIdentity(token));
+    grpc::SslCredentialsOptions options;
+    options.pem_root_certs = identity.ca_certificate;
+    options.pem_cert_chain = identity.certificate;
+    options.pem_private_key = identity.private_key;
+    *last = {token, grpc::SslCredentials(options)};
   }
   return last->second;
 }

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <string>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -53,14 +52,6 @@ absl::StatusOr<Reply> Ask(const std::string& endpoint, bool insecure, const std:
 inline absl::StatusOr<std::string> TokenOf(const Credentials& credentials) {
   if (credentials.insecure) return std::string();
   return LoadToken(credentials.token, MissingToken::kRefuse);
-}
-
-/// Calls `ask(endpoint, token)` for a user.
-template <typename Reply, typename Asker>
-absl::StatusOr<Reply> AskAsPerson(const std::string& where, const Credentials& credentials, Asker ask) {
-  MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(where));
-  MT_ASSIGN_OR_RETURN(const std::string token, TokenOf(credentials));
-  return ask(ToText(endpoint), token);
 }
 
 }  // namespace mtrun::rendezvous

@@ -11,9 +11,8 @@
 namespace mtrun::rendezvous {
 
 JobOutcome StoppedOutcome(const ControlCall& call) {
-  JobOutcome outcome = FailedOutcome(absl::StrCat("stopped by ", Describe(call.by)), 128 + SIGTERM);
-  outcome.stopped = true;
-  return outcome;
+  return {false, 128 + SIGTERM, absl::StrCat("stopped by ", Describe(call.by)), std::nullopt,
+          /*stopped=*/true};
 }
 
 void ControlNews::Tell(const ControlCall& call, const std::string& leaves, const std::string& except,

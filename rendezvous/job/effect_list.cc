@@ -23,8 +23,7 @@ void EffectList::Log(std::string text, std::optional<Cause> gone) {
 }
 
 void EffectList::LogGone(const Cause& cause, bool ends) {
-  if (ends) return LogDetail(Describe(cause), cause);
-  Log(Describe(cause), cause);
+  effects_.push_back(LogLine{Describe(cause), ends, cause});
 }
 
 void EffectList::LogDetail(std::string text, std::optional<Cause> gone) {
@@ -39,11 +38,8 @@ void EffectList::Reply(const Generation& generation, const std::vector<KeyValueS
 void EffectList::ReplyOver(const std::string& node_id, const AgentEvent& event) {
   const auto* read = std::get_if<StoreRead>(&event);
   if (read == nullptr) return;
-  StoreReply reply;
-  reply.generation = read->generation;
-  reply.id = read->id;
-  reply.error = absl::StrCat(Describe(read->generation), " is over");
-  Send(node_id, std::move(reply));
+  const std::string error = absl::StrCat(Describe(read->generation), " is over");
+  Send(node_id, StoreReply{read->generation, read->id, {}, error});
 }
 
 std::vector<Effect> EffectList::Take() { return std::exchange(effects_, {}); }

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/counted.h"
+#include "base/status_macros.h"
 
 namespace mtrun::rendezvous {
 
@@ -17,17 +19,15 @@ absl::StatusOr<Eviction> ChooseMember(const JobMachine& job, const std::string& 
   }
   std::vector<NodeName> members;
   for (const Member* member : job.AwaitedMembers()) members.push_back({member->node_id, member->host});
-  const absl::StatusOr<NodeName> member =
-      ChooseNode(members, name, "member",
-                 absl::StrCat("generation ", generation.id().number, " of ", QuotedJob(job_id)));
-  if (!member.ok()) return member.status();
-  const RosterNode* node = job.roster().Find(member->node_id);
-  if (node != nullptr && node->connected && !job.IsSuspected(member->node_id)) {
+  const std::string where = absl::StrCat("generation ", generation.id().number, " of ", QuotedJob(job_id));
+  MT_ASSIGN_OR_RETURN(const NodeName member, ChooseNode(members, name, "member", where));
+  const RosterNode* node = job.roster().Find(member.node_id);
+  if (node != nullptr && node->connected && !job.IsSuspected(member.node_id)) {
     return absl::FailedPreconditionError(
         absl::StrCat(name, " is connected (heard ", HumanDuration(now - node->heard_at),
                      " ago); let it leave instead (mtrun --drain, or SIGTERM to its mtrun)"));
   }
-  return Eviction{job_id, member->node_id, ShortName(members, *member), generation.id()};
+  return Eviction{job_id, member.node_id, ShortName(members, member), generation.id()};
 }
 
 ControlAsked EvictionEvent(const Eviction& eviction, const Requester& by) {
@@ -44,8 +44,7 @@ std::string DescribeEviction(const Eviction& eviction, const Jobs& jobs, TimePoi
   if (view.phase != "running") return absl::StrCat(done, view.reason);
   const auto nodes = std::count_if(view.nodes.begin(), view.nodes.end(),
                                    [](const NodeView& node) { return node.first_rank >= 0; });
-  return absl::StrCat(done, "generation ", view.generation.number, " runs on ", nodes,
-                      nodes == 1 ? " node" : " nodes");
+  return absl::StrCat(done, "generation ", view.generation.number, " runs on ", Counted(nodes, "node"));
 }
 
 }  // namespace mtrun::rendezvous

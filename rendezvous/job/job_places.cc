@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/value_or.h"
 #include "rendezvous/job/job_choice.h"
 
 namespace mtrun::rendezvous {
@@ -29,8 +30,7 @@ std::map<std::string, std::string> JobPlaces::All(TimePoint now) const {
 std::string JobPlaces::Of(const std::string& job_id, TimePoint now) const {
   const std::map<std::string, std::string> all = All(now);
   if (job_id.empty()) return all.size() == 1 ? all.begin()->second : "";
-  const auto found = all.find(job_id);
-  return found == all.end() ? "" : found->second;
+  return ValueOr(all, job_id);
 }
 
 std::string JobPlaces::Explain(const absl::Status& missing, const std::string& job_id, TimePoint now) const {

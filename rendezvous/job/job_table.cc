@@ -32,7 +32,7 @@ bool IsBehind(const JobMachine& job, const Assignment& other) {
 void JobTable::Remember(Remembered remembered, const std::vector<RememberedEnd>& ends) {
   remembered_ = std::move(remembered);
   for (const RememberedEnd& end : ends) {
-    RememberEnd({end.job_id, end.run, end.outcome});
+    RememberEnd(end);
     // The service died between the two writes: an ended run is not awaited any more.
     const auto known = remembered_.find(end.job_id);
     if (known != remembered_.end() && known->second.generation.incarnation == end.run.incarnation)
@@ -80,7 +80,7 @@ bool JobTable::RememberLast(const std::string& job_id, const Assignment& last) {
 /// A service whose nodes are only not told yet that the run is over does not have the job.
 ProbeResult JobTable::WithoutEnded(const std::string& job_id, ProbeResult looked) const {
   for (PeerService& peer : looked.peers) {
-    const Ended* over = FindEnded(job_id, peer.incarnation);
+    const RememberedEnd* over = FindEnded(job_id, peer.incarnation);
     const bool has_it = looked.heard || peer.state == PeerService::State::kWithJob;
     if (!has_it || over == nullptr) continue;
     // After a failure, others may have continued from the very generation that failed here.
@@ -100,7 +100,7 @@ void JobTable::Admit(const std::string& job_id, const Event& event, const Stream
   };
   // A node that knows of a later generation is of a part of the run that continued without the one that ended
   // here.
-  const Ended* over = FindEnded(job_id, opened.incarnation);
+  const RememberedEnd* over = FindEnded(job_id, opened.incarnation);
   if (over != nullptr && opened.seen.number <= over->run.last_number)
     return turn_away(JobEnded{over->outcome});
   const auto job = jobs_.find(job_id);
@@ -174,7 +174,8 @@ std::vector<std::string> JobTable::InEnded() const {
   std::vector<std::string> nodes;
   const auto add = [&](const auto& jobs) {
     for (const auto& [job_id, job] : jobs) {
-      if (job.outcome()) job.AppendNodeIds(&nodes);
+      if (!job.outcome()) continue;
+      for (const auto& [node_id, node] : job.roster().nodes()) nodes.push_back(node_id);
     }
   };
   add(past_);
@@ -191,7 +192,7 @@ bool JobTable::Has(const std::string& job_id, const std::string& node_id) const 
 
 std::map<std::string, std::vector<EndedRun>> JobTable::EndedRuns() const {
   std::map<std::string, std::vector<EndedRun>> runs;
-  for (const Ended& ended : ended_) runs[ended.job_id].push_back(ended.run);
+  for (const RememberedEnd& ended : ended_) runs[ended.job_id].push_back(ended.run);
   const auto add = [&](const auto& jobs) {
     for (const auto& [job_id, job] : jobs) {
       if (job.outcome()) runs[job_id].push_back(EndOf(job));
@@ -204,9 +205,8 @@ std::map<std::string, std::vector<EndedRun>> JobTable::EndedRuns() const {
 
 std::optional<RememberedEnd> JobTable::LastEnd(const std::string& job_id) const {
   const auto last = std::find_if(ended_.rbegin(), ended_.rend(),
-                                 [&](const Ended& ended) { return ended.job_id == job_id; });
-  if (last == ended_.rend()) return std::nullopt;
-  return RememberedEnd{last->job_id, last->run, last->outcome};
+                                 [&](const RememberedEnd& end) { return end.job_id == job_id; });
+  return last == ended_.rend() ? std::nullopt : std::optional(*last);
 }
 
 uint64_t JobTable::LastNumber(const std::string& job_id) const {
@@ -224,14 +224,14 @@ bool JobTable::StepOne(const std::string& job_id, JobMachine& job, const Event& 
   const bool over = job.outcome() || job.ended_elsewhere();
   if (over && other != nullptr && other->incarnation == job.incarnation()) remembered_.erase(learned);
   if (const auto& outcome = job.outcome()) {
-    RememberEnd(Ended{job_id, EndOf(job), *outcome});
+    RememberEnd({job_id, EndOf(job), *outcome});
     for (Forgotten& forgotten : forgotten_) {
       if (forgotten.job_id == job_id && forgotten.run == job.incarnation()) forgotten.run = 0;
     }
     if (job.left_run() != 0) Forget(job_id, job.last_number(), job.left_run());
   } else if (const auto& end = job.ended_elsewhere()) {
     // At the other service nodes learn more, but that service ends with its node.
-    RememberEnd(Ended{job_id, *end, OutcomeOf(*end)});
+    RememberEnd({job_id, *end, OutcomeOf(*end)});
     Forget(job_id, job.last_number());
   } else if (job.last_number() > 0) {
     // The job continues elsewhere: the next nodes at the endpoint must not begin another run beside it.
@@ -244,9 +244,9 @@ bool JobTable::StepOne(const std::string& job_id, JobMachine& job, const Event& 
   return true;
 }
 
-void JobTable::RememberEnd(Ended ended) {
-  if (FindEnded(ended.job_id, ended.run.incarnation) != nullptr) return;
-  ended_.push_back(std::move(ended));
+void JobTable::RememberEnd(RememberedEnd end) {
+  if (FindEnded(end.job_id, end.run.incarnation) != nullptr) return;
+  ended_.push_back(std::move(end));
   if (ended_.size() > kMaxRemembered) ended_.pop_front();
 }
 
@@ -280,8 +280,8 @@ JobTable::Past::iterator JobTable::FindPast(const std::string& job_id, const std
   });
 }
 
-const JobTable::Ended* JobTable::FindEnded(const std::string& job_id, uint64_t incarnation) const {
-  const auto ended = std::find_if(ended_.begin(), ended_.end(), [&](const Ended& e) {
+const RememberedEnd* JobTable::FindEnded(const std::string& job_id, uint64_t incarnation) const {
+  const auto ended = std::find_if(ended_.begin(), ended_.end(), [&](const RememberedEnd& e) {
     return e.job_id == job_id && e.run.incarnation == incarnation;
   });
   return ended == ended_.end() ? nullptr : &*ended;

@@ -71,12 +71,7 @@ class JobTable {
   uint64_t LastNumber(const std::string& job_id) const;
 
  private:
-  struct Ended {
-    std::string job_id;
-    EndedRun run;
-    JobOutcome outcome;
-  };
-  void RememberEnd(Ended ended);
+  void RememberEnd(RememberedEnd end);
   ProbeResult WithoutEnded(const std::string& job_id, ProbeResult looked) const;
   /// Notes that the job is not here any more and had `last_number` generations. `run`: see Forgotten.
   void Forget(const std::string& job_id, uint64_t last_number, uint64_t run = 0, bool moved = false);
@@ -97,14 +92,14 @@ class JobTable {
              std::vector<JobEffect>& effects);
   /// `incarnation`: the one that the node knows, 0 for none.
   Past::iterator FindPast(const std::string& job_id, const std::string& node_id, uint64_t incarnation);
-  const Ended* FindEnded(const std::string& job_id, uint64_t incarnation) const;
+  const RememberedEnd* FindEnded(const std::string& job_id, uint64_t incarnation) const;
 
   const JobMachine::Options options_;
   const std::string own_job_;
   Remembered remembered_;  // jobs that have not come yet
   Jobs jobs_;
   Past past_;  // ended jobs with nodes that have not gone yet
-  std::deque<Ended> ended_;
+  std::deque<RememberedEnd> ended_;
   std::deque<Forgotten> forgotten_;
   uint64_t made_ = 0;  // number of jobs made; gives each its own seed
 };

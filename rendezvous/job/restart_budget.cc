@@ -4,13 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/counted.h"
 
 namespace mtrun::rendezvous {
-namespace {
-
-std::string Restarts(int count) { return absl::StrCat(count, count == 1 ? " restart" : " restarts"); }
-
-}  // namespace
 
 std::string RestartBudget::UsedText() const { return RestartText(count_, refunded_, max_restarts_); }
 
@@ -40,7 +36,7 @@ std::string RestartBudget::Note(const WorkerFailure& failure) {
     return absl::StrCat(early_failures_, " workers in a row exited during start-up");
   if (used() < max_restarts_) return "";
   if (max_restarts_ == 0) return "no restarts are allowed (max_restarts 0)";
-  return absl::StrCat("the budget of ", Restarts(max_restarts_), " is used up");
+  return absl::StrCat("the budget of ", Counted(max_restarts_, "restart"), " is used up");
 }
 
 // Occasional failures do not end a long job. A crash loop makes no steps, so it does.

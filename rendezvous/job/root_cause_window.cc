@@ -35,13 +35,9 @@ bool RootCauseWindow::Complete(const GenerationRecord& generation, const Roster&
 }
 
 JobOutcome RootCauseWindow::Outcome() const {
-  JobOutcome outcome;
-  outcome.exit_code = ExitCodeOf(cause_);
-  outcome.root_cause = cause_;
-  outcome.reason = why_;
-  if (cause_ != trigger_)
-    outcome.reason = absl::StrCat("after it ", rendezvous::Describe(trigger_), "; ", why_);
-  return outcome;
+  const std::string after =
+      cause_ == trigger_ ? "" : absl::StrCat("after it ", rendezvous::Describe(trigger_), "; ");
+  return {false, ExitCodeOf(cause_), after + why_, cause_};
 }
 
 std::string RootCauseWindow::Describe(TimePoint now) const {

@@ -1,7 +1,6 @@
 // The events of a job, one function for each kind.
 #include "rendezvous/job/state_machine.h"
 
-#include <algorithm>
 #include <tuple>
 #include <utility>
 

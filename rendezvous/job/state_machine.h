@@ -93,7 +93,6 @@ class JobMachine {
   bool Has(const std::string& node_id) const { return roster_.Find(node_id) != nullptr; }
   /// True if the member has been silent for so long that it would be replaced if that helped the job.
   bool IsSuspected(const std::string& node_id) const { return suspects_.Suspected(node_id); }
-  void AppendNodeIds(std::vector<std::string>* ids) const;
   /// Returns the running generation if the node is known to run it, else {0, 0}.
   Generation RunBy(const std::string& node_id) const;
   /// R3: returns the answer to a heartbeat sent at `sent`. The lease is for the generation that the node is

@@ -4,7 +4,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "rendezvous/authority/formation.h"
 #include "rendezvous/job/node_views.h"
 #include "rendezvous/job/state_machine.h"
 #include "rendezvous/wire/until.h"
@@ -48,10 +47,6 @@ Duration JobMachine::ProbeInterval() const {
 
 bool JobMachine::Gone() const {
   return roster_.empty() && (outcome_ || !generation_.known() || quorum_.moved());
-}
-
-void JobMachine::AppendNodeIds(std::vector<std::string>* ids) const {
-  for (const auto& [node_id, node] : roster_.nodes()) ids->push_back(node_id);
 }
 
 Generation JobMachine::RunBy(const std::string& node_id) const {

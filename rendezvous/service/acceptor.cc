@@ -19,6 +19,7 @@
 #include "base/file_limit.h"
 #include "base/log.h"
 #include "base/posix.h"
+#include "base/socket_address.h"
 #include "base/status_macros.h"
 #include "rendezvous/service/listening_socket.h"
 #include "rendezvous/service/socket_peer.h"
@@ -200,7 +201,7 @@ class AsioAcceptor final : public Acceptor {
 absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const std::vector<Endpoint>& addresses,
                                                            bool quiet) {
   MT_ASSIGN_OR_RETURN(std::vector<UniqueFd> sockets, ListenAt(addresses));
-  const int port = PortOf(sockets.front());
+  const int port = PortOf(sockets.front().get());
   return std::make_unique<AsioAcceptor>(std::move(sockets), port, quiet);
 }
 

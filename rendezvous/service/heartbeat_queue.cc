@@ -17,8 +17,7 @@ void HeartbeatQueue::Add(std::function<void()> hear) {
 
 void HeartbeatQueue::Begin() {
   if (!drained_ || MonotonicNow() >= *drained_ + pause_) return Drain();
-  const TimePoint due = *drained_ + pause_;
-  timer_.expires_at(std::chrono::time_point_cast<std::chrono::steady_clock::duration>(due));
+  timer_.expires_at(*drained_ + pause_);
   timer_.async_wait([this](const std::error_code& error) {
     if (!error) Drain();
   });

@@ -13,39 +13,15 @@ namespace {
 
 constexpr Duration kProbePatience = std::chrono::seconds(3);
 
-class RunningHost final : public Host {
- public:
-  RunningHost(std::unique_ptr<Service> service, std::string endpoint, std::string reason)
-      : service_(std::move(service)), endpoint_(std::move(endpoint)), reason_(std::move(reason)) {}
-  std::string endpoint() const override { return endpoint_; }
-  std::string reason() const override { return reason_; }
-  std::vector<std::string> NodesWithoutOutcome() override { return service_->NodesWithoutOutcome(); }
-  void AdoptMembership(const std::string& job_id, const Assignment& last) override {
-    service_->AdoptMembership(job_id, last);
-  }
-
- private:
-  const std::unique_ptr<Service> service_;
-  const std::string endpoint_, reason_;
-};
-
-ServiceOptions OptionsOf(const HostOptions& options) {
-  ServiceOptions service;
-  service.insecure = options.insecure;
-  service.token = options.token;
-  service.embedded = true;
-  service.endpoint = options.endpoint;
-  service.presence_port = options.presence_port;
-  service.presence_id = options.presence_id;
-  return service;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Host>> StartStandby(const HostOptions& options, const std::string& address) {
-  ServiceOptions service_options = OptionsOf(options);
+  ServiceOptions service_options = options;
+  service_options.embedded = true;
   service_options.standby_address = address;
-  service_options.evict_host = options.evict_host;
+  // These are for the service at the endpoint alone.
+  service_options.state_folder.clear();
+  service_options.foreign_connections = nullptr;
   const bool here_alone = IsLoopback(address) && !options.all_addresses;
   const auto start = [&](int port) {
     service_options.listen = ToText({here_alone ? address : "::", port});
@@ -53,7 +29,7 @@ absl::StatusOr<std::unique_ptr<Host>> StartStandby(const HostOptions& options, c
   };
   MT_ASSIGN_OR_RETURN(std::unique_ptr<Service> service, OpenWithin(options.ports, RandomBits(), start));
   const std::string text = ToText({address, service->port()});
-  return std::make_unique<RunningHost>(std::move(service), text, "this node is a standby");
+  return std::make_unique<Host>(std::move(service), text, "this node is a standby");
 }
 
 absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
@@ -65,13 +41,11 @@ absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
                                                    "\": port 0 (any free port) needs a loopback host, "
                                                    "because other nodes could not know the port"));
   }
-  ServiceOptions service_options = OptionsOf(options);
+  ServiceOptions service_options = options;
+  service_options.embedded = true;
   service_options.listen = ToText({local && !options.all_addresses ? endpoint.host : "::", endpoint.port});
-  service_options.own_job = options.job_id;
   // A service on a free port has no successor: the next one at port 0 belongs to another job.
-  if (endpoint.port != 0) service_options.state_folder = options.state_folder;
-  service_options.state_host = options.state_host;
-  service_options.foreign_connections = options.foreign_connections;
+  if (endpoint.port == 0) service_options.state_folder.clear();
   absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(service_options);
   if (absl::IsAlreadyExists(service.status()) && local && options.all_addresses) {
     // Another program may have the port at another address.
@@ -87,8 +61,7 @@ absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
   MT_RETURN_IF_ERROR(service.status());
   endpoint.port = (*service)->port();
   const std::string text = ToText(endpoint);
-  if (options.is_host == true)
-    return std::make_unique<RunningHost>(*std::move(service), text, "is_host is set");
+  if (options.is_host == true) return std::make_unique<Host>(*std::move(service), text, "is_host is set");
   const std::string reason = absl::StrCat(text, " is an address of this node");
   // Loopback leads nowhere else. Any other name is verified by reading our own id back through it.
   if (!local) {
@@ -96,7 +69,7 @@ absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
         ReadServiceId(text, options.insecure, options.token, kProbePatience);
     if (!answer.ok() || *answer != (*service)->id()) return nullptr;
   }
-  return std::make_unique<RunningHost>(*std::move(service), text, reason);
+  return std::make_unique<Host>(*std::move(service), text, reason);
 }
 
 }  // namespace mtrun::rendezvous

@@ -2,44 +2,44 @@
 // endpoint's port and then reads its own nonce back through it. Names, aliases and NAT do not matter.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/port_range.h"
-#include "base/posix.h"
 #include "rendezvous/service/service.h"
 
 namespace mtrun::rendezvous {
 
-struct HostOptions {
-  std::string endpoint;         // host:port; port 0 with a loopback host: any free port (standalone)
+/// Options of an agent's service, without `listen` and `standby_address`. `endpoint` is host:port; port 0 with
+/// a loopback host: any free port (standalone).
+struct HostOptions : ServiceOptions {
   bool all_addresses = false;   // listens on all of them even if the endpoint's is on loopback
   std::optional<bool> is_host;  // overrides the test
-  bool insecure = false;        // plain text instead of TLS from `token`
-  std::string token;
-  std::string job_id = {};  // the job that this agent begins; see JobMachine::Options::host_begins
-  int presence_port = 0;    // of this mtrun, 0: none
-  PortRange ports = {};     // where a standby service listens
-  uint64_t presence_id = 0;
-  std::string state_folder = {}, state_host = {};  // see ServiceOptions
-  std::function<void(UniqueFd)> foreign_connections = {};
-  EvictHost evict_host = {};
+  PortRange ports = {};         // where a standby service listens
 };
 
+/// A running service, which ends with it.
 class Host {
  public:
-  virtual ~Host() = default;  // stops the service
+  Host(std::unique_ptr<Service> service, std::string endpoint, std::string reason)
+      : service_(std::move(service)), endpoint_(std::move(endpoint)), reason_(std::move(reason)) {}
   /// Returns the endpoint with its real port.
-  virtual std::string endpoint() const = 0;
+  const std::string& endpoint() const { return endpoint_; }
   /// Returns why this agent hosts, for the log.
-  virtual std::string reason() const = 0;
+  const std::string& reason() const { return reason_; }
   /// See Service.
-  virtual std::vector<std::string> NodesWithoutOutcome() = 0;
-  virtual void AdoptMembership(const std::string& job_id, const Assignment& last) = 0;
+  std::vector<std::string> NodesWithoutOutcome() { return service_->NodesWithoutOutcome(); }
+  void AdoptMembership(const std::string& job_id, const Assignment& last) {
+    service_->AdoptMembership(job_id, last);
+  }
+
+ private:
+  const std::unique_ptr<Service> service_;
+  const std::string endpoint_, reason_;
 };
 
 /// Returns the running service if this node hosts, nullptr if another one does. Fails only if `is_host` is

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -58,13 +57,6 @@ absl::StatusOr<std::vector<UniqueFd>> ListenAt(const std::vector<Endpoint>& addr
     for (UniqueFd& socket : *more) sockets.push_back(std::move(socket));
   }
   return sockets;
-}
-
-int PortOf(const UniqueFd& socket) {
-  sockaddr_storage address = {};
-  socklen_t size = sizeof address;
-  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
-  return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
 
 }  // namespace mtrun::rendezvous

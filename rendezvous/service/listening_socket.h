@@ -14,6 +14,4 @@ namespace mtrun::rendezvous {
 /// Returns kAlreadyExists if the port is in use or an address is not this machine's.
 absl::StatusOr<std::vector<UniqueFd>> ListenAt(const std::vector<Endpoint>& addresses);
 
-int PortOf(const UniqueFd& socket);
-
 }  // namespace mtrun::rendezvous

@@ -6,7 +6,6 @@
 
 #include <future>
 #include <optional>
-#include <utility>
 
 #include "base/endpoint.h"
 #include "base/posix.h"
@@ -48,11 +47,10 @@ PeerService ProbeService(const std::string& endpoint, const ProbeRequest& wanted
     peer.state = PeerService::State::kSelf;
     return peer;
   }
-  PeerService self;
-  self.endpoint = options.asks;
-  self.generation = wanted.generation;
-  self.authority = wanted.authority;
-  self.incarnation = wanted.incarnation;
+  const PeerService self{.endpoint = options.asks,
+                         .generation = wanted.generation,
+                         .authority = wanted.authority,
+                         .incarnation = wanted.incarnation};
   const auto status =
       ReadStatus(endpoint, options.insecure, options.token, options.timeout, wanted.job_id, self);
   if (!status.ok()) return peer;
@@ -99,11 +97,8 @@ ProbeResult ProbePeers(const ProbeRequest& wanted, const ProbeOptions& options) 
     peers.push_back(
         std::async(kAtOnceIfPossible, [&, endpoint] { return ProbeService(endpoint, wanted, options); }));
   }
-  PresenceFound members = ProbePresence(wanted.members, options.timeout);
-  ProbeResult looked;
+  ProbeResult looked = ProbePresence(wanted.members, options.timeout);
   for (auto& peer : peers) looked.peers.push_back(peer.get());
-  looked.dead = std::move(members.dead);
-  looked.alive = std::move(members.alive);
   return looked;
 }
 

@@ -18,7 +18,7 @@ class PresenceProber {
   PresenceProber(const std::map<std::string, PresenceProbe>& members, Duration patience)
       : patience_(patience), next_(members.begin()), end_(members.end()) {}
 
-  PresenceFound Run() {
+  ProbeResult Run() {
     Fill();
     while (!open_.empty()) {
       Await();
@@ -76,12 +76,12 @@ class PresenceProber {
   const std::map<std::string, PresenceProbe>::const_iterator end_;
   Duration looked_up_ = Duration::zero();
   std::vector<PresenceCall> open_;  // oldest first
-  PresenceFound found_;
+  ProbeResult found_;
 };
 
 }  // namespace
 
-PresenceFound ProbePresence(const std::map<std::string, PresenceProbe>& members, Duration patience) {
+ProbeResult ProbePresence(const std::map<std::string, PresenceProbe>& members, Duration patience) {
   return PresenceProber(members, patience).Run();
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 
 #include "base/clock.h"
@@ -10,17 +9,12 @@
 
 namespace mtrun::rendezvous {
 
-/// The result, by node ids.
-struct PresenceFound {
-  std::set<std::string> alive;  // answered with their id
-  std::set<std::string> dead;   // refused by their host, or their port gives another answer
-};
-
 /// Maximum number of open descriptors.
 inline constexpr size_t kPresenceCallsAtOnce = 256;
 
-/// Waits `timeout` for each member's greeting; members whose greeting was incomplete are in neither set.
+/// Returns which members are alive (they answered with their id) and dead (their host refuses, or their port
+/// gives another answer). Waits `timeout` for each greeting; an incomplete one proves nothing.
 /// Takes `timeout` for every kPresenceCallsAtOnce silent members, and as long again if names are looked up.
-PresenceFound ProbePresence(const std::map<std::string, PresenceProbe>& members, Duration timeout);
+ProbeResult ProbePresence(const std::map<std::string, PresenceProbe>& members, Duration timeout);
 
 }  // namespace mtrun::rendezvous

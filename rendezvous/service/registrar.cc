@@ -21,7 +21,7 @@ Registrar::Registrar(asio::io_context& loop, uint64_t service_id, const ServiceO
                               .service_started = started_,
                               .recovery_window = options.recovery_window,
                               .role = {options.endpoint, options.embedded, !options.standby_address.empty()}},
-          options.own_job),
+          options.job_id),
       timer_(loop),
       hello_timer_(loop),
       probe_timer_(loop),
@@ -48,8 +48,7 @@ void Registrar::OnOpened(const StreamPtr& stream) {
 }
 
 void Registrar::ArmHelloTimer() {
-  hello_timer_.expires_at(
-      std::chrono::time_point_cast<std::chrono::steady_clock::duration>(awaiting_hello_.front().first));
+  hello_timer_.expires_at(awaiting_hello_.front().first);
   hello_timer_.async_wait([this](const std::error_code& error) {
     if (error) return;
     const TimePoint now = MonotonicNow();
@@ -158,7 +157,7 @@ void Registrar::OnEnded(const StreamPtr& stream, const NodeLost& why) {
     if (!session->closing) Step(session->job_id, Event{session->node_id, StreamClosed{why}});
     const auto entry = sessions_.find({session->job_id, session->node_id});
     const bool current = entry != sessions_.end() && entry->second == session;
-    if (current && !Knows(*session)) {  // the node had left
+    if (current && !jobs_.Has(session->job_id, session->node_id)) {  // the node had left
       watch_state_.OnNodeGone(entry->first);
       sessions_.erase(entry);
     }
@@ -169,10 +168,6 @@ void Registrar::OnEnded(const StreamPtr& stream, const NodeLost& why) {
 void Registrar::Drop(const StreamPtr& stream, const std::string& why) {
   stream->Close({grpc::StatusCode::INVALID_ARGUMENT, why});
   OnEnded(stream, {why});
-}
-
-bool Registrar::Knows(const ServiceSession& session) const {
-  return jobs_.Has(session.job_id, session.node_id);
 }
 
 void Registrar::Step(const std::string& job_id, const Event& event) {
@@ -317,7 +312,7 @@ void Registrar::ArmTimer(std::optional<TimePoint> due) {
   // again.
   if (!due || (armed_for_ && *armed_for_ <= *due)) return;
   armed_for_ = due;
-  timer_.expires_at(std::chrono::time_point_cast<std::chrono::steady_clock::duration>(*due));
+  timer_.expires_at(*due);
   timer_.async_wait([this](const std::error_code& error) {
     if (error) return;
     // Runs after everything that has already arrived: input is drained before deadlines are checked.

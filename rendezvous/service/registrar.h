@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 #include "base/posix.h"
-#include "rendezvous/job/control_choice.h"
 #include "rendezvous/job/eviction.h"
 #include "rendezvous/job/job_places.h"
 #include "rendezvous/job/job_table.h"
@@ -102,7 +101,7 @@ class Registrar final : public ServerStream::Owner {
   /// Answers a client that watches.
   void Watch(wire::WatchReply& reply);
   /// Returns the ids of nodes that have not learned how their job ended, and still may.
-  std::vector<std::string> NodesWithoutOutcome() const;
+  std::vector<std::string> NodesWithoutOutcome() const { return jobs_.InEnded(); }
   /// Calls `quiet` as soon as every connected agent has acknowledged everything.
   void WhenQuiet(std::function<void()> quiet) {
     quiet_ = std::move(quiet);
@@ -135,7 +134,6 @@ class Registrar final : public ServerStream::Owner {
   Before LookBefore(const std::string& job_id) const;
   /// Records the end for clients that ask later.
   void NoteEnd(const std::string& job_id, const Before& before);
-  bool AllEnded() const;
   void CheckEnds();
   void WriteDown(const std::string& job_id, const Before& before);
   void Perform(const std::vector<JobTable::JobEffect>& effects);
@@ -151,7 +149,6 @@ class Registrar final : public ServerStream::Owner {
   void Probe(const std::vector<ProbeRequest>& wanted);
   void Pump(ServiceSession& session);
   void WriteNext(ServiceSession& session);
-  bool Knows(const ServiceSession& session) const;
   /// Arms the timer for `due` at the latest.
   void ArmTimer(std::optional<TimePoint> due);
   void OnTimer();

@@ -24,8 +24,6 @@ JobView ShownAsEnded(JobView job) {
 
 }  // namespace
 
-std::vector<std::string> Registrar::NodesWithoutOutcome() const { return jobs_.InEnded(); }
-
 void Registrar::FillStatus(wire::StatusReply& reply) const {
   const TimePoint now = MonotonicNow();
   reply.set_protocol(kProtocolVersion);
@@ -77,13 +75,9 @@ void Registrar::NoteEnd(const std::string& job_id, const Before& before) {
   if (job->second.outcome() && !before.had_ended) watch_state_.OnEnded(job->second.View(now), now);
 }
 
-bool Registrar::AllEnded() const {
-  return std::all_of(jobs_.jobs().begin(), jobs_.jobs().end(),
-                     [](const auto& job) { return job.second.outcome().has_value(); });
-}
-
 void Registrar::CheckEnds() {
-  if (!ends_.empty() && AllEnded()) ends_.OnEnded();
+  const auto has_ended = [](const auto& job) { return job.second.outcome().has_value(); };
+  if (!ends_.empty() && std::ranges::all_of(jobs_.jobs(), has_ended)) ends_.OnEnded();
 }
 
 void Registrar::AwaitEnd(EndCalls::Call call) {

@@ -47,7 +47,7 @@ void Registrar::ConsiderProbing() {
 void Registrar::ArmProbeTimer(TimePoint due) {
   if (probe_armed_for_ && *probe_armed_for_ <= due) return;
   probe_armed_for_ = due;
-  probe_timer_.expires_at(std::chrono::time_point_cast<std::chrono::steady_clock::duration>(due));
+  probe_timer_.expires_at(due);
   probe_timer_.async_wait([this](const std::error_code& error) {
     if (error) return;
     probe_armed_for_.reset();
@@ -58,11 +58,7 @@ void Registrar::ArmProbeTimer(TimePoint due) {
 // Runs on its own thread, because a silent peer takes time. Each job gets its result at once, however long
 // the next ones take: knowledge of other services is soon too old to decide by.
 void Registrar::Probe(const std::vector<ProbeRequest>& wanted) {
-  ProbeOptions options;
-  options.service_id = service_id_;
-  options.insecure = options_.insecure;
-  options.token = options_.token;
-  options.asks = own_endpoint_;
+  const ProbeOptions options{service_id_, options_.insecure, options_.token, own_endpoint_};
   for (const ProbeRequest& request : wanted) {
     const TimePoint began = MonotonicNow();
     ProbeResult result = ProbePeers(request, options);

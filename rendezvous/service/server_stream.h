@@ -12,7 +12,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "rendezvous/wire/cause.h"
 #include "rendezvous/wire/rendezvous.pb.h"

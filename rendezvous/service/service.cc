@@ -10,7 +10,6 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/endpoint.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
@@ -50,15 +49,13 @@ class Rpc final : public CallbackService {
   }
   grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const wire::StatusRequest* request,
                                    wire::StatusReply* reply) override {
-    acceptor_->OnCall(context->peer());
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    if (request->until_end()) return AwaitEnd(context, reactor, reply);
-    asio::post(loop_, [this, reactor, reply, job_id = request->job_id(), asks = DecodeAsking(*request)] {
-      registrar_.OnPeerStatus(job_id, asks);
-      registrar_.FillStatus(*reply);
-      reactor->Finish(grpc::Status::OK);
-    });
-    return reactor;
+    if (request->until_end()) return AwaitEnd(context, reply);
+    return Decide(context,
+                  [this, reply, job_id = request->job_id(), asks = DecodeAsking(*request)](auto* reactor) {
+                    registrar_.OnPeerStatus(job_id, asks);
+                    registrar_.FillStatus(*reply);
+                    reactor->Finish(grpc::Status::OK);
+                  });
   }
   grpc::ServerUnaryReactor* Evict(grpc::CallbackServerContext* context, const wire::ControlRequest* request,
                                   wire::ControlReply* reply) override {
@@ -78,25 +75,19 @@ class Rpc final : public CallbackService {
   }
   grpc::ServerUnaryReactor* Watch(grpc::CallbackServerContext* context, const wire::WatchRequest*,
                                   wire::WatchReply* reply) override {
-    acceptor_->OnCall(context->peer());
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    asio::post(loop_, [this, reactor, reply] {
+    return Decide(context, [this, reply](auto* reactor) {
       registrar_.Watch(*reply);
       reactor->Finish(grpc::Status::OK);
     });
-    return reactor;
   }
   grpc::ServerUnaryReactor* Logs(grpc::CallbackServerContext* context, const wire::LogsRequest* request,
                                  wire::LogsReply* reply) override {
-    acceptor_->OnCall(context->peer());
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    asio::post(loop_, [this, reactor, request, reply, address = PlainPeer(context->peer())] {
+    return Decide(context, [this, request, reply, address = PlainPeer(context->peer())](auto* reactor) {
       registrar_.Logs(address, *request, *reply, [reactor, reply](const LogPart& part) {
         *reply->mutable_part() = EncodeLogPart(part);
         reactor->Finish(grpc::Status::OK);
       });
     });
-    return reactor;
   }
   grpc::ServerReadReactor<wire::MeasurePart>* Measure(grpc::CallbackServerContext* context,
                                                       wire::MeasureReply* reply) override {
@@ -113,28 +104,30 @@ class Rpc final : public CallbackService {
   }
 
  private:
-  /// The context lives until the reactor has finished.
-  grpc::ServerUnaryReactor* AwaitEnd(grpc::CallbackServerContext* context, grpc::ServerUnaryReactor* reactor,
-                                     wire::StatusReply* reply) {
-    const auto done = [this, reactor, reply](bool ended) {
-      if (ended) registrar_.FillStatus(*reply);
-      reactor->Finish(ended ? grpc::Status::OK
-                            : grpc::Status(grpc::StatusCode::UNAVAILABLE, "the end is not awaited here"));
-    };
-    asio::post(loop_, [this, context, done] {
+  /// Runs `answer(reactor)` on the loop's thread; the call and its context end when it finishes the reactor.
+  template <typename Answer>
+  grpc::ServerUnaryReactor* Decide(grpc::CallbackServerContext* context, Answer answer) {
+    acceptor_->OnCall(context->peer());
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    asio::post(loop_, [reactor, answer = std::move(answer)] { answer(reactor); });
+    return reactor;
+  }
+  grpc::ServerUnaryReactor* AwaitEnd(grpc::CallbackServerContext* context, wire::StatusReply* reply) {
+    return Decide(context, [this, context, reply](auto* reactor) {
+      const auto done = [this, reactor, reply](bool ended) {
+        if (ended) registrar_.FillStatus(*reply);
+        reactor->Finish(ended ? grpc::Status::OK
+                              : grpc::Status(grpc::StatusCode::UNAVAILABLE, "the end is not awaited here"));
+      };
       registrar_.AwaitEnd({[context] { return context->IsCancelled(); }, done});
     });
-    return reactor;
   }
   grpc::ServerUnaryReactor* Control(const ControlKind& what, grpc::CallbackServerContext* context,
                                     const wire::ControlRequest* request, wire::ControlReply* reply) {
-    acceptor_->OnCall(context->peer());
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    asio::post(loop_, [this, what, reactor, request, reply, address = PlainPeer(context->peer())] {
+    return Decide(context, [this, what, request, reply, address = PlainPeer(context->peer())](auto* reactor) {
       registrar_.Control(what, address, *request, *reply);
       reactor->Finish(grpc::Status::OK);
     });
-    return reactor;
   }
 
   asio::io_context &loop_, &calls_;

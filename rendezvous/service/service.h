@@ -29,7 +29,7 @@ struct ServiceOptions {
   Duration hello_patience = std::chrono::seconds(10);  // limit for the Hello of a new stream
   bool embedded = false;                               // part of an agent, which logs its notices itself
   size_t most_agents = 20'000;                         // at the same time
-  std::string own_job = {};                            // the job that this agent begins
+  std::string job_id = {};  // the job that this agent begins; see JobMachine::Options::host_begins
   // Presence port of this agent, 0 for none.
   int presence_port = 0;
   uint64_t presence_id = 0;

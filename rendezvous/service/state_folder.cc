@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "base/endpoint.h"
 #include "base/json_text.h"
 #include "base/log.h"
@@ -19,6 +18,7 @@
 #include "base/splitmix.h"
 #include "base/start_thread.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 #include "nlohmann/json.hpp"
 #include "rendezvous/wire/codec.h"
 
@@ -354,12 +354,9 @@ void NoteEnd(const std::string& folder, const std::string& endpoint, const Remem
 }
 
 std::string StateFolderOf(const std::map<std::string, std::string>& environment) {
-  const auto value = [&](const char* name) {
-    const auto found = environment.find(name);
-    return found == environment.end() ? std::string() : found->second;
-  };
-  if (const std::string state = value("XDG_STATE_HOME"); !state.empty()) return absl::StrCat(state, "/mtrun");
-  const std::string home = value("HOME");
+  if (const std::string state = ValueOr(environment, "XDG_STATE_HOME"); !state.empty())
+    return absl::StrCat(state, "/mtrun");
+  const std::string home = ValueOr(environment, "HOME");
   return home.empty() ? "" : absl::StrCat(home, "/.local/state/mtrun");
 }
 

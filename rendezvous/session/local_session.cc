@@ -83,7 +83,7 @@ class LocalSession final : public SessionClient {
       timer_.cancel();
       return;
     }
-    timer_.expires_at(std::chrono::time_point_cast<std::chrono::steady_clock::duration>(*due));
+    timer_.expires_at(*due);
     timer_.async_wait([this](const std::error_code& error) {
       if (error) return;
       // This node is never silent, because it is in this process.

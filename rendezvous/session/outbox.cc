@@ -1,7 +1,6 @@
 #include "rendezvous/session/outbox.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -51,18 +50,12 @@ bool Outbox::Observe(const ServiceEvent& event) {
                      return read != nullptr && read->id == e.id;
                    });
                  },
-                 [](const JobEnded&) {},
-                 [](const Refused&) {},
-                 [](const Waiting&) {},
-                 [](const ControlCall&) {},
-                 [](const LogRequest&) {},
-                 [](const UseAsked&) {},
-                 [](const Redirect&) {},
                  [&](const BudgetChanged& e) { SeeBudget(e.restart_count, e.refunded); },
                  [&](const Membership& e) {
                    const Assignment& others = e.generation.assignment();
                    if (!last_ || last_->generation < others.generation) last_ = others;
                  },
+                 [](const auto&) {},
              },
              event);
   return true;
@@ -89,23 +82,15 @@ void Outbox::SeeBudget(int restarts, int refunds) {
 }
 
 bool Outbox::Counts(const AgentSaid& said) const {
-  const auto current = [&](const Generation& generation) {
-    return assignment_ && assignment_->generation == generation;
-  };
-  return std::visit(Overloaded{
-                        [&](const WorkerFailed& e) { return current(e.generation); },
-                        [&](const WorkersFinished& e) { return current(e.generation); },
-                        [&](const StoreSet& e) { return current(e.generation); },
-                        [&](const StoreRead& e) { return current(e.generation); },
-                        [&](const CollectivesBroken& e) { return current(e.generation); },
-                        [](const PeerUnreached&) { return false; },
-                        [](const StepsCommitted&) { return false; },
-                        [](const LogPart&) { return false; },
-                        [](const NodeUse&) { return false; },
-                        [](const OfferSent&) { return false; },
-                        [](const Leaving&) { return false; },
-                    },
-                    said.event);
+  const bool is_report = std::visit(Overloaded{
+                                        [](const PeerUnreached&) { return false; },
+                                        [](const StepsCommitted&) { return false; },
+                                        [](const auto& e) {
+                                          return requires { e.generation; };
+                                        },
+                                    },
+                                    said.event);
+  return is_report && assignment_ && assignment_->generation == GenerationOf(said.event);
 }
 
 void Outbox::Leave() {

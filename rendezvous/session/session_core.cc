@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/endpoint.h"
 #include "base/log.h"
 #include "rendezvous/wire/codec.h"

@@ -2,7 +2,6 @@
 // carried as data; Describe() turns it into text for people. Values.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
@@ -24,8 +23,7 @@ struct WorkerDied {
   int equal_failures = 0;       // this many in a row are the same; 0: nothing to say about it
   std::string error = {};       // the line of their error, "" if there is none
   bool operator==(const WorkerDied&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("failure", self.failure);
     field("restart_count", self.restart_count, Range{0, kMaxRestarts});
     field("refunded", self.refunded, Range{0, kMaxRestarts});
@@ -41,8 +39,7 @@ struct WorkerStuck {
   int rank = 0;
   std::string why;  // as reported by the worker
   bool operator==(const WorkerStuck&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("rank", self.rank);
     field("why", self.why, Size{0, kMaxText});
   }
@@ -52,10 +49,7 @@ struct WorkerStuck {
 struct NodeUnfit {
   WorkerFailure failure;  // with the last line of its message
   bool operator==(const NodeUnfit&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
-    field("failure", self.failure);
-  }
+  static void Fields(auto& self, auto&& field) { field("failure", self.failure); }
 };
 
 /// The service gave the node up, although the node did not report that it leaves.
@@ -74,8 +68,7 @@ struct NodeLost {
   Duration time = Duration::zero();
   Requester by = {};
   bool operator==(const NodeLost&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("detail", self.detail, Size{0, kMaxText});
     field("how", self.how);
     field("time", self.time, Range{0, kMaxNanoseconds});
@@ -102,8 +95,7 @@ struct NodeLeft {
   Requester by = {};
   std::optional<WorkerFailure> failure = {};  // without its message
   bool operator==(const NodeLeft&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("detail", self.detail, Size{0, kMaxText});
     field("why", self.why);
     field("host", self.host, Size{0, kMaxName});
@@ -115,16 +107,14 @@ struct NodeLeft {
 
 struct NodeJoined {
   bool operator==(const NodeJoined&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self&, Field&&) {}
+  static void Fields(auto&, auto&&) {}
 };
 
 /// The node has more workers ready than it has ranks.
 struct NodeGrown {
   int ready = 0, members = 0;
   bool operator==(const NodeGrown&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("ready", self.ready, Range{0, kMaxWorkersPerNode});
     field("members", self.members, Range{0, kMaxWorkersPerNode});
   }
@@ -133,8 +123,7 @@ struct NodeGrown {
 /// The node's workers have stopped.
 struct NodeStopped {
   bool operator==(const NodeStopped&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self&, Field&&) {}
+  static void Fields(auto&, auto&&) {}
 };
 
 /// The job continues with a generation that this service, or this node, did not know.
@@ -147,8 +136,7 @@ struct NewerGeneration {
   channel::Generation generation;
   Source source = Source::kReported;
   bool operator==(const NewerGeneration&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("generation", self.generation);
     field("source", self.source);
   }
@@ -158,10 +146,7 @@ struct NewerGeneration {
 struct GenerationOver {
   channel::Generation generation;
   bool operator==(const GenerationOver&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
-    field("generation", self.generation);
-  }
+  static void Fields(auto& self, auto&& field) { field("generation", self.generation); }
 };
 
 /// A node that was evicted has come back, and runs a generation that its job has left.
@@ -169,8 +154,7 @@ struct NodeEvicted {
   Requester by;
   Duration age = Duration::zero();  // since the request
   bool operator==(const NodeEvicted&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("by", self.by);
     field("age", self.age, Range{0, kMaxNanoseconds});
   }
@@ -179,8 +163,7 @@ struct NodeEvicted {
 struct NodePair {
   std::string one, other;  // their names in the job
   bool operator==(const NodePair&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("one", self.one, Size{0, kMaxName});
     field("other", self.other, Size{0, kMaxName});
   }
@@ -193,8 +176,7 @@ struct NodesSeparated {
   int more = 0;                           // number of further pairs
   std::vector<std::string> without = {};  // nodes without which the job continues
   bool operator==(const NodesSeparated&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("pairs", self.pairs, List{{0, kMaxNodes}, {}});
     field("more", self.more);
     field("without", self.without, List{{0, kMaxNodes}, {0, kMaxName}});
@@ -206,8 +188,7 @@ struct SettingsDiffer {
   std::string job_id;
   std::vector<std::string> keys;  // "max_nodes is 3 here, 2 in the job"
   bool operator==(const SettingsDiffer&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("job_id", self.job_id, Size{0, kMaxName});
     field("keys", self.keys, List{{0, kMaxNodes}, {0, kMaxText}});
   }
@@ -217,20 +198,14 @@ struct SettingsDiffer {
 struct RunReplaced {
   std::string job_id;
   bool operator==(const RunReplaced&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
-    field("job_id", self.job_id, Size{0, kMaxName});
-  }
+  static void Fields(auto& self, auto&& field) { field("job_id", self.job_id, Size{0, kMaxName}); }
 };
 
 /// The node broke the protocol, or requested more than the service has.
 struct NotServed {
   std::string detail;
   bool operator==(const NotServed&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
-    field("detail", self.detail, Size{0, kMaxText});
-  }
+  static void Fields(auto& self, auto&& field) { field("detail", self.detail, Size{0, kMaxText}); }
 };
 
 struct Cause {
@@ -241,8 +216,7 @@ struct Cause {
   std::string node_id, name;  // the node's id, and its name in the job; "" if no node is concerned
   Kind kind = {};
   bool operator==(const Cause&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("node_id", self.node_id, Size{0, kMaxName});
     field("name", self.name, Size{0, kMaxName});
     field("kind", self.kind);

@@ -4,14 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rendezvous/wire/control_call.h"
 #include "rendezvous/wire/events.h"
-#include "rendezvous/wire/job_run.h"
 #include "rendezvous/wire/job_view.h"
 #include "rendezvous/wire/types.h"
 
@@ -42,8 +39,7 @@ struct HelloData {
   uint64_t attempt = 0;
   StreamOpened opened;
   bool operator==(const HelloData&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("node_id", self.node_id, Size{1, kMaxName});
     field("session_id", self.session_id);
     field("service_id", self.service_id);

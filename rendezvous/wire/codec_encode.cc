@@ -1,4 +1,3 @@
-#include <utility>
 
 #include "rendezvous/wire/clamp.h"
 #include "rendezvous/wire/codec.h"
@@ -13,91 +12,64 @@ using codec::Bounded;
 using codec::Encode;
 using codec::Utf8;
 
-wire::Hello EncodeHello(const HelloData& hello) {
-  wire::Hello out;
-  out.set_protocol(kProtocolVersion);
-  Encode(hello, &out);
-  if (out.has_last()) PackMembers(out.mutable_last());
+namespace {
+
+template <typename WireMessage, HasFields Message>
+WireMessage Encoded(const Message& message) {
+  WireMessage out;
+  Encode(message, &out);
   return out;
 }
 
-namespace {
-
 std::string Bytes(const Assigned& assigned) {
-  wire::Assignment assignment;
-  Encode(assigned.assignment(), &assignment);
+  auto assignment = Encoded<wire::Assignment>(assigned.assignment());
   PackMembers(&assignment);
   return assignment.SerializeAsString();
 }
 
-void EncodeOffer(const AgentSaid& said, wire::Offer* out) {
-  const auto& sent = std::get<OfferSent>(said.event);
-  Encode(sent.offer, out);
-  if (said.held) {
-    Encode(*said.held, out->mutable_held());
-    PackMembers(out->mutable_held());
-  }
-  out->mutable_seen()->set_number(sent.seen.number);
-  out->mutable_seen()->set_id(sent.seen.id);
-}
-
 }  // namespace
+
+wire::Hello EncodeHello(const HelloData& hello) {
+  auto out = Encoded<wire::Hello>(hello);
+  out.set_protocol(kProtocolVersion);
+  if (out.has_last()) PackMembers(out.mutable_last());
+  return out;
+}
 
 wire::AgentEvent EncodeAgentEvent(uint64_t sequence, const AgentSaid& said) {
   wire::AgentEvent out;
   out.set_sequence(sequence);
-  std::visit(Overloaded{
-                 [&](const OfferSent&) { EncodeOffer(said, out.mutable_offer()); },
-                 [&](const WorkerFailed& e) { Encode(e, out.mutable_failed()); },
-                 [&](const WorkersFinished& e) { Encode(e, out.mutable_finished()); },
-                 [&](const Leaving& e) { Encode(e, out.mutable_leaving()); },
-                 [&](const StoreSet& e) { Encode(e, out.mutable_store_set()); },
-                 [&](const StoreRead& e) { Encode(e, out.mutable_store_read()); },
-                 [&](const CollectivesBroken& e) { Encode(e, out.mutable_broken()); },
-                 [&](const PeerUnreached& e) { Encode(e, out.mutable_unreached()); },
-                 [&](const StepsCommitted& e) { Encode(e, out.mutable_steps()); },
-                 [&](const LogPart& e) { Encode(e, out.mutable_log()); },
-                 [&](NodeUse e) {  // measured by drivers, and told by workers
-                   Clamp(&e);
-                   Encode(e, out.mutable_use());
-                 },
-             },
-             said.event);
+  if (const auto* use = std::get_if<NodeUse>(&said.event)) {  // measured by drivers, and told by workers
+    NodeUse clamped = *use;
+    Clamp(&clamped);
+    Encode(clamped, out.mutable_use());
+    return out;
+  }
+  Encode(said, &out);
+  if (said.held && out.has_offer()) {
+    Encode(*said.held, out.mutable_offer()->mutable_held());
+    PackMembers(out.mutable_offer()->mutable_held());
+  }
   return out;
 }
 
 wire::ServiceEvent EncodeServiceEvent(uint64_t sequence, const ServiceEvent& event) {
   wire::ServiceEvent out;
   out.set_sequence(sequence);
-  std::visit(Overloaded{
-                 [&](const Assigned& e) { out.set_assigned(Bytes(e)); },
-                 [&](const GenerationDissolved& e) { Encode(e, out.mutable_dissolved()); },
-                 [&](const JobEnded& e) { Encode(e.outcome, out.mutable_ended()); },
-                 [&](const Refused& e) { Encode(e, out.mutable_refused()); },
-                 [&](const Waiting& e) { out.set_waiting(Bounded(e.text)); },
-                 [&](const StoreReply& e) { Encode(e, out.mutable_store_reply()); },
-                 [&](const Redirect& e) { Encode(e, out.mutable_elsewhere()); },
-                 [&](const BudgetChanged& e) { Encode(e, out.mutable_budget()); },
-                 [&](const Membership& e) { out.set_membership(Bytes(e.generation)); },
-                 [&](const ControlCall& e) { Encode(e, out.mutable_control()); },
-                 [&](const LogRequest& e) { Encode(e, out.mutable_log()); },
-                 [&](const UseAsked& e) { Encode(e, out.mutable_use_asked()); },
-             },
-             event);
+  std::visit(
+      Overloaded{
+          [&](const Assigned& e) { out.set_assigned(Bytes(e)); },
+          [&](const Waiting& e) { out.set_waiting(Bounded(e.text)); },
+          [&](const Membership& e) { out.set_membership(Bytes(e.generation)); },
+          [&](const auto&) { codec::Put(event, codec::ColumnOf(*out.GetDescriptor(), "event"), {}, &out); },
+      },
+      event);
   return out;
 }
 
-wire::Heartbeat EncodeHeartbeat(const Heartbeat& heartbeat) {
-  wire::Heartbeat out;
-  Encode(heartbeat, &out);
-  return out;
-}
+wire::Heartbeat EncodeHeartbeat(const Heartbeat& heartbeat) { return Encoded<wire::Heartbeat>(heartbeat); }
 
-wire::Lease EncodeLease(const Lease& lease) {
-  wire::Lease out;
-  Encode(lease, &out);
-  return out;
-}
+wire::Lease EncodeLease(const Lease& lease) { return Encoded<wire::Lease>(lease); }
 
 wire::StatusRequest EncodeAsking(const std::string& job_id, const PeerService& asks) {
   wire::StatusRequest out;
@@ -122,11 +94,7 @@ void EncodeWatchedNode(const WatchedNode& node, wire::WatchedNode* out) { Encode
 
 void EncodeHappening(const Happening& happening, wire::Happening* out) { Encode(happening, out); }
 
-wire::LogPart EncodeLogPart(const LogPart& part) {
-  wire::LogPart out;
-  Encode(part, &out);
-  return out;
-}
+wire::LogPart EncodeLogPart(const LogPart& part) { return Encoded<wire::LogPart>(part); }
 
 wire::ControlRequest EncodeControl(const ControlQuestion& question) {
   wire::ControlRequest out;
@@ -141,9 +109,7 @@ wire::ControlRequest EncodeControl(const ControlQuestion& question) {
 }
 
 std::string EncodeMembership(const Assignment& generation) {
-  wire::Assignment out;
-  Encode(generation, &out);
-  return out.SerializeAsString();
+  return Encoded<wire::Assignment>(generation).SerializeAsString();
 }
 
 void EncodeJobView(const JobView& view, wire::JobStatus* status) { Encode(view, status); }

@@ -44,10 +44,6 @@ std::string Showable(const std::string& text, const Size& size) {
   return shown;
 }
 
-void PutText(const std::string& text, Column column, const Size& size, Wire* out) {
-  out->GetReflection()->SetString(out, column, Sendable(text, column, size));
-}
-
 void PutGeneration(const channel::Generation& generation, Column column, Wire* out) {
   auto* const wire = static_cast<wire::Generation*>(out->GetReflection()->MutableMessage(out, column));
   wire->set_number(generation.number);

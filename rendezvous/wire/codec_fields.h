@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -51,7 +50,6 @@ std::string Sendable(const std::string& text, Column column, const Size& size);
 /// bytes) on one line, texts for people (up to kMaxText) as lines, control characters escaped. Longer ones,
 /// and those without a bound, are data.
 std::string Showable(const std::string& text, const Size& size);
-void PutText(const std::string& text, Column column, const Size& size, Wire* out);
 void PutGeneration(const channel::Generation& generation, Column column, Wire* out);
 void PutMap(const std::map<std::string, std::string>& map, Column column, Wire* out);
 channel::Generation TakeGeneration(const Wire& in, Column column);
@@ -74,9 +72,7 @@ void Put(const T& value, Column column, const Size& size, Wire* out) {
   const google::protobuf::Reflection& wire = *out->GetReflection();
   if constexpr (std::is_same_v<T, bool>) {
     wire.SetBool(out, column, value);
-  } else if constexpr (std::is_same_v<T, int>) {
-    wire.SetInt32(out, column, value);
-  } else if constexpr (std::is_enum_v<T>) {
+  } else if constexpr (std::is_same_v<T, int> || std::is_enum_v<T>) {
     wire.SetInt32(out, column, static_cast<int>(value));
   } else if constexpr (std::is_same_v<T, int64_t>) {
     wire.SetInt64(out, column, value);
@@ -87,7 +83,7 @@ void Put(const T& value, Column column, const Size& size, Wire* out) {
   } else if constexpr (std::is_same_v<T, Duration>) {
     wire.SetInt64(out, column, value.count());
   } else if constexpr (std::is_same_v<T, std::string>) {
-    PutText(value, column, size, out);
+    wire.SetString(out, column, Sendable(value, column, size));
   } else if constexpr (std::is_same_v<T, channel::Generation>) {
     PutGeneration(value, column, out);
   } else if constexpr (std::is_same_v<T, std::map<std::string, std::string>>) {
@@ -111,13 +107,18 @@ void Put(const std::vector<T>& values, Column column, const Size& size, Wire* ou
     }
   }
 }
-/// Writes the alternative as a field of the oneof. The fields are in the order of the alternatives after
-/// monostate, which writes none.
+/// Returns the field of the oneof of `column` for the alternative at `index`. The fields are in the order of
+/// the alternatives; monostate, always the first, has none.
+template <typename First, typename... Others>
+Column FieldAt(size_t index, Column column) {
+  const int before = std::is_same_v<First, std::monostate> ? 1 : 0;
+  return column->containing_oneof()->field(static_cast<int>(index) - before);
+}
+/// Writes the alternative as a field of the oneof, unless it lists no fields.
 template <typename... Ts>
-void Put(const std::variant<std::monostate, Ts...>& value, Column column, const Size& size, Wire* out) {
+void Put(const std::variant<Ts...>& value, Column column, const Size& size, Wire* out) {
   const auto put = [&]<typename T>(const T& one) {
-    const int field = static_cast<int>(value.index()) - 1;
-    if constexpr (HasFields<T>) Put(one, column->containing_oneof()->field(field), size, out);
+    if constexpr (HasFields<T>) Put(one, FieldAt<Ts...>(value.index(), column), size, out);
   };
   std::visit(put, value);
 }
@@ -127,9 +128,7 @@ void Take(const Wire& in, Column column, [[maybe_unused]] const Size& size, T* v
   const google::protobuf::Reflection& wire = *in.GetReflection();
   if constexpr (std::is_same_v<T, bool>) {
     *value = wire.GetBool(in, column);
-  } else if constexpr (std::is_same_v<T, int>) {
-    *value = wire.GetInt32(in, column);
-  } else if constexpr (std::is_enum_v<T>) {
+  } else if constexpr (std::is_same_v<T, int> || std::is_enum_v<T>) {
     *value = static_cast<T>(wire.GetInt32(in, column));
   } else if constexpr (std::is_same_v<T, int64_t>) {
     *value = wire.GetInt64(in, column);
@@ -167,16 +166,16 @@ void Take(const Wire& in, Column column, [[maybe_unused]] const Size& size, std:
   }
 }
 template <typename... Ts>
-void Take(const Wire& in, Column column, const Size& size, std::variant<std::monostate, Ts...>* value) {
-  const google::protobuf::OneofDescriptor& oneof = *column->containing_oneof();
-  int field = 0;
-  const auto take = [&]<typename T>(T one) {
-    const Column set = oneof.field(field++);
-    if (!in.GetReflection()->HasField(in, set)) return;
-    Take(in, set, size, &one);
-    *value = std::move(one);
+void Take(const Wire& in, Column column, const Size& size, std::variant<Ts...>* value) {
+  size_t next = 0;
+  const auto take = [&]<typename T>(std::type_identity<T>) {
+    [[maybe_unused]] const size_t index = next++;
+    if constexpr (HasFields<T>) {
+      const Column set = FieldAt<Ts...>(index, column);
+      if (in.GetReflection()->HasField(in, set)) Take(in, set, size, &value->template emplace<T>());
+    }
   };
-  (take(Ts()), ...);
+  (take(std::type_identity<Ts>()), ...);
 }
 
 template <HasFields Message>

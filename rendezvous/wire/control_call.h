@@ -16,8 +16,7 @@ struct Requester {
   int64_t pid = 0;
   std::string address = {};  // as seen by the service: "10.0.0.7:4242"
   bool operator==(const Requester&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("user", self.user, Size{0, kMaxName});
     field("host", self.host, Size{0, kMaxName});
     field("pid", self.pid);
@@ -30,8 +29,7 @@ struct DrainCall {
   std::string node = {};  // its host if that names one node only, else its id
   bool leave = false;     // the receiving node leaves
   bool operator==(const DrainCall&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("node", self.node, Size{0, kMaxName});
     field("leave", self.leave);
   }
@@ -41,8 +39,7 @@ struct EvictCall {
   std::string node = {};
   Duration age = Duration::zero();  // since the request, if the node was absent then
   bool operator==(const EvictCall&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("node", self.node, Size{0, kMaxName});
     field("age", self.age, Range{0, kMaxNanoseconds});
   }
@@ -51,16 +48,12 @@ struct EvictCall {
 struct StopCall {
   bool checkpoint = false;  // all nodes leave together, so that trainers save
   bool operator==(const StopCall&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
-    field("checkpoint", self.checkpoint);
-  }
+  static void Fields(auto& self, auto&& field) { field("checkpoint", self.checkpoint); }
 };
 /// Makes all nodes write their workers' stacks.
 struct StacksCall {
   bool operator==(const StacksCall&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self&, Field&&) {}
+  static void Fields(auto&, auto&&) {}
 };
 /// In the order of the wire's oneof. monostate: a kind that this version does not know.
 using ControlKind = std::variant<std::monostate, DrainCall, EvictCall, StopCall, StacksCall>;
@@ -70,8 +63,7 @@ struct ControlCall {
   ControlKind what = {};
   Requester by = {};
   bool operator==(const ControlCall&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("what", self.what);
     field("by", self.by);
   }

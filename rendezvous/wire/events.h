@@ -29,8 +29,7 @@ struct StreamOpened {
   Duration silence = Duration(kMaxNanoseconds);
   bool operator==(const StreamOpened&) const = default;
   /// Fields of the message Hello.
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("settings", self.settings);
     field("seen", self.seen);
     field("seen_restarts", self.seen_restarts, Range{0, kMaxRestarts});
@@ -51,8 +50,7 @@ struct Heartbeat {
   Generation knows = {};                      // the newest generation that the agent knows of
   bool ordinary = false;                      // not all its workers have said that they outlive a generation
   bool operator==(const Heartbeat&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("main_loop_age", self.main_loop_age, Range{0, kMaxNanoseconds});
     field("note", self.note, Size{0, kMaxText});
     field("sent", self.sent);
@@ -67,6 +65,7 @@ struct AgentSaid {
   AgentEvent event;
   std::optional<Assignment> held;  // with an Offer that holds a generation: its membership
   bool operator==(const AgentSaid&) const = default;
+  static void Fields(auto& self, auto&& field) { field("event", self.event); }  // `held` is in the offer
 };
 /// Result of a probe of another service, if this is one of several (JobMachine::WantsProbe).
 struct PeerService {
@@ -79,7 +78,7 @@ struct PeerService {
   };
   std::string endpoint;
   State state = State::kSilent;
-  Generation generation;             // with the job: the newest one it knows, {0, 0} for none
+  Generation generation = {};        // with the job: the newest one it knows, {0, 0} for none
   bool authority = false;            // with the job: it may change the membership
   uint64_t incarnation = 0;          // the run that it has; 0: unknown
   RunProof proof = RunProof::kNone;  // why it is certain of that run

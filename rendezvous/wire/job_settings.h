@@ -49,8 +49,7 @@ struct JobSettings {
     return std::max(heartbeat_interval, ordinary_interval) * heartbeats_missed;
   }
   bool operator==(const JobSettings&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("job_id", self.job_id, Size{1, kMaxName});
     field("version", self.version, Size{0, kMaxName});
     field("min_nodes", self.min_nodes, Range{1, std::max(1, self.max_nodes)});

@@ -19,8 +19,7 @@ struct NodeView {
   std::string note = {};                 // from its agent, "" for none
   Duration note_age = Duration::zero();  // since the note came
   bool operator==(const NodeView&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("node_id", self.node_id, Size{0, kMaxName});
     field("host", self.host, Size{0, kMaxName});
     field("address", self.address, Size{0, kMaxName});
@@ -45,8 +44,7 @@ struct JobView {
   Duration phase_age = Duration::zero();  // since the phase or the generation changed
   std::vector<NodeView> nodes;            // members by rank, then the others
   bool operator==(const JobView&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("settings", self.settings);
     field("phase", self.phase, Size{0, kMaxName});
     field("reason", self.reason, Size{0, kMaxText});

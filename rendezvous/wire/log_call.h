@@ -20,8 +20,7 @@ struct LogRequest {
   int64_t out = -1, err = -1;  // offsets in that attempt's files to continue from; -1: the last lines
   Requester by = {};
   bool operator==(const LogRequest&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("id", self.id);
     field("rank", self.rank, Range{0, int64_t{kMaxNodes} * kMaxWorkersPerNode});
     field("attempt", self.attempt, Size{0, kMaxText});
@@ -39,8 +38,7 @@ struct LogPart {
   bool more = false;                 // true if more output exists already
   std::string error = {};            // the error if there is no output
   bool operator==(const LogPart&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("id", self.id);
     field("attempt", self.attempt, Size{0, kMaxText});
     field("out", self.out, Size{0, kMaxLogBytes, true});

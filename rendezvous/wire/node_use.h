@@ -31,8 +31,7 @@ struct WorkerUse {
   int64_t epochs = 0, total_steps = 0;  // of the run; 0: unknown
   std::string run = {};                 // name of the run's folder; "": unknown
   bool operator==(const WorkerUse&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("rank", self.rank, Range{-1, int64_t{kMaxNodes} * kMaxWorkersPerNode});
     field("local_rank", self.local_rank, Range{0, kMaxWorkersPerNode});
     field("pid", self.pid);
@@ -60,8 +59,7 @@ struct GpuUse {
   int64_t memory = 0, memory_total = 0;  // bytes
   int temperature = -1;                  // degrees Celsius, -1: unknown
   bool operator==(const GpuUse&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("name", self.name, Size{0, kMaxName});
     field("busy_percent", self.busy_percent, Range{-1, 100});
     field("memory", self.memory, Range{0, INT64_MAX});
@@ -80,8 +78,7 @@ struct NodeUse {
   std::vector<WorkerUse> workers = {};   // by local rank
   std::vector<GpuUse> gpus = {};         // GPUs of the machine; empty: none, or no NVML
   bool operator==(const NodeUse&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("asked", self.asked);
     field("cpus", self.cpus, Range{0, 1 << 20});
     field("cpu", self.cpu, Range{0, INT64_MAX});
@@ -98,10 +95,7 @@ struct NodeUse {
 struct UseAsked {
   int64_t id = 0;
   bool operator==(const UseAsked&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
-    field("id", self.id);
-  }
+  static void Fields(auto& self, auto&& field) { field("id", self.id); }
 };
 
 /// An event of a job, for people.
@@ -112,8 +106,7 @@ struct Happening {
   std::string text = {};
   std::optional<Cause> cause = {};  // why a node is not in the job any more
   bool operator==(const Happening&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("job_id", self.job_id, Size{0, kMaxName});
     field("number", self.number);
     field("at_ns", self.at_ns);
@@ -127,8 +120,7 @@ struct WatchedNode {
   Duration age = Duration::zero();  // since it arrived
   NodeUse use = {};
   bool operator==(const WatchedNode&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("job_id", self.job_id, Size{0, kMaxName});
     field("node_id", self.node_id, Size{0, kMaxName});
     field("age", self.age);

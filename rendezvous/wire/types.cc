@@ -1,8 +1,6 @@
 #include "rendezvous/wire/types.h"
 
-#include <string.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/escaping.h"

@@ -3,7 +3,6 @@
 // in rendezvous.proto.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -20,7 +19,6 @@
 #include "rendezvous/wire/fields.h"
 #include "rendezvous/wire/log_call.h"
 #include "rendezvous/wire/node_use.h"
-#include "rendezvous/wire/peer_unreached.h"
 #include "rendezvous/wire/worker_failure.h"
 
 namespace mtrun::rendezvous {
@@ -46,8 +44,7 @@ struct Offer {
   bool leaves = false;     // the node was told to go: a candidate only as a survivor of the last generation
   std::optional<Generation> holds;  // the generation whose workers this agent still runs (after a reconnect)
   bool operator==(const Offer&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("node_id", self.node_id, Size{1, kMaxName});
     field("host", self.host, Size{0, kMaxName});
     field("address", self.address, Size{0, kMaxName});
@@ -74,8 +71,7 @@ struct Member {
   uint64_t presence_id = 0;
   int service_port = 0;
   bool operator==(const Member&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("node_id", self.node_id, Size{1, kMaxName});
     field("host", self.host, Size{0, kMaxName});
     field("address", self.address, Size{0, kMaxName});
@@ -98,8 +94,7 @@ struct EarlierGeneration {
   std::vector<Member> others;          // its members that are not in the assignment, except those that left
   std::vector<std::string> gone;       // node ids of the dead and evicted among `others`
   bool operator==(const EarlierGeneration&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("generation", self.generation);
     field("newcomers", self.newcomers, List{{0, kMaxNodes}, {1, kMaxName}});
     field("others", self.others, List{{0, kMaxNodes}, {}});
@@ -120,8 +115,7 @@ struct Assignment {
   // Oldest first. Empty once its members know that no earlier generation can be followed any more (Lease).
   std::vector<EarlierGeneration> earlier;
   bool operator==(const Assignment&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("generation", self.generation);
     field("members", self.members, List{{1, kMaxNodes}, {}});
     field("world_size", self.world_size);
@@ -144,8 +138,7 @@ struct JobOutcome {
   std::optional<WorkerFailure> root_cause;
   bool stopped = false;  // ended by an operator (mtrun --stop), not by a failure
   bool operator==(const JobOutcome&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("success", self.success);
     field("exit_code", self.exit_code);
     field("reason", self.reason, Size{0, kMaxText});
@@ -160,13 +153,16 @@ struct OfferSent {  // the node joins, or is ready again after a dissolved gener
   // The newest generation assigned to the agent that it had heard of when it made this offer.
   Generation seen = {};
   bool operator==(const OfferSent&) const = default;
+  static void Fields(auto& self, auto&& field) {
+    Offer::Fields(self.offer, field);
+    field("seen", self.seen);
+  }
 };
 struct WorkerFailed {
   Generation generation;
   WorkerFailure failure;
   bool operator==(const WorkerFailed&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("generation", self.generation);
     field("failure", self.failure);
   }
@@ -175,8 +171,7 @@ struct WorkersFinished {  // all workers of this node exited 0 (ordinary) or sai
   Generation generation;
   bool final = false;  // cooperative: the job's result is safe on disk; later deaths do not matter
   bool operator==(const WorkersFinished&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("generation", self.generation);
     field("final", self.final);
   }
@@ -185,8 +180,7 @@ struct Leaving {  // this agent leaves (signal, drain)
   NodeLeft why;
   bool stopping = false;  // its workers still run; a second message follows when they are gone
   bool operator==(const Leaving&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("why", self.why);
     field("stopping", self.stopping);
   }
@@ -195,8 +189,7 @@ struct StoreSet {
   Generation generation;
   std::string key, value;
   bool operator==(const StoreSet&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("generation", self.generation);
     field("key", self.key);
     field("value", self.value);
@@ -208,8 +201,7 @@ struct StoreRead {  // answered by StoreReply with the same id: at once, or (wai
   std::vector<std::string> keys;
   bool wait = true;
   bool operator==(const StoreRead&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("generation", self.generation);
     field("id", self.id);
     field("keys", self.keys);
@@ -222,24 +214,36 @@ struct CollectivesBroken {  // a cooperative worker cannot continue, and no proc
   std::string why;
   bool unconnected = false;  // the worker's group never connected in that generation
   bool operator==(const CollectivesBroken&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("generation", self.generation);
     field("rank", self.rank, Range{0, int64_t{kMaxNodes} * kMaxWorkersPerNode});
     field("why", self.why, Size{0, kMaxText});
     field("unconnected", self.unconnected);
   }
 };
+/// A worker of the generation has tried for seconds to connect to a worker of another node, and nothing
+/// answers there.
+struct PeerUnreached {
+  Generation generation;
+  int rank = 0;  // the rank that tries
+  int peer = 0;  // the rank that it does not reach
+  bool operator==(const PeerUnreached&) const = default;
+  static void Fields(auto& self, auto&& field) {
+    field("generation", self.generation);
+    field("rank", self.rank, Range{0, int64_t{kMaxNodes} * kMaxWorkersPerNode});
+    field("peer", self.peer, Range{0, int64_t{kMaxNodes} * kMaxWorkersPerNode});
+  }
+};
 struct StepsCommitted {  // progress of the job, sent now and then by the agent of rank 0
   Generation generation;
   int64_t step = 0;  // finished steps since the job began
   bool operator==(const StepsCommitted&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("generation", self.generation);
     field("step", self.step, Range{0, int64_t{1} << 53});
   }
 };
+/// In the order of the wire's oneof.
 using AgentEvent = std::variant<OfferSent, WorkerFailed, WorkersFinished, Leaving, StoreSet, StoreRead,
                                 CollectivesBroken, StepsCommitted, LogPart, NodeUse, PeerUnreached>;
 
@@ -270,8 +274,7 @@ struct GenerationDissolved {  // stop (ordinary) or regroup (cooperative), then 
   int refunded = 0;
   bool graceful = false;  // no member is lost: cooperative workers leave it after a step
   bool operator==(const GenerationDissolved&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("generation", self.generation);
     field("cause", self.cause);
     field("restart_count", self.restart_count);
@@ -282,14 +285,12 @@ struct GenerationDissolved {  // stop (ordinary) or regroup (cooperative), then 
 struct JobEnded {
   JobOutcome outcome;
   bool operator==(const JobEnded&) const = default;
+  static void Fields(auto& self, auto&& field) { JobOutcome::Fields(self.outcome, field); }
 };
 struct Refused {  // final: this agent may not join (other settings, another run, a broken protocol)
   Cause cause;
   bool operator==(const Refused&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
-    field("cause", self.cause);
-  }
+  static void Fields(auto& self, auto&& field) { field("cause", self.cause); }
 };
 struct Waiting {  // news for people while nothing runs: "2 of 3 nodes are here; waiting for 1 more", "spare"
   std::string text;
@@ -301,8 +302,7 @@ struct StoreReply {
   std::map<std::string, std::string> values;
   std::string error;
   bool operator==(const StoreReply&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("generation", self.generation);
     field("id", self.id);
     field("values", self.values);
@@ -312,8 +312,7 @@ struct StoreReply {
 struct Redirect {  // another service of the list has the job
   std::string endpoint, reason;
   bool operator==(const Redirect&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("endpoint", self.endpoint, Size{0, kMaxText});
     field("reason", self.reason, Size{0, kMaxText});
   }
@@ -322,12 +321,12 @@ struct Redirect {  // another service of the list has the job
 struct BudgetChanged {
   int restart_count = 0, refunded = 0;
   bool operator==(const BudgetChanged&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("restart_count", self.restart_count);
     field("refunded", self.refunded);
   }
 };
+/// In the order of the wire's oneof.
 using ServiceEvent = std::variant<Assigned, GenerationDissolved, JobEnded, Refused, Waiting, StoreReply,
                                   Redirect, BudgetChanged, Membership, ControlCall, LogRequest, UseAsked>;
 
@@ -339,8 +338,7 @@ struct Lease {
   Generation settled = {};     // the last generation, if no earlier one can be followed any more
   Generation newest = {};  // for a node that is in none: a generation that no node has left for a later one
   bool operator==(const Lease&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("sent", self.sent);
     field("generation", self.generation);
     field("authority", self.authority);

@@ -51,26 +51,18 @@ inline absl::Status Check(absl::string_view, const channel::Generation& generati
   return absl::InvalidArgumentError(absl::StrCat("generation number is ", generation.number, ", at most ",
                                                  kMaxGenerationNumber, " is allowed"));
 }
-template <HasFields T>
-absl::Status Check(absl::string_view, const T& message, const Unbound&) {
-  return Validate(message);
-}
-template <typename... Ts>
-absl::Status Check(absl::string_view, const std::variant<std::monostate, Ts...>& value, const Unbound&) {
-  return std::visit(
-      []<typename T>(const T& one) {
-        if constexpr (HasFields<T>) return Validate(one);
-        return absl::OkStatus();
-      },
-      value);
-}
 template <typename T>
 inline constexpr bool kIsOptional = false;
 template <typename T>
 inline constexpr bool kIsOptional<std::optional<T>> = true;
 template <typename T>
-requires(!HasFields<T> && !kIsOptional<T>) absl::Status Check(absl::string_view, const T&, const Unbound&) {
+requires(!kIsOptional<T>) absl::Status Check(absl::string_view, const T& value, const Unbound&) {
+  if constexpr (HasFields<T>) return Validate(value);
   return absl::OkStatus();
+}
+template <typename... Ts>
+absl::Status Check(absl::string_view name, const std::variant<Ts...>& value, const Unbound& bound) {
+  return std::visit([&](const auto& one) { return Check(name, one, bound); }, value);
 }
 template <typename T, typename Bound>
 absl::Status Check(absl::string_view name, const std::optional<T>& value, const Bound& bound) {

@@ -27,8 +27,7 @@ struct WorkerFailure {
   int64_t failed_at_ns =
       0;  // its node's wall clock, ns since 1970; 0: unknown; only to choose the root cause
   bool operator==(const WorkerFailure&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("host", self.host, Size{0, kMaxText});
     field("rank", self.rank);
     field("local_rank", self.local_rank);

@@ -33,6 +33,9 @@ TEST(StatusMacros, AnnotatePrefixesTheNounAndKeepsTheCode) {
   const absl::Status status = Annotate(absl::UnavailableError("refused"), "join 10.0.0.2:29400");
   EXPECT_EQ(status, absl::UnavailableError("join 10.0.0.2:29400: refused"));
   EXPECT_TRUE(Annotate(absl::OkStatus(), "x").ok());
+  EXPECT_EQ(*Annotate(absl::StatusOr<int>(7), "x"), 7);
+  const absl::StatusOr<int> none = Annotate(absl::StatusOr<int>(absl::UnavailableError("refused")), "join");
+  EXPECT_EQ(none.status(), absl::UnavailableError("join: refused"));
 }
 
 TEST(StatusMacrosDeathTest, CheckPrintsConditionAndState) {

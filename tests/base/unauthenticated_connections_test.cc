@@ -1,5 +1,8 @@
 #include "base/unauthenticated_connections.h"
 
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
@@ -76,6 +79,41 @@ TEST(UnauthenticatedConnections, ActivityMakesAConnectionTheNewest) {
   connections.Add(2, "10.0.0.1");
   connections.Renew(1);
   EXPECT_EQ(Order(connections), "2 1");
+}
+
+/// Returns the first `count` connections in the order of eviction; they are numbered from 0, the oldest first.
+std::vector<uint64_t> FirstOf(const std::vector<std::string>& addresses, size_t count) {
+  UnauthenticatedConnections connections;
+  for (size_t i = 0; i < addresses.size(); ++i) connections.Add(i, addresses[i]);
+  std::vector<uint64_t> first;
+  while (first.size() < count) {
+    first.push_back(connections.First());
+    connections.Remove(first.back());
+  }
+  return first;
+}
+
+using Ids = std::vector<uint64_t>;
+
+TEST(StrangersTest, OldestFromTheBusiestAddressAreDroppedFirst) {
+  const std::vector<std::string> places = {"peer", "a", "a", "b", "a", "b"};
+  EXPECT_EQ(FirstOf(places, 1), Ids({1}));
+  EXPECT_EQ(FirstOf(places, 3), Ids({1, 2, 3})) << "then both have two";
+}
+
+TEST(StrangersTest, AllConnectionsAreDropped) { EXPECT_EQ(FirstOf({"a", "b"}, 2), Ids({0, 1})); }
+
+TEST(StrangersTest, OldestOfOneAddressAreDroppedFirst) {
+  EXPECT_EQ(FirstOf({"a", "a", "a"}, 2), Ids({0, 1}));
+}
+
+TEST(StrangersTest, OldestIsDroppedIfAddressesAreEquallyBusy) {
+  EXPECT_EQ(FirstOf({"c", "a", "b"}, 2), Ids({0, 1}));
+}
+
+TEST(StrangersTest, AddressesOfAnIPv6NetworkOrOfLoopbackCountAsOne) {
+  EXPECT_EQ(FirstOf({"peer", "peer", "fe80::1", "fe80::2", "fe80::3"}, 2), Ids({2, 0}));
+  EXPECT_EQ(FirstOf({"peer", "peer", "127.0.0.1", "127.0.0.2", "::1"}, 1), Ids({2}));
 }
 
 }  // namespace

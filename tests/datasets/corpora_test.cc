@@ -6,7 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "datasets/images/any_image.h"
+#include "datasets/images/image_file.h"
 #include "datasets/images/png.h"
 #include "datasets/import/image_rules.h"
 #include "gtest/gtest.h"

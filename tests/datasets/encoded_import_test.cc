@@ -147,7 +147,7 @@ TEST_F(EncodedImportTest, FinishedShardsAreKeptAfterAStop) {
   const auto written = fs::last_write_time(kept);
   fs::remove(folder_ / Partial()[0] + "/train/shard_00002.safetensors");  // as if it had been lost
   ImportOptions options = Options("out");
-  options.skip_bad = true;
+  options.tree.skip_bad = true;
   const auto report = Import(options, test::kGoOn);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->left_out.size(), 2u);
@@ -156,7 +156,7 @@ TEST_F(EncodedImportTest, FinishedShardsAreKeptAfterAStop) {
   EXPECT_THAT(Partial(), ElementsAre());
 
   ImportOptions whole = Options("whole");
-  whole.skip_bad = true;
+  whole.tree.skip_bad = true;
   ASSERT_TRUE(Import(whole, test::kGoOn).ok());
   EXPECT_EQ(test::ReadTree(folder_ / "out"), test::ReadTree(folder_ / "whole"));
 }
@@ -179,7 +179,7 @@ TEST_F(EncodedImportTest, UnreadableFileIsReadByTheNextAttempt) {
               HasSubstr("2 bad image files"));
   fs::rename(aside, lost);
   ImportOptions options = Options("out");
-  options.skip_bad = true;
+  options.tree.skip_bad = true;
   const auto report = ImportEncoded(*files, options, test::kGoOn);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->left_out.size(), 1u);

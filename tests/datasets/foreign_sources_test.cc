@@ -92,7 +92,7 @@ TEST_F(ForeignSourcesTest, HiddenFilesOfAMacChangeNoSet) {
   const auto expected = test::ReadTree(folder_ / "expected");
   for (const bool skip_bad : {false, true}) {
     for (auto [format, options] : mac.WriteAll(folder_ / "mac")) {
-      options.skip_bad = skip_bad;
+      options.tree.skip_bad = skip_bad;
       const auto report = Run(options, "out");
       ASSERT_TRUE(report.ok()) << options.source << ": " << report.status();
       EXPECT_EQ(report->format, format) << options.source;
@@ -233,14 +233,14 @@ TEST_F(ForeignSourcesTest, SampleWithoutTheChosenFieldIsNamed) {
               HasSubstr("a.tar/x has both .a.jpg and .b.jpg: choose with --image_field a.jpg"));
   ImportOptions options{.source = folder_ / "a.tar", .image_fields = {"b.jpg"}};
   EXPECT_THAT(ForeignError(options), HasSubstr("a.tar/y has no field b.jpg, only a.jpg, cls; --skip_bad"));
-  options.skip_bad = true;
+  options.tree.skip_bad = true;
   const auto report = Run(options, "out");
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_THAT(Records("out"), ElementsAre(JpegOf(2)));
   EXPECT_EQ(report->counts, (LeftOut{.imageless = 1}));
   options.image_fields = {"a.jpg"};
   options.class_fields = {"fine.cls"};
-  options.skip_bad = false;
+  options.tree.skip_bad = false;
   EXPECT_THAT(ForeignError(options), HasSubstr("a.tar/x has no field fine.cls, only a.jpg, b.jpg, cls"));
   test::Write(folder_ / "photos/cat/1.jpg", JpegOf(1));
   EXPECT_THAT(ForeignError({.source = folder_ / "photos", .image_fields = {"jpg"}}),

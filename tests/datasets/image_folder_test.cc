@@ -19,7 +19,7 @@ TEST(ImageFolderTest, TakesTheSizeFromTheFirstGoodImage) {
   EXPECT_TRUE(LooksLikeImageFolder(folder.path()));
   EXPECT_TRUE(LooksLikeImageFolder(folder / "train"));
   EXPECT_FALSE(LooksLikeImageFolder(folder / "train/a"));
-  const auto source = OpenImageFolder(folder.path(), {});
+  const auto source = OpenImageFolder({.source = folder.path()});
   ASSERT_TRUE(source.ok()) << source.status();
   ASSERT_TRUE((*source)->FindShape().ok());
   EXPECT_EQ((*source)->shape().height, 4);
@@ -30,7 +30,7 @@ TEST(ImageFolderTest, TakesTheSizeFromTheFirstGoodImage) {
 TEST(ImageFolderTest, FolderWithoutReadableImagesIsAnError) {
   const test::TempFolder folder;
   test::Write(folder / "train/a/0.png", "broken");
-  const auto source = OpenImageFolder(folder.path(), {});
+  const auto source = OpenImageFolder({.source = folder.path()});
   ASSERT_TRUE(source.ok()) << source.status();
   EXPECT_THAT(std::string((*source)->FindShape().message()), HasSubstr("train/a/0.png: not a JPEG or PNG"));
 }
@@ -43,7 +43,7 @@ TEST(ImageFolderTest, WalksClassFolders) {
   }
   for (const char* name : {"set", "plain"}) {
     EXPECT_TRUE(LooksLikeImageFolder(folder / name));
-    const auto source = OpenImageFolder(folder / name, {});
+    const auto source = OpenImageFolder({.source = folder / name});
     ASSERT_TRUE(source.ok()) << source.status();
     const TreeListing& listing = (*source)->files()->listing;
     EXPECT_THAT(listing.classes, ElementsAre("a", "b"));
@@ -59,7 +59,7 @@ TEST(ImageFolderTest, LinkInAClassFolderIsRefused) {
   const test::TempFolder folder;
   test::Write(folder / "train/a/2020/0.png", "x");
   std::filesystem::create_directory_symlink("..", folder / "train/a/2020/back");
-  const auto source = OpenImageFolder(folder.path(), {});
+  const auto source = OpenImageFolder({.source = folder.path()});
   ASSERT_FALSE(source.ok());
   EXPECT_THAT(std::string(source.status().message()),
               HasSubstr("train/a/2020/back/ is nested too deeply, or is a link to a folder"));

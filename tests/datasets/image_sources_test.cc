@@ -184,7 +184,8 @@ TEST_F(ImageSourcesTest, WebDatasetErrorsNameTheEntry) {
   EXPECT_THAT(Error({.source = folder_ / "t-{0..1.tar"}), HasSubstr("brace"));
   test::WriteArchive(folder_ / "a.tar",
                      {{"w.jpg", photo}, {"w.cls", "0"}, {"w.jpg", photo}, {"x.jpg", photo}});
-  const auto report = Run({.source = folder_ / "a.tar", .format = "webdataset", .skip_bad = true}, "out");
+  const auto report =
+      Run({.source = folder_ / "a.tar", .format = "webdataset", .tree = {.skip_bad = true}}, "out");
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->counts, (LeftOut{.duplicates = 1, .unlabelled = 1}));
 }
@@ -231,7 +232,7 @@ TEST_F(ImageSourcesTest, ImagesWithoutClassesCanBeAtAnyDepth) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->index.images(), 4);
   fs::create_directory_symlink("..", folder_ / "in/2020/01/02/back");
-  EXPECT_THAT(Error({.source = folder_ / "in", .tree = {.unlabelled = true}, .skip_bad = true}),
+  EXPECT_THAT(Error({.source = folder_ / "in", .tree = {.unlabelled = true, .skip_bad = true}}),
               HasSubstr("02/back/ is nested too deeply, or is a link to a folder"));
 }
 
@@ -263,7 +264,7 @@ TEST_F(ImageSourcesTest, BadFilesInEveryKindOfArchive) {
   for (const std::string name : {"bad.tar", "bad.tar.gz", "bad.zip"}) {
     test::WriteArchive(folder_ / name, entries);
     EXPECT_THAT(Error({.source = folder_ / name}), HasSubstr("unicorn"));
-    const auto report = Run({.source = folder_ / name, .skip_bad = true}, name + ".out");
+    const auto report = Run({.source = folder_ / name, .tree = {.skip_bad = true}}, name + ".out");
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_EQ(report->index.images(), 37) << name;
     EXPECT_EQ(report->left_out.size(), 3u);
@@ -291,7 +292,7 @@ TEST_F(ImageSourcesTest, OnlyTheDamagedImageOfAPipedZipIsReported) {
   test::Write(folder_ / "piped.zip", bytes);
   EXPECT_THAT(Error({.source = folder_ / "piped.zip"}),
               AllOf(HasSubstr("train/c/0.png"), HasSubstr("nothing was imported; --skip_bad")));
-  const auto report = Run({.source = folder_ / "piped.zip", .skip_bad = true}, "out");
+  const auto report = Run({.source = folder_ / "piped.zip", .tree = {.skip_bad = true}}, "out");
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->index.images(), 1);
   EXPECT_EQ(report->left_out.size(), 1u);

@@ -145,7 +145,7 @@ TEST_F(ImportTest, SkipBadEqualsAFolderWithoutThem) {
   test::Write(source_ + "/train/cat/00.jpg", "not an image");
   test::Write(source_ + "/test/dog/zz.png", "");
   ImportOptions options = Options("out");
-  options.skip_bad = true;
+  options.tree.skip_bad = true;
   const auto report = Import(options, test::kGoOn);
   ASSERT_TRUE(report.ok()) << report.status();
   ASSERT_THAT(report->left_out, SizeIs(2));
@@ -159,7 +159,7 @@ TEST_F(ImportTest, EmptyTrainSplitIsAnError) {
   test::Write(source_ + "/train/cat/1.jpg", "no");
   test::Write(source_ + "/train/dog/1.jpg", "no");
   ImportOptions options = Options("out");
-  options.skip_bad = true;
+  options.tree.skip_bad = true;
   EXPECT_THAT(ErrorOf(options), HasSubstr("no images to train on"));
   EXPECT_THAT(test::Names(folder_.path()), ElementsAre("photos"));
 }

@@ -15,7 +15,7 @@ TEST(Importers, EachHasEveryFunction) {
     EXPECT_EQ(&ImporterNamed(importer.name), &importer);
     EXPECT_FALSE(importer.help.empty());
     EXPECT_FALSE(importer.is_folder("/no/such/folder"));
-    EXPECT_FALSE(importer.open("/no/such/folder", {}).ok());
+    EXPECT_FALSE(importer.open({.source = "/no/such/folder"}).ok());
   }
 }
 

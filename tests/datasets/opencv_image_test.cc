@@ -1,6 +1,6 @@
 #include "datasets/import/opencv_image.h"
 
-#include "datasets/images/any_image.h"
+#include "datasets/images/image_file.h"
 #include "gtest/gtest.h"
 
 namespace mtrun::datasets {

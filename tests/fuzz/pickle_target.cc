@@ -38,7 +38,7 @@ void ReadTensors(absl::string_view file) {
     MT_HOLDS(tensor.sizes.size() == tensor.strides.size() && tensor.numel >= 0) << tensor.name;
     MT_HOLDS(tensor.storage.data() >= file.data() &&
              tensor.storage.data() + tensor.storage.size() <= file.data() + file.size());
-    const uint64_t bytes = static_cast<uint64_t>(tensor.numel) * trainers::SizeOf(tensor.type);
+    const uint64_t bytes = static_cast<uint64_t>(tensor.numel) * tensor.element_size();
     std::vector<char> out(bytes <= kMaxBytes ? bytes : 0);
     if (!out.empty()) trainers::CopyElements(tensor, out.data());
   }

@@ -4,6 +4,7 @@
 #include "launcher/store/store_state.h"
 #include "tests/fuzz/fuzz_targets.h"
 #include "tests/fuzz/invariant.h"
+#include "tests/support/store_client.h"
 
 namespace mtrun::fuzz {
 namespace {

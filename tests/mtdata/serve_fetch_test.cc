@@ -66,17 +66,17 @@ TEST_F(ServeFetch, KeyAloneReadsASet) {
 TEST_F(ServeFetch, HolderOfADataKeyCannotImpersonateTheServer) {
   const auto identity = DeriveIdentity(ReadingSecretOf(support::kToken));
   ASSERT_TRUE(identity.ok()) << identity.status();
-  auto tls = web::TlsContext::Make(identity->certificate, identity->private_key);
+  auto tls = web::MakeTlsContext(identity->certificate, identity->private_key);
   ASSERT_TRUE(tls.ok()) << tls.status();
   std::atomic<int> asked = 0;
   const auto impostor =
-      web::HttpServer::StartService("127.0.0.1", port_,
-                                    {.routes = {{"GET", web::kEveryPath,
-                                                 [&](const web::Request&, const web::Reply& reply) {
-                                                   ++asked;
-                                                   reply(web::StatusResponse(503));
-                                                 }}},
-                                     .tls = *tls});
+      web::HttpServer::Start("127.0.0.1", port_,
+                             {.routes = {{"GET", web::kEveryPath,
+                                          [&](const web::Request&, const web::Reply& reply) {
+                                            ++asked;
+                                            reply(web::StatusResponse(503));
+                                          }}},
+                              .tls = *tls});
   ASSERT_TRUE(impostor.ok()) << impostor.status();
   const auto fetch = Fetch();
   EXPECT_EQ(fetch->Wait(), 1);

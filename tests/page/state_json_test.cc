@@ -1,5 +1,6 @@
 #include "page/state_json.h"
 
+#include "base/json_text.h"
 #include "gtest/gtest.h"
 #include "tests/page/states.h"
 
@@ -98,7 +99,7 @@ TEST(StateJsonTest, EndedJobHasTheTimeSinceItsEnd) {
 TEST(StateJsonTest, InvalidUtf8DoesNotBreakTheLine) {
   auto state = AState(1, 1);
   state.status.jobs[0].nodes[0].host = "\xff<script>\n";
-  const std::string line = Line(StateJson(state, History(), kNow));
+  const std::string line = JsonLine(StateJson(state, History(), kNow));
   EXPECT_EQ(line.find('\n'), line.size() - 1);
   EXPECT_TRUE(json::accept(line));
 }
@@ -108,7 +109,7 @@ TEST(StateJsonTest, OneThousandNodesAreWrittenInTime) {
   const auto state = AState(1000, 1);
   history.OnState(state, kNow);
   const auto begun = std::chrono::steady_clock::now();
-  const std::string line = Line(StateJson(state, history, kNow));
+  const std::string line = JsonLine(StateJson(state, history, kNow));
   EXPECT_LT(line.size(), size_t{1} << 20);
   EXPECT_LT(std::chrono::steady_clock::now() - begun,
             std::chrono::seconds(5));  // sanitizers, a loaded machine

@@ -8,10 +8,7 @@ namespace {
 
 struct Inner {
   int size = 1;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
-    field("size", self.size, Range{1, 3});
-  }
+  static void Fields(auto& self, auto&& field) { field("size", self.size, Range{1, 3}); }
 };
 
 struct Outer {
@@ -23,8 +20,7 @@ struct Outer {
   std::optional<Inner> extra = {};
   channel::Generation generation = {};
   bool flag = false;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
+  static void Fields(auto& self, auto&& field) {
     field("name", self.name, Size{1, 4});
     field("pause", self.pause, Range{0, 2'000'000'000});
     field("rank", self.rank, Range{0, 9});

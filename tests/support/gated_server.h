@@ -25,8 +25,9 @@ class GatedServer {
       : folder_(std::move(folder)), files_(std::move(files)), refusal_(refusal) {
     auto server = web::HttpServer::Start(
         "127.0.0.1", 0,
-        {{"GET", web::kEveryPath,
-          [this](const web::Request& request, const web::Reply& reply) { reply(Answer(request)); }}});
+        {.routes = {{"GET", web::kEveryPath, [this](const web::Request& request, const web::Reply& reply) {
+                       reply(Answer(request));
+                     }}}});
     EXPECT_TRUE(server.ok()) << server.status();
     if (server.ok()) server_ = *std::move(server);
   }

@@ -33,7 +33,7 @@ std::string Contents() {
 
 class FileServer : public testing::Test {
  protected:
-  void Start(const Limits& limits, int threads = 1, std::shared_ptr<const TlsContext> tls = nullptr) {
+  void Start(const Limits& limits, int threads = 1, std::shared_ptr<TlsContext> tls = nullptr) {
     support::WriteText(folder_.File("file"), contents_);
     Service service;
     service.limits = limits;
@@ -50,15 +50,15 @@ class FileServer : public testing::Test {
       const std::lock_guard lock(mu_);
       exchanges_.push_back(exchange);
     };
-    auto server = HttpServer::StartService("", 0, service);
+    auto server = HttpServer::Start("", 0, service);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
   int port() const { return server_->port(); }
-  static std::shared_ptr<const TlsContext> Tls() {
+  static std::shared_ptr<TlsContext> Tls() {
     const auto identity = DeriveIdentity("a token for this test alone, long enough");
     EXPECT_TRUE(identity.ok()) << identity.status();
-    auto tls = TlsContext::Make(identity->certificate, identity->private_key);
+    auto tls = MakeTlsContext(identity->certificate, identity->private_key);
     EXPECT_TRUE(tls.ok()) << tls.status();
     return *std::move(tls);
   }

@@ -42,7 +42,9 @@ class HostileClients : public testing::Test {
   void Start(const Limits& limits) {
     const Handler serve = [](const Request&, const Reply& reply) { reply({.body = "served"}); };
     auto server = HttpServer::Start(
-        "", 0, {{"GET", "/", serve}, {"POST", "/", serve}, {"GET", "/hold", held_.handler()}}, limits);
+        "", 0,
+        {.routes = {{"GET", "/", serve}, {"POST", "/", serve}, {"GET", "/hold", held_.handler()}},
+         .limits = limits});
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -224,7 +226,9 @@ class HeldServer : public testing::Test {
  protected:
   void SetUp() override {
     auto server = HttpServer::Start(
-        "", 0, {{"GET", "/", Serve()}, {"GET", "/hold", Hold()}, {"GET", "/look", Look()}}, kForever);
+        "", 0,
+        {.routes = {{"GET", "/", Serve()}, {"GET", "/hold", Hold()}, {"GET", "/look", Look()}},
+         .limits = kForever});
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     for (const TcpClient* client : {&loud_, &next_, &holds_}) client->Connect(server_->port());

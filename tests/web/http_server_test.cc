@@ -40,12 +40,12 @@ class HttpServerTest : public testing::Test {
   void Restart(const Limits& limits) {
     auto server = HttpServer::Start(
         "", 0,
-        {{"GET", "/page", Echo},
-         {"POST", "/page", Echo},
-         {"GET", "/hold", held_.handler()},
-         {"GET", "/large",
-          [](const Request&, const Reply& reply) { reply({.body = std::string(4 << 20, 'x')}); }}},
-        limits);
+        {.routes = {{"GET", "/page", Echo},
+                    {"POST", "/page", Echo},
+                    {"GET", "/hold", held_.handler()},
+                    {"GET", "/large",
+                     [](const Request&, const Reply& reply) { reply({.body = std::string(4 << 20, 'x')}); }}},
+         .limits = limits});
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }

@@ -22,7 +22,7 @@ constexpr char kGetLive[] = "GET /live HTTP/1.1\r\nHost: x\r\n\r\n";
 class LiveTest : public testing::Test {
  protected:
   LiveTest() {
-    auto server = HttpServer::Start("127.0.0.1", 0, {{"GET", "/live", held_.handler()}});
+    auto server = HttpServer::Start("127.0.0.1", 0, {.routes = {{"GET", "/live", held_.handler()}}});
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -54,7 +54,8 @@ TEST_F(LiveTest, PiecesArriveAsTheyAreSetUntilTheEnd) {
 
 TEST_F(LiveTest, ClientCanWaitPastTheReadTimeout) {
   const Limits limits = {.send_patience = std::chrono::milliseconds(20)};
-  auto server = HttpServer::Start("127.0.0.1", 0, {{"GET", "/live", held_.handler()}}, limits);
+  auto server =
+      HttpServer::Start("127.0.0.1", 0, {.routes = {{"GET", "/live", held_.handler()}}, .limits = limits});
   ASSERT_TRUE(server.ok()) << server.status();
   TcpClient client((*server)->port());
   client.Send(kGetLive);

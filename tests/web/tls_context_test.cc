@@ -31,10 +31,9 @@ TlsIdentity Identity(const std::string& token = support::kToken) {
 
 std::unique_ptr<HttpServer> Serve(web::Handler handler) {
   const TlsIdentity identity = Identity();
-  const auto tls = TlsContext::Make(identity.certificate, identity.private_key);
+  const auto tls = MakeTlsContext(identity.certificate, identity.private_key);
   EXPECT_TRUE(tls.ok()) << tls.status();
-  auto server =
-      HttpServer::StartService("127.0.0.1", 0, {.routes = {{"GET", kEveryPath, handler}}, .tls = *tls});
+  auto server = HttpServer::Start("127.0.0.1", 0, {.routes = {{"GET", kEveryPath, handler}}, .tls = *tls});
   EXPECT_TRUE(server.ok()) << server.status();
   return *std::move(server);
 }
@@ -77,10 +76,10 @@ TEST(TlsContextTest, InvalidKeysAreRefused) {
   const auto refused = [](const char* why) {
     return support::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why));
   };
-  EXPECT_TRUE(TlsContext::Make(identity.certificate, identity.private_key).ok());
-  EXPECT_THAT(TlsContext::Make("", identity.private_key), refused("certificate"));
-  EXPECT_THAT(TlsContext::Make(identity.certificate, "nonsense"), refused("private key"));
-  EXPECT_THAT(TlsContext::Make(identity.certificate, other.private_key), refused("private key"));
+  EXPECT_TRUE(MakeTlsContext(identity.certificate, identity.private_key).ok());
+  EXPECT_THAT(MakeTlsContext("", identity.private_key), refused("certificate"));
+  EXPECT_THAT(MakeTlsContext(identity.certificate, "nonsense"), refused("private key"));
+  EXPECT_THAT(MakeTlsContext(identity.certificate, other.private_key), refused("private key"));
 }
 
 TEST(TlsContextTest, FingerprintHasTheFormatOfBrowsers) {

@@ -17,7 +17,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "trainers/collectives/cpu_group.h"
+#include "trainers/collectives/device_group.h"
 
 namespace mtrun::collectives {
 namespace {
@@ -75,7 +75,7 @@ int Main(char** argv) {
   member.address = "127.0.0.1";
   if (std::string(argv[6]) == "encrypted") member.wire.protection = Protection::kEncrypt;
   at::set_num_threads(1);
-  auto group = ConnectCpuGroup(member, std::make_shared<FolderStore>(argv[1]));
+  auto group = ConnectGroup(member, std::make_shared<FolderStore>(argv[1]), at::kCPU);
   if (!group.ok()) return std::fprintf(stderr, "%s\n", group.status().ToString().c_str()), 1;
   const int64_t numel = std::atoll(argv[4]) / 4;
   const bool shared = std::string(argv[6]) == "shared";

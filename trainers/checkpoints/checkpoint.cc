@@ -83,6 +83,11 @@ absl::Status WriteFiles(Files& files, const std::string& folder, const Snapshot&
   return save.Finish();
 }
 
+std::optional<Position> PositionOf(const std::string& state) {
+  const absl::StatusOr<RunState> decoded = DecodeRunState(state);
+  return decoded.ok() ? std::optional(decoded->position) : std::nullopt;
+}
+
 bool Supersedes(const Snapshot& snapshot, const Checkpoint& other) {
   const std::optional<Position> ours = PositionOf(snapshot.state), theirs = PositionOf(other.state);
   return ours && theirs && ours->generation > theirs->generation;
@@ -258,11 +263,6 @@ absl::StatusOr<std::vector<int64_t>> CompleteSteps(Files& files, const std::stri
   return steps;
 }
 
-std::optional<Position> PositionOf(const std::string& state) {
-  const absl::StatusOr<RunState> decoded = DecodeRunState(state);
-  return decoded.ok() ? std::optional(decoded->position) : std::nullopt;
-}
-
 absl::StatusOr<std::vector<SavedPosition>> CompletePositions(Files& files, const std::string& root) {
   MT_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, CompleteSteps(files, root));
   std::vector<SavedPosition> saved;
@@ -274,11 +274,11 @@ absl::StatusOr<std::vector<SavedPosition>> CompletePositions(Files& files, const
   return saved;
 }
 
-std::optional<std::string> StateOfNewest(Files& files, const std::string& root) {
+std::optional<RunState> StateOfNewest(Files& files, const std::string& root) {
   const auto steps = CompleteSteps(files, root);
   if (!steps.ok() || steps->empty()) return std::nullopt;
-  auto text = files.Read(absl::StrCat(root, "/", StepFolder(steps->back()), "/", kStateFile));
-  return text.ok() ? std::optional(*std::move(text)) : std::nullopt;
+  auto state = StateOn(files, root, steps->back());
+  return state.ok() ? std::optional(*std::move(state)) : std::nullopt;
 }
 
 absl::StatusOr<Search> FindNewest(Files& files, const std::string& root,

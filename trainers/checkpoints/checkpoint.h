@@ -71,11 +71,9 @@ absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& path,
 absl::StatusOr<std::vector<int64_t>> CompleteSteps(Files& files, const std::string& root);
 /// Returns their runs and positions from state.json, or run and generation 0 if that cannot be read.
 absl::StatusOr<std::vector<SavedPosition>> CompletePositions(Files& files, const std::string& root);
-/// Returns the position in the text of a state.json, or nullopt if it cannot be read.
-std::optional<Position> PositionOf(const std::string& state);
-
-/// Returns state.json of the newest complete step in `root`, or nullopt. Reads no tensors.
-std::optional<std::string> StateOfNewest(Files& files, const std::string& root);
+/// Returns state.json of the newest complete step in `root`, or nullopt if there is none or it cannot be read.
+/// Reads no tensors.
+std::optional<RunState> StateOfNewest(Files& files, const std::string& root);
 
 struct Search {
   std::optional<Checkpoint> newest;

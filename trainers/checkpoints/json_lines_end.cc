@@ -54,7 +54,6 @@ absl::StatusOr<JsonLinesEnd> ReadJsonLinesEnd(const std::string& path) {
     end.last_lines.push_back(text.substr(at, newline - at));
   }
   end.unfinished_line = text.substr(at);
-  end.unfinished = !end.unfinished_line.empty();
   return end;
 }
 

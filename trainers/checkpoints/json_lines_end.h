@@ -18,8 +18,7 @@ struct JsonLinesEnd {
   std::string first_line;               // "" in an empty file
   std::vector<std::string> last_lines;  // complete lines of at least the last 64 KiB, oldest first; all lines
                                         // of a short file
-  std::string unfinished_line;          // text after the last newline
-  bool unfinished = false;
+  std::string unfinished_line;          // text after the last newline; "": none
 };
 
 /// Returns the step after one of these lines: {"step": N} or, if steps are taken back, {"rewind": N}. Returns

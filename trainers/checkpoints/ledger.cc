@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -40,8 +39,7 @@ struct Tail {
   std::string previous = kLedgerStart;
   std::optional<std::string> run;
   bool counts_again = false;  // a file of an earlier release, which restarted generations at 1
-  uint64_t generation = 0;    // highest so far
-  int64_t next_step = 0;
+  LedgerEnd end;
 };
 
 /// Returns false if the line does not count, because a higher generation has begun before it.
@@ -49,8 +47,8 @@ bool Counts(const json& entry, Tail& tail) {
   const json generation = entry.value("generation", json());
   if (!generation.is_number_unsigned()) return true;
   const auto number = generation.get<uint64_t>();
-  if (number < tail.generation && !(tail.counts_again && entry.contains("rewind"))) return false;
-  tail.generation = number;
+  if (number < tail.end.generation && !(tail.counts_again && entry.contains("rewind"))) return false;
+  tail.end.generation = number;
   return true;
 }
 
@@ -63,7 +61,7 @@ void ReadLine(const std::string& line, Tail& tail) {
     tail.run = entry["run"];
     tail.counts_again = entry.value("ledger", json()) == 1;
   }
-  tail.next_step = StepAfter(entry).value_or(tail.next_step);
+  tail.end.next_step = StepAfter(entry).value_or(tail.end.next_step);
 }
 
 constexpr char kPreviousKey[] = ",\"prev\":\"";
@@ -81,7 +79,7 @@ Tail TailOf(const JsonLinesEnd& end) {
   if (!end.first_line.empty()) ReadLine(end.first_line, tail);
   for (const std::string& line : end.last_lines) ReadLine(line, tail);
   // With a newline it is a line like any other: the chain includes it, and it counts if it lacked only that.
-  if (end.unfinished) ReadLine(end.unfinished_line, tail);
+  if (!end.unfinished_line.empty()) ReadLine(end.unfinished_line, tail);
   return tail;
 }
 
@@ -119,21 +117,9 @@ std::string RewindLine(int64_t step, uint64_t generation, uint64_t of, std::stri
                          View(previous));
 }
 
-std::string CheckpointLine(int64_t steps, uint64_t generation, std::string_view weights,
-                           std::string_view previous) {
-  return absl::StrFormat("{\"checkpoint\":%d,\"generation\":%d,\"weights\":\"%s\",\"prev\":\"%s\"}", steps,
-                         generation, View(weights), View(previous));
-}
-
-absl::StatusOr<uint64_t> HighestGeneration(const std::string& path) {
-  MT_ASSIGN_OR_RETURN(const LedgerEnd end, EndOfLedger(path));
-  return end.generation;
-}
-
 absl::StatusOr<LedgerEnd> EndOfLedger(const std::string& path) {
   MT_ASSIGN_OR_RETURN(const JsonLinesEnd end, ReadJsonLinesEnd(path));
-  const Tail tail = TailOf(end);
-  return LedgerEnd{.generation = tail.generation, .next_step = tail.next_step};
+  return TailOf(end).end;
 }
 
 LedgerContinuation ContinueLedger(const LedgerEnd& end, const LedgerBegin& begin, uint64_t generation) {
@@ -172,9 +158,9 @@ absl::StatusOr<Ledger> Ledger::Open(const std::string& path, const LedgerHead& h
   const Tail tail = TailOf(end);
   Ledger ledger(path, std::move(fd));
   ledger.previous_ = tail.previous;
-  ledger.generation_ = tail.generation;
-  ledger.next_step_ = tail.next_step;
-  if (end.unfinished) MT_RETURN_IF_ERROR(WriteAll(ledger.file_.get(), "\n"));
+  ledger.generation_ = tail.end.generation;
+  ledger.next_step_ = tail.end.next_step;
+  if (!end.unfinished_line.empty()) MT_RETURN_IF_ERROR(WriteAll(ledger.file_.get(), "\n"));
   ledger.end_ = SizeOf(ledger.file_.get());
   if (tail.run && *tail.run != RunText(head.run)) {
     return absl::FailedPreconditionError(absl::StrCat(path, " belongs to run ", *tail.run,
@@ -193,9 +179,9 @@ void Ledger::FollowOthers() {
   const Tail tail = TailOf(*end);
   previous_ = tail.previous;
   end_ = size;
-  others_ = {.generation = tail.generation, .next_step = tail.next_step};
+  others_ = tail.end;
   others_are_last_ = true;
-  ends_line_ = end->unfinished;
+  ends_line_ = !end->unfinished_line.empty();
   begun_ = 0;  // what is in the file of a line that the disk has cut off stays there
   std::set<std::string_view> there;
   for (const std::string& line : end->last_lines) AddContent(line, there);
@@ -228,7 +214,8 @@ absl::Status Ledger::Begin(const LedgerBegin& begin, uint64_t generation) {
 
 absl::Status Ledger::AppendCheckpoint(int64_t steps, std::string_view weights) {
   FollowOthers();
-  return Write(CheckpointLine(steps, std::max<uint64_t>(1, generation_), weights, previous_));
+  return Write(absl::StrFormat("{\"checkpoint\":%d,\"generation\":%d,\"weights\":\"%s\",\"prev\":\"%s\"}",
+                               steps, std::max<uint64_t>(1, generation_), View(weights), previous_));
 }
 
 absl::Status Ledger::Write(const std::string& line) {

@@ -50,12 +50,7 @@ std::string ToLine(const LedgerStep& step, std::string_view previous);
 /// steps of generations between them, are taken back.
 /// `of`: 0 if it is unknown; it then stands in the line only if `step` is 0.
 std::string RewindLine(int64_t step, uint64_t generation, uint64_t of, std::string_view previous);
-/// Returns a line: the checkpoint of `steps` finished steps has weights with this SHA-256.
-std::string CheckpointLine(int64_t steps, uint64_t generation, std::string_view weights,
-                           std::string_view previous);
 
-/// Returns the highest generation in the ledger at `path`, or 0 if there is none.
-absl::StatusOr<uint64_t> HighestGeneration(const std::string& path);
 /// End of a ledger.
 struct LedgerEnd {
   uint64_t generation = 0;  // highest in the ledger
@@ -104,7 +99,8 @@ class Ledger {
   /// Starts `generation` at `begin` and appends what ContinueLedger requires. The caller appends its records
   /// of the steps from next_step() on.
   absl::Status Begin(const LedgerBegin& begin, uint64_t generation);
-  /// Appends a checkpoint to the highest generation of the lines before.
+  /// Appends to the highest generation of the lines before: the checkpoint of `steps` finished steps has
+  /// weights with this SHA-256.
   absl::Status AppendCheckpoint(int64_t steps, std::string_view weights);
   /// Writes what a full disk has kept out so far.
   absl::Status Flush();

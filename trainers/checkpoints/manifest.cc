@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/json_text.h"
+#include "base/sha256.h"
 #include "base/string_view.h"
 #include "nlohmann/json.hpp"
 
@@ -17,10 +18,6 @@ constexpr int kManifestVersion = 1;
 constexpr size_t kMaxManifestBytes = 1 << 20;
 constexpr char kStepPrefix[] = "step_";
 constexpr char kBranchPrefix[] = "branch_";
-
-bool IsHexDigest(const std::string& text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
 
 absl::Status Malformed(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("DONE is not a checkpoint's manifest: ", what));
@@ -78,12 +75,11 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view text) {
   if (!files.is_object() || files.empty()) return Malformed("no files");
   Manifest manifest;
   for (const auto& [name, entry] : files.items()) {
-    const int64_t bytes =
-        entry.is_object() ? WholeNumber<int64_t>(entry.value("bytes", nlohmann::json())).value_or(-1) : -1;
-    const nlohmann::json digest =
-        entry.is_object() ? entry.value("sha256", nlohmann::json()) : nlohmann::json();
+    if (!entry.is_object()) return Malformed(name);
+    const int64_t bytes = WholeNumber<int64_t>(entry.value("bytes", nlohmann::json())).value_or(-1);
+    const nlohmann::json digest = entry.value("sha256", nlohmann::json());
     const bool whole = bytes >= 0 && digest.is_string();
-    if (!whole || !IsHexDigest(digest.get<std::string>())) return Malformed(name);
+    if (!whole || !IsSha256(digest.get<std::string>())) return Malformed(name);
     manifest[name] = {bytes, digest.get<std::string>()};
   }
   return manifest;

@@ -81,9 +81,7 @@ std::string EncodeRunState(const RunState& state) {
 }
 
 absl::StatusOr<RunState> DecodeRunState(std::string_view text) {
-  const absl::StatusOr<json> parsed = ParseJson(text, kMaxStateBytes);
-  if (!parsed.ok()) return Annotate(parsed.status(), "state.json");
-  const json& state = *parsed;
+  MT_ASSIGN_OR_RETURN(const json state, Annotate(ParseJson(text, kMaxStateBytes), "state.json"));
   if (!state.is_object() || state.value("format", json()) != kStateFormat) return Wrong("format");
   if (const json version = state.value("version", json()); version != kStateVersion) {
     return absl::FailedPreconditionError(absl::StrCat("state.json has version ", version.dump(),

@@ -14,9 +14,11 @@ class AgentStore : public Bootstrap {
  public:
   /// Keeps `client` alive, because an abandoned connect may still use it after its caller is gone.
   explicit AgentStore(std::shared_ptr<WorkerClient> client) : client_(std::move(client)) {}
-  absl::Status Set(std::string_view key, std::string_view value) override;
-  absl::StatusOr<std::map<std::string, std::string>> Wait(const std::vector<std::string>& keys) override;
-  void Abort(std::string_view why) override;
+  absl::Status Set(std::string_view key, std::string_view value) override { return client_->Set(key, value); }
+  absl::StatusOr<std::map<std::string, std::string>> Wait(const std::vector<std::string>& keys) override {
+    return client_->Wait(keys);
+  }
+  void Abort(std::string_view why) override { client_->Abort(why); }
 
  private:
   const std::shared_ptr<WorkerClient> client_;

@@ -1,11 +1,8 @@
 #include "trainers/collectives/cpu_group.h"
 
-#include <exception>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/log.h"
-#include "base/status_macros.h"
 #include "trainers/collectives/cpu_backend.h"
 
 namespace mtrun::collectives {
@@ -18,18 +15,6 @@ Group* GroupOf(const ProcessGroup& group) {
 }
 
 }  // namespace
-
-absl::StatusOr<ProcessGroup> ConnectCpuGroup(const GroupMember& membership,
-                                             std::shared_ptr<Bootstrap> bootstrap) {
-  MT_ASSIGN_OR_RETURN(auto core, Group::Connect(membership, bootstrap.get()));
-  try {
-    auto group = c10::make_intrusive<c10d::ProcessGroup>(membership.rank, membership.world_size);
-    AddCpuBackend(*group, std::move(core));
-    return group;
-  } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("wrap the group for LibTorch: ", error.what()));
-  }
-}
 
 at::Tensor SharedTensor(const ProcessGroup& group, int64_t numel, at::ScalarType dtype) {
   const auto options = at::TensorOptions().dtype(dtype);

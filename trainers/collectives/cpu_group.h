@@ -1,23 +1,14 @@
 // Offers the CPU collectives to LibTorch: a c10d::ProcessGroup over shared memory and TCP (group.h).
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
-#include "absl/status/statusor.h"
-#include "trainers/collectives/bootstrap.h"
-
 namespace mtrun::collectives {
 
 using ProcessGroup = c10::intrusive_ptr<c10d::ProcessGroup>;
-
-/// Connects the members of one generation; all of them must call it. `bootstrap` is used only during the
-/// call. A world of one needs no bootstrap, sockets or shared memory.
-absl::StatusOr<ProcessGroup> ConnectCpuGroup(const GroupMember& membership,
-                                             std::shared_ptr<Bootstrap> bootstrap);
 
 /// Returns a zeroed flat tensor [numel] in this rank's shared segment: an all-reduce of exactly this tensor
 /// copies nothing in or out. Uses ordinary memory if the group is not mtrun's (NCCL) or no peer is on this

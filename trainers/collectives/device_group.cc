@@ -22,15 +22,6 @@ class WatchedGroup : public c10d::ProcessGroup {
 
 WatchedGroup* Watched(const ProcessGroup& group) { return dynamic_cast<WatchedGroup*>(group.get()); }
 
-/// Connects the CPU group alone.
-absl::StatusOr<c10::intrusive_ptr<WatchedGroup>> ConnectWatched(const GroupMember& membership,
-                                                                const std::shared_ptr<Bootstrap>& bootstrap) {
-  MT_ASSIGN_OR_RETURN(auto core, Group::Connect(membership, bootstrap.get()));
-  auto group = c10::make_intrusive<WatchedGroup>(membership.rank, membership.world_size);
-  AddCpuBackend(*group, std::move(core));
-  return group;
-}
-
 absl::Status AddDevice(WatchedGroup& group, const GroupMember& membership,
                        std::shared_ptr<Bootstrap> bootstrap, const DeviceMaker& make) {
   group.device = make(membership, std::move(bootstrap));
@@ -49,18 +40,6 @@ bool AllHaveDevices(const ProcessGroup& group, bool own) {
 
 }  // namespace
 
-absl::StatusOr<ProcessGroup> ConnectDeviceGroup(const GroupMember& membership,
-                                                std::shared_ptr<Bootstrap> bootstrap,
-                                                const DeviceMaker& make) {
-  try {
-    MT_ASSIGN_OR_RETURN(const auto group, ConnectWatched(membership, bootstrap));
-    MT_RETURN_IF_ERROR(AddDevice(*group, membership, std::move(bootstrap), make));
-    return group;
-  } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("connect the devices: ", error.what()));
-  }
-}
-
 absl::StatusOr<ProcessGroup> ConnectGroup(const GroupMember& membership, std::shared_ptr<Bootstrap> bootstrap,
                                           at::Device device, const DeviceMaker& devices) {
   DeviceMaker make = devices;
@@ -68,7 +47,9 @@ absl::StatusOr<ProcessGroup> ConnectGroup(const GroupMember& membership, std::sh
     MT_ASSIGN_OR_RETURN(make, NcclDevices(device));
   }
   try {
-    MT_ASSIGN_OR_RETURN(const auto group, ConnectWatched(membership, bootstrap));
+    MT_ASSIGN_OR_RETURN(auto core, Group::Connect(membership, bootstrap.get()));
+    const auto group = c10::make_intrusive<WatchedGroup>(membership.rank, membership.world_size);
+    AddCpuBackend(*group, std::move(core));
     const bool all = AllHaveDevices(group, make != nullptr);
     if (make && all) MT_RETURN_IF_ERROR(AddDevice(*group, membership, std::move(bootstrap), make));
     return group;

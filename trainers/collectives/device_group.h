@@ -37,16 +37,12 @@ class DeviceGroup : public Device {
 using DeviceMaker =
     std::function<std::shared_ptr<DeviceGroup>(const GroupMember&, std::shared_ptr<Bootstrap> bootstrap)>;
 
-/// Connects the CPU group and the device that `make` returns. All members must call it. If a member dies
-/// during the call, it fails on all of them.
-absl::StatusOr<ProcessGroup> ConnectDeviceGroup(const GroupMember& membership,
-                                                std::shared_ptr<Bootstrap> bootstrap,
-                                                const DeviceMaker& make);
-
-/// Connects a group for tensors of `device`, with the device that `devices` makes. If `devices` is null, CUDA
-/// uses NCCL. Members first tell each other if they have a device. If only some do, none is connected,
-/// because that would block forever; the group then only serves to find out which members differ
-/// (CheckAgreement). kFailedPrecondition: CUDA, but the program was built without it (MT_CUDA).
+/// Connects the members of one generation for tensors of `device`, with the device that `devices` makes; all
+/// of them must call it. If `devices` is null, CUDA uses NCCL and a CPU no device. Members first tell each
+/// other if they have a device. If only some do, none is connected, because that would block forever; the
+/// group then only serves to find out which members differ (CheckAgreement). If a member dies during the
+/// call, it fails on all of them. A world of one needs no bootstrap, sockets or shared memory.
+/// kFailedPrecondition: CUDA, but the program was built without it (MT_CUDA).
 absl::StatusOr<ProcessGroup> ConnectGroup(const GroupMember& membership, std::shared_ptr<Bootstrap> bootstrap,
                                           at::Device device, const DeviceMaker& devices = nullptr);
 

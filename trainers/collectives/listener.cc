@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/endpoint.h"
+#include "base/socket_address.h"
 #include "base/status_macros.h"
 #include "base/unix_address.h"
 
@@ -27,12 +28,8 @@ absl::StatusOr<UniqueFd> BindTcp(const sockaddr* address, socklen_t size, int* p
   if (address->sa_family == AF_INET6) setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
   if (bind(fd.get(), address, size) != 0) return ErrnoStatus(errno, "bind a TCP socket");
   if (listen(fd.get(), SOMAXCONN) != 0) return ErrnoStatus(errno, "listen on a TCP socket");
-  sockaddr_in6 bound = {};
-  socklen_t bound_size = sizeof(bound);
-  if (getsockname(fd.get(), reinterpret_cast<sockaddr*>(&bound), &bound_size) != 0) {
-    return ErrnoStatus(errno, "read a TCP socket's port");
-  }
-  *port = ntohs(bound.sin6_port);  // same offset in sockaddr_in
+  *port = PortOf(fd.get());
+  if (*port == 0) return ErrnoStatus(errno, "read a TCP socket's port");
   return fd;
 }
 

@@ -18,12 +18,12 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/string_view.h"
+#include "base/unauthenticated_connections.h"
 #include "base/unix_address.h"
 #include "trainers/collectives/abort_watch.h"
 #include "trainers/collectives/link.h"
 #include "trainers/collectives/listener.h"
 #include "trainers/collectives/shutdown_notice.h"
-#include "trainers/collectives/unauthenticated_connections.h"
 #include "trainers/collectives/unreached.h"
 
 namespace mtrun::collectives {
@@ -245,9 +245,9 @@ class MeshBuilder {
     return expected;
   }
 
-  // Drops connections beyond the limits, not simply the oldest, because peers can be slow to send a Hello
-  // (strangers.h). A Hello is not a proof: connections with one have their own limit and displace no silent
-  // ones.
+  // Drops connections beyond the limits, not simply the oldest, because peers can be slow to send a Hello: a
+  // client that opens very many loses its own. A Hello is not a proof: connections with one have their own
+  // limit and displace no silent ones.
   void DropStrangers() {
     const size_t most = kMaxStrangers + CountExpected();
     for (const bool claims : {false, true}) {
@@ -256,10 +256,13 @@ class MeshBuilder {
         if (!link->dialed() && (link->peer() >= 0) == claims) strangers.push_back(link);
       }
       if (strangers.size() <= most) continue;
-      std::vector<std::string> places;
-      for (const auto& link : strangers) places.push_back(PlaceOf(link->fd()));
-      for (const size_t dropped : ChooseDropped(places, strangers.size() - most))
+      UnauthenticatedConnections crowd;
+      for (size_t i = 0; i < strangers.size(); ++i) crowd.Add(i, PlaceOf(strangers[i]->fd()));
+      while (crowd.size() > most) {
+        const uint64_t dropped = crowd.First();
+        crowd.Remove(dropped);
         links_.erase(strangers[dropped]);
+      }
     }
   }
 

@@ -30,6 +30,27 @@ Phase EmptyPhase(const Transport& transport, const Call& call) {
   return phase;
 }
 
+/// Runs `phase`, in which the ranks tell each other their bytes: those of rank r go to `to(r)`. `own`: those of
+/// this rank, which local peers read where `phase` exposes them.
+template <typename To>
+absl::Status Gather(Transport& transport, Phase& phase, const void* own, const To& to) {
+  for (size_t rank = 0; rank < phase.send.size(); ++rank) {
+    phase.send[rank] = {own, to(transport.rank()).size};
+    phase.receive[rank] = to(static_cast<int>(rank));
+  }
+  MT_RETURN_IF_ERROR(transport.Exchange(phase));
+  for (int rank = 0; rank < transport.world(); ++rank) {
+    const MutableBytes room = to(rank);
+    if (rank == transport.rank()) {
+      Copy(room.data, own, room.size);
+    } else if (transport.is_local(rank)) {
+      MT_ASSIGN_OR_RETURN(const char* theirs, transport.View(rank, room.size));
+      Copy(room.data, theirs, room.size);
+    }
+  }
+  return absl::OkStatus();
+}
+
 /// One running all-reduce. Its inputs are those of all ranks, one each without a plan.
 class AllReducer {
  public:
@@ -40,15 +61,10 @@ class AllReducer {
         data_(static_cast<char*>(data)),
         notes_(notes),
         plan_(plan),
-        inputs_(Index(plan != nullptr ? plan->inputs() : world_)) {
-    phase_.call = call;
-    if (transport.has_remote()) {
-      phase_.send.resize(Index(world_));
-      phase_.receive.resize(Index(world_));
-      received_.resize(Index(world_));
-      packed_.resize(Index(world_));
-    }
-  }
+        phase_(EmptyPhase(transport, call)),
+        inputs_(Index(plan != nullptr ? plan->inputs() : world_)),
+        received_(phase_.receive.size()),
+        packed_(phase_.send.size()) {}
 
   absl::Status Run() {
     const size_t bytes = phase_.call.count * element_;
@@ -163,51 +179,24 @@ class AllReducer {
   }
 
   absl::Status GatherResults(char* block, size_t count) {
-    const size_t mine = ChunkOf(count, element_, transport_.rank(), world_).size() * element_;
-    const auto place = [&](int rank) {
-      return block + ChunkOf(count, element_, rank, world_).begin * element_;
-    };
-    const auto size = [&](int rank) { return ChunkOf(count, element_, rank, world_).size() * element_; };
     phase_.exposed = result_;
     phase_.stride = 0;
-    for (int rank = 0; rank < world_ && transport_.has_remote(); ++rank) {
-      if (!IsRemote(rank)) continue;
-      phase_.send[Index(rank)] = {result_, mine};
-      phase_.receive[Index(rank)] = {place(rank), size(rank)};
-    }
-    MT_RETURN_IF_ERROR(transport_.Exchange(phase_));
-    for (int rank = 0; rank < world_; ++rank) {
-      if (rank == transport_.rank()) {
-        Copy(place(rank), result_, mine);
-      } else if (transport_.is_local(rank)) {
-        MT_ASSIGN_OR_RETURN(const char* result, transport_.View(rank, size(rank)));
-        Copy(place(rank), result, size(rank));
-      }
-    }
-    return absl::OkStatus();
+    return Gather(transport_, phase_, result_, [&](int rank) {
+      const Chunk chunk = ChunkOf(count, element_, rank, world_);
+      return MutableBytes{block + chunk.begin * element_, chunk.size() * element_};
+    });
   }
 
   /// Exchanges the notes in a phase of its own, which ends the all-reduce like a barrier.
   absl::Status TellNotes() {
-    const size_t bytes = notes_->own.size();
     char* slot = transport_.NextSlot();
-    Copy(slot, notes_->own.data(), bytes);
+    Copy(slot, notes_->own.data(), notes_->own.size());
+    for (std::string& note : notes_->all) note.resize(notes_->own.size());
     Phase phase = EmptyPhase(transport_, phase_.call);
-    for (size_t rank = 0; rank < phase.send.size(); ++rank) {
-      notes_->all[rank].resize(bytes);
-      phase.send[rank] = {slot, bytes};
-      phase.receive[rank] = {notes_->all[rank].data(), bytes};
-    }
-    MT_RETURN_IF_ERROR(transport_.Exchange(phase));
-    for (int rank = 0; rank < world_; ++rank) {
-      if (rank == transport_.rank()) {
-        notes_->all[Index(rank)] = notes_->own;
-      } else if (transport_.is_local(rank)) {
-        MT_ASSIGN_OR_RETURN(const char* note, transport_.View(rank, bytes));
-        notes_->all[Index(rank)].assign(note, bytes);
-      }
-    }
-    return absl::OkStatus();
+    return Gather(transport_, phase, slot, [&](int rank) {
+      std::string& note = notes_->all[Index(rank)];
+      return MutableBytes{note.data(), note.size()};
+    });
   }
 
   bool IsRemote(int rank) const { return rank != transport_.rank() && !transport_.is_local(rank); }
@@ -270,19 +259,10 @@ absl::Status AllGather(Transport& transport, const Call& call, const void* input
   for (size_t done = 0; done == 0 || done < bytes; done += block) {
     const char* part = static_cast<const char*>(input) + done;
     const size_t size = std::min(block, bytes - done);
-    const auto output = [&](int rank) { return static_cast<char*>(outputs[Index(rank)]) + done; };
     Copy(transport.NextSlot(), part, size);
-    for (size_t rank = 0; rank < phase.send.size(); ++rank) {
-      phase.send[rank] = {part, size};
-      phase.receive[rank] = {output(static_cast<int>(rank)), size};
-    }
-    MT_RETURN_IF_ERROR(transport.Exchange(phase));
-    Copy(output(transport.rank()), part, size);
-    for (int rank = 0; rank < transport.world(); ++rank) {
-      if (rank == transport.rank() || !transport.is_local(rank)) continue;
-      MT_ASSIGN_OR_RETURN(const char* source, transport.View(rank, size));
-      Copy(output(rank), source, size);
-    }
+    MT_RETURN_IF_ERROR(Gather(transport, phase, part, [&](int rank) {
+      return MutableBytes{static_cast<char*>(outputs[Index(rank)]) + done, size};
+    }));
   }
   return absl::OkStatus();
 }

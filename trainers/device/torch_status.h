@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <c10/util/Exception.h>
@@ -24,14 +25,15 @@ class StatusError : public c10::Error {
   const absl::Status status_;
 };
 
-/// Runs `body`. An exception becomes kInternal "<noun>: <message>" (without LibTorch's C++ backtrace), or
-/// kUnavailable if the process group is broken. The status of a StatusError keeps its code. kCancelled keeps
-/// its message as well, because nothing has failed: the message says what asked for the end.
+/// Runs `body` and returns its status, or its value with a status. An exception becomes kInternal
+/// "<noun>: <message>" (without LibTorch's C++ backtrace), or kUnavailable if the process group is broken. The
+/// status of a StatusError keeps its code. kCancelled keeps its message as well, because nothing has failed:
+/// the message says what asked for the end.
 template <typename Body>
-absl::Status TorchStatus(absl::string_view noun, Body&& body) {
+requires(!std::is_void_v<std::invoke_result_t<Body>>) std::invoke_result_t<Body> TorchStatus(
+    absl::string_view noun, Body&& body) {
   try {
-    body();
-    return absl::OkStatus();
+    return body();
   } catch (const StatusError& error) {
     return absl::IsCancelled(error.status()) ? error.status() : Annotate(error.status(), noun);
   } catch (const c10::DistBackendError& error) {
@@ -41,6 +43,15 @@ absl::Status TorchStatus(absl::string_view noun, Body&& body) {
   } catch (const std::exception& error) {
     return Annotate(absl::InternalError(error.what()), noun);
   }
+}
+/// Does the same with a body that returns nothing.
+template <typename Body>
+requires(std::is_void_v<std::invoke_result_t<Body>>) absl::Status
+    TorchStatus(absl::string_view noun, Body&& body) {
+  return TorchStatus(noun, [&body] {
+    body();
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace mtrun::trainers

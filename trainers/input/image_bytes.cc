@@ -19,13 +19,7 @@ bool IsLarger(const datasets::PackedSplit& data, int size) {
 }
 
 ImageBytes Resize(const ImageBytes& source, int size) {
-  const auto n = static_cast<int64_t>(source.images.size());
-  at::Tensor pixels =
-      at::empty({n, source.height, source.width, datasets::PackedSplit::channels()}, at::kByte);
-  for (int64_t i = 0; i < n; ++i) {
-    std::copy_n(source.images[i], source.bytes_per_image(),
-                pixels.data_ptr<uint8_t>() + i * source.bytes_per_image());
-  }
+  const at::Tensor pixels = PackImages(source, at::kCPU);
   ImageBytes out{.images = {},
                  .height = size,
                  .width = size,
@@ -38,7 +32,7 @@ ImageBytes Resize(const ImageBytes& source, int size) {
                   .to(at::kByte)
                   .permute({0, 2, 3, 1})
                   .contiguous();
-  for (int64_t i = 0; i < n; ++i)
+  for (int64_t i = 0; i < pixels.size(0); ++i)
     out.images.push_back(out.owner.data_ptr<uint8_t>() + i * out.bytes_per_image());
   return out;
 }

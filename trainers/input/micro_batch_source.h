@@ -32,25 +32,14 @@ class MicroBatchSource {
   virtual Batch Compose(const std::vector<at::Tensor>& inputs) const { return {inputs[0], inputs[1]}; }
   /// Returns whether a micro-batch's data is here. If not, it must not be requested yet, and hints of it are
   /// ignored. Any thread can call this.
-  virtual bool Has(int64_t step, int64_t micro_batch) const {
-    static_cast<void>(step);
-    static_cast<void>(micro_batch);
-    return true;
-  }
+  virtual bool Has(int64_t /*step*/, int64_t /*micro_batch*/) const { return true; }
   /// Returns a number that changes if data that may have been read is replaced. Batches made before from that
   /// data must be made again. Any thread can call this.
   virtual int64_t Replaced() const { return 0; }
   /// Hints that the next call of Make or Inputs is probably for this micro-batch, which is allowed.
-  virtual void Ahead(int64_t step, int64_t micro_batch) {
-    static_cast<void>(step);
-    static_cast<void>(micro_batch);
-  }
+  virtual void Ahead(int64_t /*step*/, int64_t /*micro_batch*/) {}
   /// Hints that micro-batches begin .. end - 1 of `step` and later steps will probably be requested in order.
-  virtual void Expect(int64_t step, int64_t begin, int64_t end) {
-    static_cast<void>(step);
-    static_cast<void>(begin);
-    static_cast<void>(end);
-  }
+  virtual void Expect(int64_t /*step*/, int64_t /*begin*/, int64_t /*end*/) {}
 };
 
 }  // namespace mtrun::trainers

@@ -29,9 +29,8 @@ absl::StatusOr<std::unique_ptr<AgentConnection>> AgentConnection::Open(const Wor
   hello.local_rank = worker.local_rank;
   hello.cooperative = true;
   hello.reports = true;
-  auto client = WorkerClient::Connect(worker.socket, hello, std::move(handler));
-  if (!client.ok()) return Annotate(client.status(), absl::StrCat("connect to mtrun at ", worker.socket));
-  made->client_ = *std::move(client);
+  MT_ASSIGN_OR_RETURN(made->client_, Annotate(WorkerClient::Connect(worker.socket, hello, std::move(handler)),
+                                              absl::StrCat("connect to mtrun at ", worker.socket)));
   return made;
 }
 

@@ -5,17 +5,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 #include "base/worker_channel.h"
 
 namespace mtrun::trainers {
-namespace {
-
-bool Has(const EnvironmentMap& environment, const std::string& name) {
-  const auto found = environment.find(name);
-  return found != environment.end() && !found->second.empty();
-}
-
-}  // namespace
 
 absl::Status CheckFits(int world_size) {
   static_assert(2 * kMaxWorkersOfMtrun + 1 < static_cast<int>(channel::kMaxStoreEntries));
@@ -39,7 +32,7 @@ std::string HostOf(const Assignment& assignment, int rank) {
 }
 
 Launch LaunchOf(const EnvironmentMap& environment) {
-  if (Has(environment, "MTRUN_SOCKET")) return Launch::kMtrun;
+  if (!ValueOr(environment, "MTRUN_SOCKET").empty()) return Launch::kMtrun;
   return IsLaunched(environment) ? Launch::kByHand : Launch::kAlone;
 }
 
@@ -56,12 +49,12 @@ absl::StatusOr<Assignment> ReadAssignment(const EnvironmentMap& environment) {
 
 absl::StatusOr<int64_t> ConfiguredWorld(const EnvironmentMap& environment) {
   MT_ASSIGN_OR_RETURN(const Assignment assignment, ReadAssignment(environment));
-  const auto configured = environment.find("MTRUN_CONFIGURED_WORLD");
-  if (configured == environment.end() || configured->second.empty()) return assignment.world_size;
+  const std::string configured = ValueOr(environment, "MTRUN_CONFIGURED_WORLD");
+  if (configured.empty()) return assignment.world_size;
   int64_t world = 0;
-  if (!absl::SimpleAtoi(configured->second, &world) || world < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("MTRUN_CONFIGURED_WORLD is \"", configured->second,
-                                                   "\"; it must be a whole number, 1 or more"));
+  if (!absl::SimpleAtoi(configured, &world) || world < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("MTRUN_CONFIGURED_WORLD is \"", configured, "\"; it must be a whole number, 1 or more"));
   }
   return world;
 }

@@ -1,22 +1,19 @@
 #include "trainers/membership/job_membership.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/signal_name.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 #include "trainers/collectives/agent_store.h"
 #include "trainers/collectives/tcp_store_bootstrap.h"
 #include "trainers/membership/agent_link.h"
 #include "trainers/membership/drain.h"
-#include "trainers/membership/drain_watch.h"
-#include "trainers/membership/wait_notice.h"
 #include "trainers/membership/wait_reporter.h"
 
 namespace mtrun::trainers {
@@ -63,20 +60,11 @@ absl::StatusOr<std::unique_ptr<JobMembership>> JobMembership::Make(const Environ
   MT_ASSIGN_OR_RETURN(const Assignment assignment, ReadAssignment(environment));
   collectives::Wire wire{protection, {}};
   if (const auto ports = environment.find(kPortRangeVariable); ports != environment.end()) {
-    absl::StatusOr<PortRange> range = ParsePortRange(ports->second);
-    if (!range.ok()) return Annotate(range.status(), kPortRangeVariable);
-    wire.ports = *range;
+    MT_ASSIGN_OR_RETURN(wire.ports, Annotate(ParsePortRange(ports->second), kPortRangeVariable));
   }
   const bool elastic = LaunchOf(environment) == Launch::kMtrun;
   return std::unique_ptr<JobMembership>(
       new JobMembership(assignment, device, std::move(devices), wire, elastic));
-}
-
-absl::StatusOr<std::unique_ptr<JobMembership>> JobMembership::Joined(const EnvironmentMap& environment) {
-  MT_ASSIGN_OR_RETURN(std::unique_ptr<JobMembership> membership,
-                      Make(environment, at::Device(at::kCPU), collectives::Protection::kTag));
-  MT_RETURN_IF_ERROR(membership->Join(environment));
-  return membership;
 }
 
 absl::Status JobMembership::Join(const EnvironmentMap& environment, std::unique_ptr<AgentConnection> agent) {
@@ -90,8 +78,7 @@ absl::Status JobMembership::Join(const EnvironmentMap& environment, std::unique_
     return Regroup(absl::OkStatus());
   }
   if (assignment_.world_size == 1) return absl::OkStatus();
-  const auto agent_store = environment.find("TORCHELASTIC_USE_AGENT_STORE");
-  const bool agent_serves = agent_store != environment.end() && agent_store->second == "True";
+  const bool agent_serves = ValueOr(environment, "TORCHELASTIC_USE_AGENT_STORE") == "True";
   const absl::Status connected = ConnectByHand(worker, agent_serves);
   return !connected.ok() && wants_drain() ? absl::CancelledError(drain_wish()) : connected;
 }
@@ -129,14 +116,15 @@ absl::Status JobMembership::ConnectByHand(const WorkerEnv& worker, bool agent_se
         "RANK and WORLD_SIZE are set but MASTER_PORT is not: set MASTER_ADDR and "
         "MASTER_PORT too, or start the program with mtrun");
   }
-  const WaitNotice notice([&worker] {
+  const auto tell = [&worker] {
     if (worker.local_rank != 0) return;
     log::Info("rank ", worker.rank, " waits for the other ", Counted(worker.world_size - 1, "worker"), " at ",
               worker.master_addr, " port ", worker.master_port);
-  });
+  };
+  const WaitWatch notice([] { return true; }, tell);
   MT_ASSIGN_OR_RETURN(bootstrap_, collectives::ConnectTcpStore(worker.master_addr, worker.master_port,
                                                                worker.rank, worker.world_size, agent_serves));
-  const DrainWatch watch = GiveUpWhenDrained();
+  const WaitWatch watch = GiveUpWhenDrained();
   collectives::GroupMember membership;
   membership.rank = worker.rank;
   membership.world_size = worker.world_size;
@@ -146,15 +134,14 @@ absl::Status JobMembership::ConnectByHand(const WorkerEnv& worker, bool agent_se
   return absl::OkStatus();
 }
 
-DrainWatch JobMembership::GiveUpWhenDrained() const {
-  return DrainWatch([this] { return wants_drain(); }, [this] { bootstrap_->Abort(drain_wish()); });
+WaitWatch JobMembership::GiveUpWhenDrained() const {
+  return WaitWatch([this] { return wants_drain(); }, [this] { bootstrap_->Abort(drain_wish()); });
 }
 
 absl::StatusOr<collectives::ProcessGroup> JobMembership::ConnectGroup(
     const collectives::GroupMember& member) const {
-  auto group = collectives::ConnectGroup(member, bootstrap_, device_, devices_);
-  if (!group.ok()) return Annotate(group.status(), "connect to the other workers");
-  return group;
+  return Annotate(collectives::ConnectGroup(member, bootstrap_, device_, devices_),
+                  "connect to the other workers");
 }
 
 absl::Status JobMembership::Regroup(const absl::Status& why) {
@@ -227,7 +214,7 @@ absl::Status JobMembership::Enter(const channel::Assignment& given) {
       const double waited = ToSeconds(MonotonicNow() - assigned_at_);
       agent_->Send(channel::Waiting{entered_, waited, rank}).IgnoreError();
     };
-    const DrainWatch watch = GiveUpWhenDrained();
+    const WaitWatch watch = GiveUpWhenDrained();
     MT_ASSIGN_OR_RETURN(group_, ConnectGroup(membership));
   }
   agent_link_->OnBreak([group = group_](const std::string& reason) {

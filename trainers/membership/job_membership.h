@@ -18,9 +18,9 @@
 #include "base/worker_env.h"
 #include "trainers/collectives/device_group.h"
 #include "trainers/membership/agent_connection.h"
-#include "trainers/membership/drain_watch.h"
 #include "trainers/membership/membership.h"
 #include "trainers/membership/step_times_mean.h"
+#include "trainers/membership/wait_watch.h"
 
 namespace mtrun::trainers {
 
@@ -35,8 +35,6 @@ class JobMembership final : public Membership {
                                                              at::Device device,
                                                              collectives::Protection protection,
                                                              collectives::DeviceMaker devices = nullptr);
-  /// Makes and joins a membership on the CPU, without encryption.
-  static absl::StatusOr<std::unique_ptr<JobMembership>> Joined(const EnvironmentMap& environment);
   /// Reports that this worker is ready, connects to the agent and to the other workers, and waits for all of
   /// them. Call it once. Before, `assignment` is the environment's. `agent`: an open connection, or null.
   absl::Status Join(const EnvironmentMap& environment, std::unique_ptr<AgentConnection> agent = nullptr);
@@ -74,7 +72,7 @@ class JobMembership final : public Membership {
   JobMembership(Assignment assignment, at::Device device, collectives::DeviceMaker devices,
                 const collectives::Wire& wire, bool elastic);
   /// Returns a watch that ends the bootstrap's waits soon after a drain request.
-  DrainWatch GiveUpWhenDrained() const;
+  WaitWatch GiveUpWhenDrained() const;
   absl::StatusOr<collectives::ProcessGroup> ConnectGroup(const collectives::GroupMember& member) const;
   absl::Status ConnectAgent(const WorkerEnv& worker);
   absl::Status ConnectByHand(const WorkerEnv& worker, bool agent_serves);

@@ -1,5 +1,7 @@
 #include "trainers/membership/step_times_mean.h"
 
+#include <utility>
+
 namespace mtrun::trainers {
 
 std::optional<channel::StepTimes> StepTimesMean::Add(const channel::StepTimes& step, bool watched,
@@ -9,16 +11,11 @@ std::optional<channel::StepTimes> StepTimesMean::Add(const channel::StepTimes& s
     return std::nullopt;
   }
   ++steps_;
-  sum_.step = step.step;
-  sum_.data_seconds += step.data_seconds;
-  sum_.exchange_seconds += step.exchange_seconds;
-  if (step.loss) sum_.loss = sum_.loss.value_or(0) + *step.loss;  // all steps have one, or none has
-  if (step.accuracy) sum_.accuracy = sum_.accuracy.value_or(0) + *step.accuracy;
-  sum_.learning_rate = step.learning_rate;
-  sum_.epoch = step.epoch;
-  sum_.epochs = step.epochs;
-  sum_.total_steps = step.total_steps;
-  sum_.run = step.run;
+  const channel::StepTimes before = std::exchange(sum_, step);
+  sum_.data_seconds += before.data_seconds;
+  sum_.exchange_seconds += before.exchange_seconds;
+  if (sum_.loss) *sum_.loss += before.loss.value_or(0);  // all steps have one, or none has
+  if (sum_.accuracy) *sum_.accuracy += before.accuracy.value_or(0);
   if (told_ && now - *told_ < kEvery) return std::nullopt;
   channel::StepTimes mean = sum_;
   mean.data_seconds /= static_cast<double>(steps_);

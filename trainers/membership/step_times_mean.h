@@ -16,7 +16,7 @@ class StepTimesMean {
   std::optional<channel::StepTimes> Add(const channel::StepTimes& step, bool watched, TimePoint now);
 
  private:
-  channel::StepTimes sum_;
+  channel::StepTimes sum_;  // with the other values of the last step
   int64_t steps_ = 0;
   std::optional<TimePoint> told_;
 };

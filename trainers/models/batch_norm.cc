@@ -101,22 +101,16 @@ RunningStatistics::RunningStatistics(const torch::nn::Module& model) : layers_(B
 
 void RunningStatistics::BeginStep() { sums_.zero_(); }
 
-void RunningStatistics::Move(const at::Tensor& skip) {
+void RunningStatistics::Move() {
   if (empty()) return;
   torch::NoGradGuard no_grad;
   const int64_t values = running_.numel();
-  const at::Tensor counts = sums_.narrow(0, values, sums_.numel() - values).index_select(0, layer_of_);
+  const at::Tensor of_layer = sums_.narrow(0, values, sums_.numel() - values);
+  const at::Tensor counts = of_layer.index_select(0, layer_of_);
   const at::Tensor mean = (sums_.narrow(0, 0, values) / counts).to(running_.scalar_type());
-  // Buffers stay if their layer saw no sample, or if the step is skipped, whatever `mean` contains then.
-  at::Tensor moves = counts > 0;
-  at::Tensor tracked_step = sums_.narrow(0, values, sums_.numel() - values) > 0;
-  if (skip.defined()) {
-    const at::Tensor taken = skip.reshape({1}) == 0;
-    moves = moves.logical_and(taken);
-    tracked_step = tracked_step.logical_and(taken);
-  }
-  running_.copy_(at::where(moves, running_.lerp(mean, BatchNorm::kMomentum), running_));
-  tracked_.add_(tracked_step);
+  // Buffers stay if their layer saw no sample, whatever `mean` contains then.
+  running_.copy_(at::where(counts > 0, running_.lerp(mean, BatchNorm::kMomentum), running_));
+  tracked_.add_(of_layer > 0);
 }
 
 }  // namespace mtrun::models

@@ -73,9 +73,9 @@ class RunningStatistics {
   void BeginStep();
   /// Returns the own micro-batches' sums, float64 [n], which can be added over workers.
   const at::Tensor& sums() const { return sums_; }
-  /// Computes running += momentum * (mean over the samples in sums() - running), once a step. If `skip` is
-  /// given and not zero (a step that fp16 skips), the buffers stay. `skip` is read on the device.
-  void Move(const at::Tensor& skip = {});
+  /// Computes running += momentum * (mean over the samples in sums() - running), once a step. Not called for a
+  /// step that fp16 skips: the buffers stay.
+  void Move();
 
  private:
   const std::vector<std::shared_ptr<BatchNorm>> layers_;

@@ -1,7 +1,6 @@
 #include "trainers/models/resnet.h"
 
 #include "trainers/models/init.h"
-#include "trainers/models/normal_init.h"
 
 namespace mtrun::models {
 namespace {
@@ -16,24 +15,20 @@ int64_t BlocksOf(int depth, int stage) {
 
 int64_t WidthOf(int stage) { return int64_t{64} << (stage - 1); }
 
-template <typename Block>
-std::shared_ptr<ResNetStage> MakeStage(int stage, const ResNetDesign& design) {
-  const int64_t width = WidthOf(stage), out = Block::kExpansion * width;
-  const auto made = std::make_shared<ResNetStage>();
-  made->Append(
-      std::make_shared<Block>(stage == 1 ? WidthOf(1) : out / 2, width, stage == 1 ? 1 : 2, design.shortcut));
-  for (int64_t k = 1; k < BlocksOf(design.depth, stage); ++k)
-    made->Append(std::make_shared<Block>(out, width, 1, design.shortcut));
-  return made;
+/// Returns the channels after stage 1 to 4.
+int64_t OutOf(int stage, const ResNetDesign& design) {
+  return ResNetBlock::Expansion(HasBottlenecks(design.depth)) * WidthOf(stage);
 }
 
 std::shared_ptr<ResNetStage> Stage(int stage, const ResNetDesign& design) {
-  return HasBottlenecks(design.depth) ? MakeStage<Bottleneck>(stage, design)
-                                      : MakeStage<BasicBlock>(stage, design);
-}
-
-int64_t FeaturesOf(const ResNetDesign& design) {
-  return WidthOf(4) * (HasBottlenecks(design.depth) ? Bottleneck::kExpansion : BasicBlock::kExpansion);
+  const int64_t width = WidthOf(stage), out = OutOf(stage, design);
+  const bool bottleneck = HasBottlenecks(design.depth);
+  const auto made = std::make_shared<ResNetStage>();
+  made->Append(std::make_shared<ResNetBlock>(stage == 1 ? WidthOf(1) : out / 2, width, stage == 1 ? 1 : 2,
+                                             bottleneck, design.shortcut));
+  for (int64_t k = 1; k < BlocksOf(design.depth, stage); ++k)
+    made->Append(std::make_shared<ResNetBlock>(out, width, 1, bottleneck, design.shortcut));
+  return made;
 }
 
 }  // namespace
@@ -41,7 +36,7 @@ int64_t FeaturesOf(const ResNetDesign& design) {
 ResNet::ResNet(uint64_t seed, const ResNetDesign& design, int64_t classes, bool draws_body)
     : torch::nn::Module("ResNet"),
       max_pool_(design.max_pool),
-      features_(FeaturesOf(design)),
+      features_(OutOf(4, design)),
       conv1_(register_module("conv1", ConvWithoutBias(3, WidthOf(1), design.kernel, design.stride))),
       bn1_(register_module("bn1", std::make_shared<BatchNorm>(WidthOf(1)))),
       layer1_(register_module("layer1", Stage(1, design))),

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,58 +18,31 @@ namespace mtrun::models {
 /// Returns a 3x3 (padding 1), 7x7 (padding 3) or 1x1 convolution without bias, as in ResNets.
 torch::nn::Conv2d ConvWithoutBias(int64_t in, int64_t out, int64_t kernel, int64_t stride);
 
-/// relu(residual(x) + shortcut(x)). [n, in, H, W] -> [n, out, H/stride, W/stride].
+/// relu(residual(x) + shortcut(x)). [n, in, H, W] -> [n, out, H/stride, W/stride]. The residual is two
+/// convolutions of 3x3, or a bottleneck of 1x1, 3x3 and 1x1, each with its batch norm, all but the last with
+/// relu. A bottleneck's 3x3 one has the stride, as in torchvision ("ResNet v1.5"), and not the first 1x1.
 class ResNetBlock : public torch::nn::Module {
  public:
-  virtual at::Tensor forward(const at::Tensor& x) = 0;
+  /// Returns out / width.
+  static int64_t Expansion(bool bottleneck) { return bottleneck ? 4 : 1; }
+  /// `shortcut_name`: "shortcut" or torchvision's "downsample". Its entries .0 (1x1 convolution) and .1 (batch
+  /// norm) exist only if the shape changes.
+  ResNetBlock(int64_t in, int64_t width, int64_t stride, bool bottleneck, const std::string& shortcut_name);
+
+  at::Tensor forward(const at::Tensor& x);
   /// Makes the block begin as its shortcut. Must be called without gradients.
-  virtual void ZeroLastNorm() = 0;
-
- protected:
-  using torch::nn::Module::Module;
-  /// `name`: "shortcut" or torchvision's "downsample". Its entries .0 (1x1 convolution) and .1 (batch norm)
-  /// exist only if the shape changes. Called last, because the order of names is the state dict's.
-  void MakeShortcut(int64_t in, int64_t out, int64_t stride, const std::string& name);
-  at::Tensor AddShortcut(at::Tensor y, const at::Tensor& x);
+  void ZeroLastNorm() { layers_.back().norm->named_parameters()["weight"].zero_(); }
 
  private:
-  torch::nn::Conv2d shortcut_conv_{nullptr};
-  std::shared_ptr<BatchNorm> shortcut_bn_;
-};
+  struct Layer {
+    torch::nn::Conv2d conv;
+    std::shared_ptr<BatchNorm> norm;
+    at::Tensor forward(const at::Tensor& x) { return norm->forward(conv->forward(x)); }
+  };
+  void Append(int64_t in, int64_t out, int64_t kernel, int64_t stride);
 
-/// The residual is bn2(conv2(relu(bn1(conv1(x))))), both 3x3. out = width.
-class BasicBlock : public ResNetBlock {
- public:
-  static constexpr int64_t kExpansion = 1;  // out / width
-  BasicBlock(int64_t in, int64_t width, int64_t stride, const std::string& shortcut_name);
-
-  at::Tensor forward(const at::Tensor& x) override;
-  void ZeroLastNorm() override { bn2_->named_parameters()["weight"].zero_(); }
-
- private:
-  torch::nn::Conv2d conv1_;
-  std::shared_ptr<BatchNorm> bn1_;
-  torch::nn::Conv2d conv2_;
-  std::shared_ptr<BatchNorm> bn2_;
-};
-
-/// The residual is of convolutions of 1x1, 3x3 and 1x1, each with its batch norm, the first two with relu.
-/// out = 4 width. The 3x3 one has the stride, as in torchvision ("ResNet v1.5"), and not the first 1x1.
-class Bottleneck : public ResNetBlock {
- public:
-  static constexpr int64_t kExpansion = 4;
-  Bottleneck(int64_t in, int64_t width, int64_t stride, const std::string& shortcut_name);
-
-  at::Tensor forward(const at::Tensor& x) override;
-  void ZeroLastNorm() override { bn3_->named_parameters()["weight"].zero_(); }
-
- private:
-  torch::nn::Conv2d conv1_;
-  std::shared_ptr<BatchNorm> bn1_;
-  torch::nn::Conv2d conv2_;
-  std::shared_ptr<BatchNorm> bn2_;
-  torch::nn::Conv2d conv3_;
-  std::shared_ptr<BatchNorm> bn3_;
+  std::vector<Layer> layers_;
+  std::optional<Layer> shortcut_;
 };
 
 /// Blocks named 0, 1, ...; the first one changes the shape.

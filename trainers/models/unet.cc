@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "trainers/models/init.h"
-#include "trainers/models/normal_init.h"
 
 namespace mtrun::models {
 namespace {

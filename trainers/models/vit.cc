@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/status_macros.h"
-#include "trainers/models/normal_init.h"
+#include "trainers/models/init.h"
 
 namespace mtrun::models {
 namespace {

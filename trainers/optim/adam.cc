@@ -2,15 +2,15 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "trainers/optim/fused_optimizer.h"
+#include "trainers/optim/optimizer.h"
 
 namespace mtrun::trainers {
 namespace {
 
-class Adam : public FusedOptimizer {
+class Adam : public Optimizer {
  public:
   Adam(const OptimizerOptions& options, const Tensors& parameters, std::vector<std::string> names)
-      : FusedOptimizer(options, parameters, std::move(names)) {
+      : Optimizer(options, parameters, std::move(names)) {
     for (const Group& group : groups_) {
       first_moment_.push_back(ZerosLike(group.parameters));
       second_moment_.push_back(ZerosLike(group.parameters));
@@ -44,13 +44,8 @@ class Adam : public FusedOptimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeAdam(const OptimizerOptions& options, const Tensors& parameters,
+std::unique_ptr<Optimizer> MakeAdam(const OptimizerOptions& options, const Optimizer::Tensors& parameters,
                                     std::vector<std::string> names) {
-  return std::make_unique<Adam>(options, parameters, std::move(names));
-}
-
-std::unique_ptr<Optimizer> MakeAdamW(const OptimizerOptions& options, const Tensors& parameters,
-                                     std::vector<std::string> names) {
   return std::make_unique<Adam>(options, parameters, std::move(names));
 }
 

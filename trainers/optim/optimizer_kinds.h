@@ -6,4 +6,4 @@
 #define MT_OPTIMIZERS(X)     \
   X(kSgd, "sgd", MakeSgd)    \
   X(kAdam, "adam", MakeAdam) \
-  X(kAdamW, "adamw", MakeAdamW)
+  X(kAdamW, "adamw", MakeAdam)

@@ -2,15 +2,15 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "trainers/optim/fused_optimizer.h"
+#include "trainers/optim/optimizer.h"
 
 namespace mtrun::trainers {
 namespace {
 
-class Sgd : public FusedOptimizer {
+class Sgd : public Optimizer {
  public:
   Sgd(const OptimizerOptions& options, const Tensors& parameters, std::vector<std::string> names)
-      : FusedOptimizer(options, parameters, std::move(names)) {
+      : Optimizer(options, parameters, std::move(names)) {
     for (const Group& group : groups_)
       momentum_.push_back(options.momentum == 0 ? Tensors{} : ZerosLike(group.parameters));
   }
@@ -33,7 +33,7 @@ class Sgd : public FusedOptimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeSgd(const OptimizerOptions& options, const Tensors& parameters,
+std::unique_ptr<Optimizer> MakeSgd(const OptimizerOptions& options, const Optimizer::Tensors& parameters,
                                    std::vector<std::string> names) {
   return std::make_unique<Sgd>(options, parameters, std::move(names));
 }

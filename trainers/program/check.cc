@@ -1,11 +1,9 @@
 #include "trainers/program/check.h"
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/data_key.h"
 #include "base/log.h"
@@ -14,7 +12,6 @@
 #include "base/status_macros.h"
 #include "datasets/cache/set_request.h"
 #include "trainers/device/torch_status.h"
-#include "trainers/program/machine.h"
 #include "trainers/program/run_outline.h"
 #include "trainers/program/settle_folder.h"
 #include "trainers/program/starting_weights.h"
@@ -28,9 +25,8 @@ namespace {
 /// The options that name weights to start from, and their values.
 std::vector<std::pair<std::string, std::string>> StartingFiles(const Run& run) {
   std::vector<std::pair<std::string, std::string>> files;
-  for (const Option& option : AllOptions(run.program.name, run.program.settings)) {
-    const std::string& name = option.spec.name;
-    if (name != "init_from" && name != "weights") continue;
+  for (const std::string name : {"init_from", "weights"}) {
+    if (!run.settings.Has(name)) continue;
     if (const std::string file = run.settings.Text(name); !file.empty())
       files.emplace_back("--" + name, file);
   }
@@ -67,12 +63,10 @@ RunOutline Outline(const Run& run, const RunData& data, const Task& task) {
 
 /// Makes the network on the CPU, with the weights to start from.
 absl::StatusOr<std::unique_ptr<Task>> MakeTaskToCheck(const Run& run, const RunData& data) {
-  absl::StatusOr<std::unique_ptr<Task>> task = absl::InternalError("no task");
-  MT_RETURN_IF_ERROR(TorchStatus("create the network", [&] {
-    task = MakeTaskOf(run, static_cast<int64_t>(data.train.class_names().size()),
+  return TorchStatus("create the network", [&] {
+    return MakeTaskOf(run, static_cast<int64_t>(data.train.class_names().size()),
                       BatchOptions{.device = at::kCPU}, data.train.class_counts());
-  }));
-  return task;
+  });
 }
 
 }  // namespace
@@ -129,8 +123,7 @@ absl::StatusOr<int> CheckWithoutData(Run& run) {
     if (flag == "--weights") {
       MT_ASSIGN_OR_RETURN(path, StartingWeights(run.settings));
     }
-    const absl::StatusOr<NamedTensors> weights = LoadWeights(path, {});
-    if (!weights.ok()) return Annotate(weights.status(), flag);
+    MT_RETURN_IF_ERROR(Annotate(LoadWeights(path, {}), flag));
   }
   MT_RETURN_IF_ERROR(CheckFolder(run));
   return 0;

@@ -20,32 +20,42 @@ absl::StatusOr<PackedSplit> OpenWhole(const std::string& folder, const std::stri
   return PackedSplit::Open(folder, name);
 }
 
+/// Opens a split that must contain images.
+absl::StatusOr<PackedSplit> OpenFilled(const std::string& folder, const std::string& name, OpenSplit open) {
+  MT_ASSIGN_OR_RETURN(PackedSplit split, open(folder, name));
+  if (split.size() == 0)
+    return absl::InvalidArgumentError(absl::StrCat(folder, ": the ", name, " split contains no images"));
+  return split;
+}
+
 /// Returns nullopt if the set does not have this split.
-absl::StatusOr<std::optional<PackedSplit>> OpenIfThere(const std::string& folder, const char* name,
-                                                       OpenSplit open = OpenWhole) {
-  absl::StatusOr<PackedSplit> split = open(folder, name);
+absl::StatusOr<std::optional<PackedSplit>> OpenIfThere(const std::string& folder, const std::string& name,
+                                                       OpenSplit open) {
+  absl::StatusOr<PackedSplit> split = OpenFilled(folder, name, open);
   if (absl::IsNotFound(split.status())) return std::optional<PackedSplit>();
   MT_RETURN_IF_ERROR(split.status());
-  if (split->size() == 0)
-    return absl::InvalidArgumentError(absl::StrCat(folder, ": the ", name, " split contains no images"));
   return std::optional<PackedSplit>(*std::move(split));
 }
 
-absl::StatusOr<PackedSplit> OpenTrain(const std::string& folder, OpenSplit open = OpenWhole) {
-  MT_ASSIGN_OR_RETURN(PackedSplit train, open(folder, "train"));
-  if (train.size() == 0)
-    return absl::InvalidArgumentError(absl::StrCat(folder, ": the train split contains no images"));
-  return train;
-}
-
-/// Combines the splits. Without val and test, the training images are opened again for evaluations.
-absl::StatusOr<RunData> Together(const std::string& folder, bool needs_test, OpenSplit open,
-                                 PackedSplit train, std::optional<PackedSplit> val) {
+/// Opens the splits. Without val and test, the training images are opened again for evaluations.
+absl::StatusOr<RunData> OpenSplits(const std::string& folder, bool needs_test, double validation_share,
+                                   OpenSplit open) {
+  MT_ASSIGN_OR_RETURN(PackedSplit train, OpenFilled(folder, "train", open));
+  MT_ASSIGN_OR_RETURN(std::optional<PackedSplit> val, OpenIfThere(folder, "val", open));
+  if (validation_share > 0) {
+    Shares shares = KeepBack(train, validation_share);
+    if (shares.kept_back.empty() || shares.others.empty())
+      return absl::InvalidArgumentError(absl::StrCat("--validation_share ", validation_share, ": ", folder,
+                                                     " has too few training images for it"));
+    MT_ASSIGN_OR_RETURN(PackedSplit again, OpenFilled(folder, "train", open));
+    val = std::move(again).Restricted(std::move(shares.kept_back));
+    train = std::move(train).Restricted(std::move(shares.others));
+  }
   MT_ASSIGN_OR_RETURN(std::optional<PackedSplit> test, OpenIfThere(folder, "test", open));
   if (val && test) return RunData{std::move(train), *std::move(val), *std::move(test)};
   if (test || val) return RunData{std::move(train), test ? *std::move(test) : *std::move(val)};
   if (needs_test) return open(folder, "test").status();
-  MT_ASSIGN_OR_RETURN(PackedSplit again, OpenTrain(folder, open));
+  MT_ASSIGN_OR_RETURN(PackedSplit again, OpenFilled(folder, "train", open));
   return RunData{std::move(train), std::move(again)};
 }
 
@@ -92,32 +102,19 @@ Shares KeepBack(const PackedSplit& split, double share) {
 
 absl::StatusOr<PackedSplit> OpenTest(const std::string& folder) {
   for (const char* name : {"test", "val"}) {
-    MT_ASSIGN_OR_RETURN(std::optional<PackedSplit> split, OpenIfThere(folder, name));
+    MT_ASSIGN_OR_RETURN(std::optional<PackedSplit> split, OpenIfThere(folder, name, OpenWhole));
     if (split) return *std::move(split);
   }
   return PackedSplit::Open(folder, "test").status();  // the error lists the splits that exist
 }
 
 absl::StatusOr<RunData> OpenData(const std::string& folder, bool needs_test, double validation_share) {
-  MT_ASSIGN_OR_RETURN(PackedSplit train, OpenTrain(folder));
-  MT_ASSIGN_OR_RETURN(std::optional<PackedSplit> val, OpenIfThere(folder, "val"));
-  if (validation_share > 0) {
-    Shares shares = KeepBack(train, validation_share);
-    if (shares.kept_back.empty() || shares.others.empty())
-      return absl::InvalidArgumentError(absl::StrCat("--validation_share ", validation_share, ": ", folder,
-                                                     " has too few training images for it"));
-    MT_ASSIGN_OR_RETURN(PackedSplit again, OpenTrain(folder));
-    val = std::move(again).Restricted(std::move(shares.kept_back));
-    train = std::move(train).Restricted(std::move(shares.others));
-  }
-  return Together(folder, needs_test, OpenWhole, std::move(train), std::move(val));
+  return OpenSplits(folder, needs_test, validation_share, OpenWhole);
 }
 
 absl::StatusOr<RunData> OpenArrivingData(const std::string& folder, bool needs_test) {
-  MT_ASSIGN_OR_RETURN(PackedSplit train, OpenTrain(folder, PackedSplit::OpenIndex));
-  MT_ASSIGN_OR_RETURN(std::optional<PackedSplit> val, OpenIfThere(folder, "val", PackedSplit::OpenIndex));
   MT_ASSIGN_OR_RETURN(RunData data,
-                      Together(folder, needs_test, PackedSplit::OpenIndex, std::move(train), std::move(val)));
+                      OpenSplits(folder, needs_test, /*validation_share=*/0, PackedSplit::OpenIndex));
   data.arrives = true;
   return data;
 }

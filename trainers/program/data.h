@@ -17,6 +17,7 @@ struct ImageShape {
   int height = 0, width = 0;
   bool varies = false, pixels = false;
   std::string orientation = {};  // datasets::Index::orientation
+  bool operator==(const ImageShape&) const = default;
 };
 ImageShape ShapeOf(const datasets::PackedSplit& split);
 

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/json_text.h"
+#include "base/value_or.h"
 #include "nlohmann/json.hpp"
 #include "trainers/input/random_crop.h"
 
@@ -21,12 +22,11 @@ absl::Status Malformed(const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("metadata \"", name, "\" is malformed"));
 }
 
-/// Reads a list of names. It is wrapped in {"classes": [...]} because ParseJsonObject only takes objects.
+/// Reads a list of names.
 absl::Status ReadClasses(const std::string& text, std::vector<std::string>& classes) {
-  const absl::StatusOr<json> object =
-      ParseJsonObject(absl::StrCat("{\"classes\":", text, "}"), kMaxClassBytes);
-  if (!object.ok() || !(*object)["classes"].is_array()) return Malformed("classes");
-  for (const json& name : (*object)["classes"]) {
+  const absl::StatusOr<json> names = ParseJson(text, kMaxClassBytes);
+  if (!names.ok() || !names->is_array()) return Malformed("classes");
+  for (const json& name : *names) {
     if (!name.is_string()) return Malformed("classes");
     classes.push_back(name.get<std::string>());
   }
@@ -50,8 +50,8 @@ absl::Status ReadLater(const std::map<std::string, std::string>& metadata, Descr
     if (!absl::SimpleAtod(part->second, &d.part) || !(d.part > 0 && d.part <= 1)) return Malformed(kPart);
   }
   if (const auto rule = metadata.find(kOrientation); rule != metadata.end()) {
-    d.orientation = rule->second;
-    if (d.orientation != datasets::kTurnedUpright && d.orientation != datasets::kAsStored)
+    d.images.orientation = rule->second;
+    if (d.images.orientation != datasets::kTurnedUpright && d.images.orientation != datasets::kAsStored)
       return Malformed(kOrientation);
   }
   const auto settings = metadata.find(kSettings);
@@ -61,7 +61,8 @@ absl::Status ReadLater(const std::map<std::string, std::string>& metadata, Descr
 }  // namespace
 
 datasets::ImageSize Description::shape() const {
-  return cut() ? datasets::ImageSize{input_size, input_size} : datasets::ImageSize{data_height, data_width};
+  return cut() ? datasets::ImageSize{input_size, input_size}
+               : datasets::ImageSize{images.height, images.width};
 }
 
 datasets::ImageBox Description::Shown(const datasets::ImageSize& image) const {
@@ -69,7 +70,8 @@ datasets::ImageBox Description::Shown(const datasets::ImageSize& image) const {
 }
 
 datasets::ImageSize Description::target() const {
-  return whole() ? datasets::ImageSize{data_height, data_width} : datasets::ImageSize{input_size, input_size};
+  return whole() ? datasets::ImageSize{images.height, images.width}
+                 : datasets::ImageSize{input_size, input_size};
 }
 
 std::map<std::string, std::string> ToMetadata(const Description& d) {
@@ -78,37 +80,31 @@ std::map<std::string, std::string> ToMetadata(const Description& d) {
       {"classes", json(d.classes).dump(-1, ' ', false, json::error_handler_t::replace)},
       {"image_size", absl::StrCat(d.image_size)},
       {"input_size", absl::StrCat(d.input_size)},
-      {"data_height", absl::StrCat(d.data_height)},
-      {"data_width", absl::StrCat(d.data_width)},
-      {"data_varies", d.data_varies ? "true" : "false"},
-      {"data_store", d.data_pixels ? kPixels : "encoded"},
+      {"data_height", absl::StrCat(d.images.height)},
+      {"data_width", absl::StrCat(d.images.width)},
+      {"data_varies", d.images.varies ? "true" : "false"},
+      {"data_store", d.images.pixels ? kPixels : "encoded"},
       {kPart, absl::StrFormat("%.17g", d.part)},
       {kSettings, json(d.settings).dump(-1, ' ', false, json::error_handler_t::replace)},
       {"pixels", kPixelRule}};
-  if (!d.orientation.empty()) metadata[kOrientation] = d.orientation;
+  if (!d.images.orientation.empty()) metadata[kOrientation] = d.images.orientation;
   return metadata;
 }
 
 absl::StatusOr<Description> DescriptionOf(const std::map<std::string, std::string>& metadata) {
   Description d;
-  const auto text = [&](const char* name) {
-    const auto found = metadata.find(name);
-    return found == metadata.end() ? "" : found->second;
-  };
+  const auto text = [&](const char* name) { return ValueOr(metadata, name); };
   if (metadata.count("classes") == 0)
     return absl::NotFoundError("the file does not say what it was trained on");
   d.program = text("program");
   if (const absl::Status read = ReadClasses(text("classes"), d.classes); !read.ok()) return read;
-  for (const auto& [name, member] :
-       std::map<const char*, int Description::*>{{"image_size", &Description::image_size},
-                                                 {"input_size", &Description::input_size},
-                                                 {"data_height", &Description::data_height},
-                                                 {"data_width", &Description::data_width}}) {
-    if (!absl::SimpleAtoi(text(name), &(d.*member)) || d.*member < 1 || d.*member > kLargestSide)
-      return Malformed(name);
+  for (const auto& [name, side] :
+       {std::pair("image_size", &d.image_size), std::pair("input_size", &d.input_size),
+        std::pair("data_height", &d.images.height), std::pair("data_width", &d.images.width)}) {
+    if (!absl::SimpleAtoi(text(name), side) || *side < 1 || *side > kLargestSide) return Malformed(name);
   }
-  d.data_varies = text("data_varies") == "true";
-  d.data_pixels = text("data_store") == kPixels;
+  d.images.varies = text("data_varies") == "true";
+  d.images.pixels = text("data_store") == kPixels;
   if (const absl::Status read = ReadLater(metadata, d); !read.ok()) return read;
   return d;
 }

@@ -9,28 +9,26 @@
 #include "absl/status/statusor.h"
 #include "datasets/images/image.h"
 #include "datasets/packed/index.h"
+#include "trainers/program/data.h"
 
 namespace mtrun::trainers {
 
 struct Description {
   std::string program = {};
   std::vector<std::string> classes = {};
-  int image_size = 0;                   // side in pixels that the network computes with
-  int input_size = 0;                   // side of its input images, which it can enlarge itself
-  int data_height = 0, data_width = 0;  // of the training images, or of the largest if they differ
-  bool data_varies = false;             // training images differ in size
-  bool data_pixels = false;             // stored as pixels, and larger images are resized whole
-  std::string orientation = {};         // Index::orientation of the training images
-  double part = 1;                      // shown part of the shorter side of test images
+  int image_size = 0;      // side in pixels that the network computes with
+  int input_size = 0;      // side of its input images, which it can enlarge itself
+  ImageShape images = {};  // the training images; pixels that are larger than input_size are resized whole
+  double part = 1;         // shown part of the shorter side of test images
   std::map<std::string, std::string> settings = {};  // of the program, if the network or its images need them
   bool operator==(const Description&) const = default;
 
   /// Returns whether images are turned as their files say: unless the training images were not.
-  bool turns() const { return orientation != datasets::kAsStored; }
+  bool turns() const { return images.orientation != datasets::kAsStored; }
   /// Returns whether images are used as they are instead of being resized.
-  bool whole() const { return !data_varies && data_height <= input_size && data_width <= input_size; }
+  bool whole() const { return !images.varies && images.height <= input_size && images.width <= input_size; }
   /// Returns whether a square is cut out of each image. If not, the training images' shape is.
-  bool cut() const { return !whole() && !data_pixels; }
+  bool cut() const { return !whole() && !images.pixels; }
   /// Returns the part of an image of any size that is shown. For test images, evaluation shows the same part.
   datasets::ImageBox Shown(const datasets::ImageSize& image) const;
   /// Returns a size with the proportions of that part, if it is not a square of side `part`.

@@ -44,9 +44,9 @@ absl::Status CheckClasses(const WeightsSource& source, const PackedSplit& data, 
                                                    source.what, " was trained with \"", was, "\""));
   }
   const std::string& ours_turned = data.orientation();
-  if (!known->orientation.empty() && !ours_turned.empty() && known->orientation != ours_turned)
+  if (!known->images.orientation.empty() && !ours_turned.empty() && known->images.orientation != ours_turned)
     log::Warning(folder, " has images ", OrientationText(ours_turned), ", but ", source.what,
-                 " was trained with images ", OrientationText(known->orientation),
+                 " was trained with images ", OrientationText(known->images.orientation),
                  ": import it with --exif=", known->turns() ? "true" : "false");
   return absl::OkStatus();
 }

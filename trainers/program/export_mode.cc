@@ -12,7 +12,6 @@
 #include "trainers/program/python_model.h"
 #include "trainers/program/run_command.h"
 #include "trainers/program/trained_network.h"
-#include "trainers/run/loop/best_weights.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -57,9 +56,8 @@ absl::Status ExportOnnx(const std::string& folder, const EnvironmentMap& environ
 
 absl::StatusOr<int> ExportMode(Run& run) {
   const Program& program = run.program;
-  const std::string folder = run.settings.Text("export"), named = run.settings.Text("weights_of");
-  MT_ASSIGN_OR_RETURN(const TrainedNetwork network,
-                      OpenTrained(run, named.empty() ? run.settings.Text("model_folder") : named));
+  const std::string folder = run.settings.Text("export");
+  MT_ASSIGN_OR_RETURN(const TrainedNetwork network, OpenTrained(run));
   MT_ASSIGN_OR_RETURN(const std::string python,
                       PythonModel(program.name, program.python, network.task->classes() > 0));
   if (Asked(run.settings, "check") || run.assignment.rank != 0) return 0;

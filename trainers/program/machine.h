@@ -1,8 +1,6 @@
 // Detects what LibTorch finds on this machine, and sets it up for a run.
 #pragma once
 
-#include <cstdint>
-
 #include <ATen/core/Tensor.h>
 
 #include "absl/status/statusor.h"

@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "trainers/program/run_command.h"

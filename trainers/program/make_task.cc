@@ -28,24 +28,23 @@ ClassifierOptions ClassifierOptionsOf(const TaskInputs& inputs) {
 
 absl::StatusOr<std::unique_ptr<Task>> MakeTask(const Program& program, const TaskInputs& inputs,
                                                const BatchOptions& batch) {
-  absl::StatusOr<std::unique_ptr<Task>> task = absl::InternalError("no task");
-  MT_RETURN_IF_ERROR(TorchStatus("create the network", [&] { task = program.make_task(inputs); }));
-  MT_RETURN_IF_ERROR(task.status());
+  MT_ASSIGN_OR_RETURN(std::unique_ptr<Task> task,
+                      TorchStatus("create the network", [&] { return program.make_task(inputs); }));
   // All workers read them, because any can become rank 0, which is the source for the others.
   if (!inputs.options.init_from.empty()) {
-    MT_RETURN_IF_ERROR(InitFrom(inputs.options.init_from, (*task)->module()));
+    MT_RETURN_IF_ERROR(InitFrom(inputs.options.init_from, task->module()));
   }
-  MT_RETURN_IF_ERROR(TorchStatus("move the network", [&] { MoveNetwork((*task)->module(), batch); }));
-  if (inputs.options.sync_micro_batches > 0 && models::BatchNormsOf((*task)->module()).empty()) {
+  MT_RETURN_IF_ERROR(TorchStatus("move the network", [&] { MoveNetwork(task->module(), batch); }));
+  if (inputs.options.sync_micro_batches > 0 && models::BatchNormsOf(task->module()).empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--sync_bn: ", program.name, " has no batch normalisation"));
   }
-  if (inputs.options.mixing.any() && !(*task)->mixes()) {
+  if (inputs.options.mixing.any() && !task->mixes()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--mixup and --cutmix mix images and their labels: ", program.name, " does not support that"));
   }
   const bool trains = !inputs.class_counts.empty();
-  if (trains && inputs.options.class_weights != "none" && !(*task)->weighs_classes()) {
+  if (trains && inputs.options.class_weights != "none" && !task->weighs_classes()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--class_weights changes the loss of classes: ", program.name, " does not support that"));
   }

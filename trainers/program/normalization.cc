@@ -46,9 +46,7 @@ absl::Status ResolveNormalize(const checkpoints::Identity& continued, bool first
     if (asked == kAuto) settings.Derive(kNormalize, kHalf, "auto, without --weights");
     return absl::OkStatus();
   }
-  const absl::StatusOr<TrainedPixels> read = PixelsOf(weights, "fc.weight");
-  if (!read.ok()) return Annotate(read.status(), "--weights");
-  const TrainedPixels& trained = *read;
+  MT_ASSIGN_OR_RETURN(const TrainedPixels trained, Annotate(PixelsOf(weights, "fc.weight"), "--weights"));
   if (asked == kAuto) {
     settings.Derive(kNormalize, trained.normalize, "auto, from --weights");
     if (first)

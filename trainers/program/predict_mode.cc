@@ -11,9 +11,8 @@
 #include "base/posix.h"
 #include "base/standard_output.h"
 #include "base/status_macros.h"
-#include "base/string_view.h"
-#include "datasets/images/any_image.h"
 #include "datasets/images/exif.h"
+#include "datasets/images/image_file.h"
 #include "datasets/images/image_names.h"
 #include "datasets/images/jpeg.h"
 #include "datasets/images/resample.h"
@@ -125,11 +124,6 @@ std::vector<Prediction> PredictSome(const TrainedNetwork& network, const std::ve
   return predictions;
 }
 
-std::string SourcePath(const Run& run) {
-  const std::string named = run.settings.Text("weights_of");
-  return named.empty() ? run.settings.Text("model_folder") : named;
-}
-
 }  // namespace
 
 absl::StatusOr<int> PredictMode(Run& run) {
@@ -141,7 +135,7 @@ absl::StatusOr<int> PredictMode(Run& run) {
     MT_ASSIGN_OR_RETURN(format, FormatOf(out));
   }
   MT_ASSIGN_OR_RETURN(const std::vector<std::string> files, ListFiles(named));
-  MT_ASSIGN_OR_RETURN(const TrainedNetwork network, OpenTrained(run, SourcePath(run)));
+  MT_ASSIGN_OR_RETURN(const TrainedNetwork network, OpenTrained(run));
   if (network.task->classes() == 0)
     return absl::InvalidArgumentError(
         absl::StrCat("--predict: ", run.program.name, " does not predict classes"));

@@ -1,7 +1,6 @@
 #include "trainers/program/preview.h"
 
 #include <algorithm>
-#include <string>
 #include <vector>
 
 #include "base/log.h"
@@ -31,11 +30,8 @@ at::Tensor FirstImages(MicroBatchSource& source, int64_t count) {
 absl::Status WriteFirst(const std::string& path, int64_t count, const TrainOptions& options,
                         const datasets::PackedSplit& train, const BatchOptions& batch) {
   DatasetSource source(train, options.source(), batch);
-  absl::Status written;
-  MT_RETURN_IF_ERROR(TorchStatus("preview", [&] {
-    written = WriteImageGrid(path, FirstImages(source, std::min(count, train.size())));
-  }));
-  return written;
+  return TorchStatus(
+      "preview", [&] { return WriteImageGrid(path, FirstImages(source, std::min(count, train.size()))); });
 }
 
 }  // namespace

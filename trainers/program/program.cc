@@ -4,11 +4,8 @@
 #include <unistd.h>
 #include <chrono>
 #include <cstdio>
-#include <optional>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/error_file.h"
 #include "base/file_limit.h"
@@ -22,7 +19,6 @@
 #include "datasets/packed/data_url.h"
 #include "trainers/checkpoints/checkpoint.h"
 #include "trainers/collectives/device_watch.h"
-#include "trainers/device/amp.h"
 #include "trainers/device/torch_status.h"
 #include "trainers/membership/drain.h"
 #include "trainers/membership/job_membership.h"
@@ -44,7 +40,6 @@
 #include "trainers/program/settle_folder.h"
 #include "trainers/program/trainers.h"
 #include "trainers/run/files/fresh_start.h"
-#include "trainers/run/files/other_runs.h"
 #include "trainers/run/loop/state_sync.h"
 #include "trainers/run/loop/train_loop.h"
 #include "trainers/run/rules/run_length.h"
@@ -332,11 +327,9 @@ int RunToItsEnd(int argc, char** argv, const Program& program) {
   if (const int mode = RunModeIfAsked(run); mode >= 0) return mode;
   if (const absl::Status status = ReadRun(run); !status.ok()) return Fail(run, status, kWrongSettingsStatus);
   if (Asked(run.settings, "check_settings")) return 0;
-  absl::StatusOr<int> exit_status = absl::UnknownError("no result");
   // Last resort: if LibTorch throws elsewhere, such as for a device error that is noticed late, this worker
   // ends with the reason.
-  const absl::Status thrown = TorchStatus(program.name, [&] { exit_status = TrainAndReport(run); });
-  if (!thrown.ok()) exit_status = thrown;
+  const absl::StatusOr<int> exit_status = TorchStatus(program.name, [&] { return TrainAndReport(run); });
   if (exit_status.ok()) return *exit_status;
   if (IsRivalry(exit_status.status())) return Fail(run, exit_status.status(), kDifferentStatesStatus);
   // After others have joined the run, most errors may not recur.

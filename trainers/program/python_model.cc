@@ -35,12 +35,10 @@ absl::StatusOr<std::string> PythonModel(std::string_view program, const std::vec
   std::string text = absl::StrCat("\"\"\"The network of mtrun's ", View(program),
                                   " in plain PyTorch: load() returns it with its weights.", "\"\"\"\n\n");
   for (const std::string& name : all) {
-    const absl::StatusOr<std::string> part = TextOf(name);
-    if (!part.ok()) {
-      return Annotate(part.status(), absl::StrCat("--export needs the network of ", View(program),
-                                                  " in Python; its author has to add it"));
-    }
-    text += *part;
+    MT_ASSIGN_OR_RETURN(const std::string part,
+                        Annotate(TextOf(name), absl::StrCat("--export needs the network of ", View(program),
+                                                            " in Python; its author has to add it")));
+    text += part;
   }
   return text;
 }

@@ -1,10 +1,6 @@
 #include "trainers/program/remote_data.h"
 
-#include <utility>
-#include <vector>
-
 #include "base/file_limit.h"
-#include "base/log.h"
 #include "base/status_macros.h"
 #include "datasets/cache/cache_layout.h"
 #include "datasets/cache/set_request.h"

@@ -70,18 +70,15 @@ absl::Status FitImages(const ProgramRules& program, const TrainOptions& options,
 }
 
 /// Divides the cores among a node's workers, unless a launcher's OMP_NUM_THREADS sets the threads.
-void FindThreads(const TrainOptions& options, const MachineFacts& machine, ResolvedRun& run) {
-  run.threads = options.threads;
-  if (run.threads != 0) return;
-  const bool openmp = machine.openmp_threads != 0;
-  run.threads =
-      openmp ? machine.openmp_threads : std::max(1, machine.cores / std::max(1, machine.local_world_size));
-  run.derived.push_back(
-      {"threads", absl::StrCat(run.threads), openmp ? "OMP_NUM_THREADS" : "cores / workers on this node"});
-}
-
 void ResolveThreads(const TrainOptions& options, const MachineFacts& machine, ResolvedRun& run) {
-  FindThreads(options, machine, run);
+  run.threads = options.threads;
+  if (run.threads == 0) {
+    const bool openmp = machine.openmp_threads != 0;
+    run.threads =
+        openmp ? machine.openmp_threads : std::max(1, machine.cores / std::max(1, machine.local_world_size));
+    run.derived.push_back(
+        {"threads", absl::StrCat(run.threads), openmp ? "OMP_NUM_THREADS" : "cores / workers on this node"});
+  }
   run.read_threads = options.read_threads > 0 ? options.read_threads : run.threads;
 }
 

@@ -2,7 +2,6 @@
 // settings and from this machine. Pure functions, independent of LibTorch.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

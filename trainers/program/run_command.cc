@@ -15,9 +15,7 @@ extern char** environ;
 namespace mtrun::trainers {
 
 absl::StatusOr<int> RunCommand(std::vector<std::string> command, std::optional<Duration> timeout) {
-  std::vector<char*> argv;
-  for (std::string& argument : command) argv.push_back(argument.data());
-  argv.push_back(nullptr);
+  const std::vector<char*> argv = ExecWords(command);
   pid_t pid = 0;
   const int error = posix_spawnp(&pid, argv.front(), nullptr, nullptr, argv.data(), environ);
   if (error != 0) return ErrnoStatus(error, absl::StrCat("start ", command.front()));

@@ -7,7 +7,6 @@
 
 #include "trainers/program/data.h"
 #include "trainers/program/resolve_run.h"
-#include "trainers/run/rules/options.h"
 #include "trainers/run/rules/run_length.h"
 
 namespace mtrun::trainers {

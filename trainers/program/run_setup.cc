@@ -1,6 +1,5 @@
 #include "trainers/program/run_setup.h"
 
-#include <optional>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -72,10 +71,10 @@ absl::StatusOr<BatchOptions> Resolve(Run& run, const ImageShape& images) {
 
 absl::Status ResolveOwn(Run& run, bool continues, bool tells) {
   if (!run.program.resolve) return absl::OkStatus();
-  std::optional<checkpoints::Identity> newest;
-  if (continues) newest = IdentityOfNewest(run.options.model_folder);
-  return run.program.resolve(newest.value_or(checkpoints::Identity()), tells && run.assignment.rank == 0,
-                             run.settings);
+  std::optional<checkpoints::RunState> newest;
+  if (continues) newest = checkpoints::StateOfNewest(checkpoints::RealFiles(), run.options.model_folder);
+  return run.program.resolve(newest ? newest->identity : checkpoints::Identity(),
+                             tells && run.assignment.rank == 0, run.settings);
 }
 
 BatchOptions TestBatch(const Run& run, BatchOptions batch) {
@@ -91,11 +90,7 @@ Description Describe(const Run& run, const ImageShape& images, const std::vector
                 .classes = classes,
                 .image_size = run.resolved.eval_image_size,
                 .input_size = test_batch.image_size,
-                .data_height = images.height,
-                .data_width = images.width,
-                .data_varies = images.varies,
-                .data_pixels = images.pixels,
-                .orientation = images.orientation};
+                .images = images};
   if (d.cut()) d.part = test_batch.part;
   for (const Option& option : run.program.settings) {
     if (IsOfNetwork(option)) d.settings[option.spec.name] = run.settings.Text(option.spec.name);

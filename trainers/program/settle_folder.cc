@@ -1,7 +1,6 @@
 #include "trainers/program/settle_folder.h"
 
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
@@ -32,10 +31,7 @@ absl::StatusOr<bool> Continues(Run& run, const RunData& data) {
 
 std::optional<checkpoints::RunState> ContinuedState(const Run& run) {
   if (!run.continues) return std::nullopt;
-  const auto text = checkpoints::StateOfNewest(checkpoints::RealFiles(), run.options.model_folder);
-  if (!text) return std::nullopt;
-  auto state = checkpoints::DecodeRunState(*text);
-  return state.ok() ? std::optional(*std::move(state)) : std::nullopt;
+  return checkpoints::StateOfNewest(checkpoints::RealFiles(), run.options.model_folder);
 }
 
 absl::Status CheckContinued(const Run& run, const RunData& data, bool draws) {

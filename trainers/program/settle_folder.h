@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "trainers/checkpoints/run_state.h"
 #include "trainers/program/data.h"
 #include "trainers/program/run_setup.h"

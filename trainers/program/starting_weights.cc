@@ -19,9 +19,7 @@ absl::StatusOr<std::string> StartingWeights(const Settings& settings) {
   if (given != kImageNetWeights) return given;
   MT_ASSIGN_OR_RETURN(const PublishedWeights weights,
                       FindPublished(absl::StrCat("resnet", DepthOf(settings))));
-  absl::StatusOr<std::string> path = FindOnDisk(weights, CurrentEnvironment());
-  if (!path.ok()) return Annotate(path.status(), absl::StrCat("--weights ", kImageNetWeights));
-  return path;
+  return Annotate(FindOnDisk(weights, CurrentEnvironment()), absl::StrCat("--weights ", kImageNetWeights));
 }
 
 }  // namespace mtrun::trainers

@@ -8,13 +8,6 @@
 namespace mtrun::trainers {
 namespace {
 
-bool Has(const Program& program, const std::string& setting) {
-  for (const Option& option : program.settings) {
-    if (option.spec.name == setting) return true;
-  }
-  return false;
-}
-
 /// Describes weights that do not record what they were trained with.
 absl::StatusOr<Description> FromData(const Run& run, const WeightsSource& source) {
   const absl::StatusOr<datasets::PackedSplit> data = OpenTest(run.options.data);
@@ -22,14 +15,7 @@ absl::StatusOr<Description> FromData(const Run& run, const WeightsSource& source
     return absl::InvalidArgumentError(absl::StrCat(
         source.file, " does not name its classes: give the data set that it was trained with (--data): ",
         data.status().message()));
-  const ImageShape shape = ShapeOf(*data);
-  return Description{.program = run.program.name,
-                     .classes = data->class_names(),
-                     .data_height = shape.height,
-                     .data_width = shape.width,
-                     .data_varies = shape.varies,
-                     .data_pixels = shape.pixels,
-                     .orientation = shape.orientation};
+  return Description{.program = run.program.name, .classes = data->class_names(), .images = ShapeOf(*data)};
 }
 
 }  // namespace
@@ -41,7 +27,7 @@ absl::StatusOr<WeightsSource> OpenSource(Run& run, const std::string& path) {
   if (run.settings.Text("data").empty()) run.settings.Derive("data", "none", "not needed");
   // The weights that training began with no longer matter, and may not exist any more.
   run.settings.Derive("init_from", "", source.what);
-  if (Has(run.program, "weights")) run.settings.Derive("weights", "", source.what);
+  if (run.settings.Has("weights")) run.settings.Derive("weights", "", source.what);
   MT_RETURN_IF_ERROR(ReadRun(run));
   return source;
 }
@@ -58,18 +44,17 @@ absl::StatusOr<TrainedNetwork> MakeTrained(Run& run, const WeightsSource& source
   return TrainedNetwork{source, Describe(run, shape, classes, batch), batch, std::move(task)};
 }
 
-absl::StatusOr<TrainedNetwork> OpenTrained(Run& run, const std::string& path) {
-  MT_ASSIGN_OR_RETURN(const WeightsSource source, OpenSource(run, path));
+absl::StatusOr<TrainedNetwork> OpenTrained(Run& run) {
+  const std::string named = run.settings.Text("weights_of");
+  MT_ASSIGN_OR_RETURN(const WeightsSource source,
+                      OpenSource(run, named.empty() ? run.settings.Text("model_folder") : named));
   absl::StatusOr<Description> known = DescriptionOf(source.metadata);
   if (absl::IsNotFound(known.status())) known = FromData(run, source);
   if (!known.ok()) return Annotate(known.status(), source.file);
   // Weights record the size even without their run's settings.
   if (known->image_size > 0 && run.options.image_size == 0 && run.program.images.adjustable)
     run.options.image_size = known->image_size;
-  return MakeTrained(
-      run, source,
-      {known->data_height, known->data_width, known->data_varies, known->data_pixels, known->orientation},
-      known->classes);
+  return MakeTrained(run, source, known->images, known->classes);
 }
 
 }  // namespace mtrun::trainers

@@ -25,8 +25,8 @@ absl::StatusOr<WeightsSource> OpenSource(Run& run, const std::string& path);
 absl::StatusOr<TrainedNetwork> MakeTrained(Run& run, const WeightsSource& source, const ImageShape& shape,
                                            const std::vector<std::string>& classes);
 
-/// Does both for images like the training images. The weights file describes these; if an earlier release
-/// wrote it, --data does.
-absl::StatusOr<TrainedNetwork> OpenTrained(Run& run, const std::string& path);
+/// Does both for the weights of --weights_of, else of the model_folder, and images like the training images.
+/// The weights file describes these; if an earlier release wrote it, --data does.
+absl::StatusOr<TrainedNetwork> OpenTrained(Run& run);
 
 }  // namespace mtrun::trainers

@@ -145,10 +145,9 @@ absl::StatusOr<std::optional<WeightsSource>> FromReport(const std::string& folde
   const std::string path = folder + "/report.json";
   if (!Exists(path)) return std::nullopt;
   MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  const auto report = ParseJsonObject(text, kMaxReport);
-  if (!report.ok()) return Annotate(report.status(), path);
-  if (const auto tested = WholeNumber<int64_t>(report->value("tested_epoch", nlohmann::json())))
-    return FromTestedEpoch(folder, *report, *tested);
+  MT_ASSIGN_OR_RETURN(const nlohmann::json report, Annotate(ParseJsonObject(text, kMaxReport), path));
+  if (const auto tested = WholeNumber<int64_t>(report.value("tested_epoch", nlohmann::json())))
+    return FromTestedEpoch(folder, report, *tested);
   const std::string file = FinalFile(folder);
   if (file.empty()) return std::nullopt;
   return FromFile(file);
@@ -217,9 +216,9 @@ absl::Status AdoptRunSettings(const WeightsSource& source, const Program& progra
   const std::string& where = alone ? source.file : source.config;
   if (!alone) {
     MT_RETURN_IF_ERROR(run.ApplyYaml(where, program.name, MissingSection::kFine));
-  } else if (const auto read = run.ParseFlags(FlagsOf(source, program), /*positionals_allowed=*/false);
-             !read.ok()) {
-    return Annotate(read.status(), where);
+  } else {
+    MT_RETURN_IF_ERROR(
+        Annotate(run.ParseFlags(FlagsOf(source, program), /*positionals_allowed=*/false), where));
   }
   for (const Option& option : AllOptions(program.name, program.settings)) {
     const std::string& name = option.spec.name;

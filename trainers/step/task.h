@@ -56,9 +56,7 @@ class Task {
 
   /// Draws random numbers for `n` samples, as a function of `micro_batch`, on the network's device. Their
   /// shapes depend only on `n`.
-  virtual std::vector<at::Tensor> Draw(int64_t n, const MicroBatchId& micro_batch) const {
-    static_cast<void>(n);
-    static_cast<void>(micro_batch);
+  virtual std::vector<at::Tensor> Draw(int64_t /*n*/, const MicroBatchId& /*micro_batch*/) const {
     return {};
   }
   /// Returns whether Train also draws from random.stream.
@@ -86,18 +84,12 @@ class Task {
 
   /// Returns scores of the classes for images [n, 3, S, S], float32 or float64 [n, classes], or an undefined
   /// tensor if the task has no classes. Runs without gradients, in evaluation mode.
-  virtual at::Tensor Scores(const at::Tensor& images) {
-    static_cast<void>(images);
-    return {};
-  }
+  virtual at::Tensor Scores(const at::Tensor& /*images*/) { return {}; }
 
   /// Returns the steps between pictures of the network's progress, or 0 if it draws none.
   virtual int64_t picture_every() const { return 0; }
   /// Draws such a picture, a PNG. Runs in evaluation mode.
-  virtual absl::Status DrawPicture(const std::string& path) {
-    static_cast<void>(path);
-    return absl::OkStatus();
-  }
+  virtual absl::Status DrawPicture(const std::string& /*path*/) { return absl::OkStatus(); }
 
  private:
   const std::shared_ptr<torch::nn::Module> module_;

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "trainers/device/torch_status.h"
-#include "trainers/step/random_inputs.h"
+#include "trainers/random/draw.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -39,21 +39,6 @@ TrainStep::TrainStep(Task& task, MicroBatchSource& source, DataParallel& data_pa
   data_parallel_.AddReducedTensor(state_.statistics());
 }
 
-std::vector<SyncRound> TrainStep::OwnMicroBatches(int64_t step, int rank, int world_size) const {
-  std::vector<SyncRound> own;
-  const MicroBatchRange range = MicroBatchesOf(source_.micro_batches(), rank, world_size);
-  for (int64_t micro_batch = range.begin; micro_batch < range.end; ++micro_batch) {
-    if (source_.SamplesInMicroBatch(step, micro_batch) > 0)
-      own.push_back({{micro_batch, micro_batch + 1}, {}});
-  }
-  return own;
-}
-
-std::vector<SyncRound> TrainStep::SyncRounds(int64_t step, int rank, int world_size) {
-  if (!sync_) sync_ = MakeSyncBatchNorm(task_.module(), data_parallel_.group(), rank, world_size);
-  return PlanSyncRounds(source_.micro_batches(), Filled(step), options_.sync_micro_batches, rank, world_size);
-}
-
 /// Returns the number of the step's micro-batches that have samples, the first ones.
 int64_t TrainStep::Filled(int64_t step) const {
   int64_t filled = 0;
@@ -62,8 +47,18 @@ int64_t TrainStep::Filled(int64_t step) const {
 }
 
 std::vector<SyncRound> TrainStep::Passes(int64_t step, int rank, int world_size) {
-  return options_.sync_micro_batches > 0 ? SyncRounds(step, rank, world_size)
-                                         : OwnMicroBatches(step, rank, world_size);
+  const int64_t all = source_.micro_batches();
+  if (options_.sync_micro_batches > 0) {
+    if (!sync_) sync_ = MakeSyncBatchNorm(task_.module(), data_parallel_.group(), rank, world_size);
+    return PlanSyncRounds(all, Filled(step), options_.sync_micro_batches, rank, world_size);
+  }
+  std::vector<SyncRound> own;
+  const MicroBatchRange range = MicroBatchesOf(all, rank, world_size);
+  for (int64_t micro_batch = range.begin; micro_batch < range.end; ++micro_batch) {
+    if (source_.SamplesInMicroBatch(step, micro_batch) > 0)
+      own.push_back({{micro_batch, micro_batch + 1}, {}});
+  }
+  return own;
 }
 
 Batch TrainStep::BatchOf(int64_t step, MicroBatchRange micro_batches) {
@@ -90,7 +85,10 @@ void TrainStep::LookAhead(int64_t step, const std::vector<SyncRound>& passes, si
 }
 
 RandomInputs TrainStep::RandomInputsOf(int64_t step, int64_t micro_batch, int64_t samples) const {
-  return DrawInputs(task_, {options_.seed, step, micro_batch}, samples, device_);
+  RandomInputs inputs{task_.Draw(samples, {options_.seed, step, micro_batch}), {}};
+  if (task_.draws_during_pass())
+    inputs.stream = OnDevice(RandomStream(options_.seed, step, micro_batch, "dropout"), device_);
+  return inputs;
 }
 
 void TrainStep::ForwardAndBackward(size_t pass, const Batch& batch, const RandomInputs& random,

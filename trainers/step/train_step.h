@@ -66,8 +66,6 @@ class TrainStep {
  private:
   /// Returns the own forward passes in order: single micro-batches, or with --sync_bn parts of groups.
   std::vector<SyncRound> Passes(int64_t step, int rank, int world_size);
-  std::vector<SyncRound> OwnMicroBatches(int64_t step, int rank, int world_size) const;
-  std::vector<SyncRound> SyncRounds(int64_t step, int rank, int world_size);
   int64_t Filled(int64_t step) const;
   Batch BatchOf(int64_t step, MicroBatchRange micro_batches);
   void LookAhead(int64_t step, const std::vector<SyncRound>& passes, size_t pass);

@@ -35,14 +35,6 @@ constexpr std::pair<DType, at::ScalarType> kTypes[] = {{DType::kBool, at::kBool}
                                                        {DType::kF32, at::kFloat},
                                                        {DType::kF64, at::kDouble}};
 
-at::ScalarType TorchTypeOf(DType type) {
-  for (const auto& [file, torch] : kTypes) {
-    if (file == type) return torch;
-  }
-  MT_CHECK(false) << "dtype " << static_cast<int>(type);
-  return at::kByte;
-}
-
 std::string ShapeText(at::IntArrayRef shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
 
 constexpr size_t kMaxNamed = 3;
@@ -83,6 +75,14 @@ std::string Mismatch(const std::map<std::string, at::Tensor>& file, const NamedT
 
 at::Tensor CleanBools(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kBool ? tensor.view(at::kByte).ne(0) : tensor;
+}
+
+at::ScalarType TorchType(DType type) {
+  for (const auto& [file, torch] : kTypes) {
+    if (file == type) return torch;
+  }
+  MT_CHECK(false) << "dtype " << static_cast<int>(type);
+  return at::kByte;
 }
 
 std::optional<DType> FileDType(at::ScalarType type) {
@@ -127,7 +127,7 @@ absl::StatusOr<NamedTensors> ParseTensors(std::string_view text) {
   MT_ASSIGN_OR_RETURN(const datasets::SafetensorsHeader header, datasets::ParseSafetensorsHeader(file));
   NamedTensors tensors;
   for (const auto& info : header.tensors) {
-    at::Tensor tensor = at::empty(info.shape, TorchTypeOf(info.dtype));
+    at::Tensor tensor = at::empty(info.shape, TorchType(info.dtype));
     const absl::Span<const uint8_t> bytes = datasets::TensorBytes(file, header, info);
     if (!bytes.empty()) std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
     tensors.emplace_back(info.name, CleanBools(tensor));

@@ -35,6 +35,8 @@ absl::StatusOr<NamedTensors> ParseTensors(std::string_view file);
 absl::StatusOr<std::map<std::string, std::string>> ReadMetadata(const std::string& path);
 /// Makes bools 0 or 1, because any other value is undefined in C++. Returns other tensors as they are.
 at::Tensor CleanBools(const at::Tensor& tensor);
+/// Returns the type of tensors with this dtype in a file.
+at::ScalarType TorchType(datasets::DType type);
 /// Returns the dtype's name in safetensors files, or nullopt if they lack it.
 std::optional<datasets::DType> FileDType(at::ScalarType type);
 

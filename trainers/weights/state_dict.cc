@@ -13,6 +13,7 @@
 namespace mtrun::trainers {
 namespace {
 
+using datasets::DType;
 using Kind = PickleValue::Kind;
 using Values = std::vector<const PickleValue*>;
 
@@ -45,14 +46,12 @@ const std::map<std::string, std::string>& OtherTensors() {
 const std::map<std::string, Storage>& StorageTypes() {
   static const std::map<std::string, Storage> types = [] {
     std::map<std::string, Storage> all;
-    const std::pair<const char*, StoredType> plain[] = {
-        {"Float", StoredType::kFloat32}, {"Double", StoredType::kFloat64},    {"Half", StoredType::kFloat16},
-        {"Long", StoredType::kInt64},    {"BFloat16", StoredType::kBFloat16}, {"Int", StoredType::kInt32},
-        {"Short", StoredType::kInt16},   {"Char", StoredType::kInt8},         {"Byte", StoredType::kUint8},
-        {"Bool", StoredType::kBool}};
+    const std::pair<const char*, DType> plain[] = {
+        {"Float", DType::kF32},     {"Double", DType::kF64}, {"Half", DType::kF16},  {"Long", DType::kI64},
+        {"BFloat16", DType::kBF16}, {"Int", DType::kI32},    {"Short", DType::kI16}, {"Char", DType::kI8},
+        {"Byte", DType::kU8},       {"Bool", DType::kBool}};
     for (const auto& [name, type] : plain)
-      all[absl::StrCat("torch.", name, "Storage")] = {.type = type,
-                                                      .element = static_cast<int64_t>(SizeOf(type))};
+      all[absl::StrCat("torch.", name, "Storage")] = {.type = type, .element = datasets::DTypeSize(type)};
     const std::pair<const char*, int64_t> others[] = {
         {"torch.ComplexFloatStorage", 8}, {"torch.ComplexDoubleStorage", 16}, {"torch.QInt8Storage", 1},
         {"torch.QUInt8Storage", 1},       {"torch.QInt32Storage", 4},         {"torch.QUInt4x2Storage", 1},
@@ -64,14 +63,14 @@ const std::map<std::string, Storage>& StorageTypes() {
 }
 
 /// Types of tensors in storages without one.
-const std::map<std::string, StoredType>& NewTypes() {
-  static const std::map<std::string, StoredType> types{{"torch.float8_e4m3fn", StoredType::kFloat8E4M3},
-                                                       {"torch.float8_e5m2", StoredType::kFloat8E5M2},
-                                                       {"torch.float8_e4m3fnuz", StoredType::kFloat8E4M3Fnuz},
-                                                       {"torch.float8_e5m2fnuz", StoredType::kFloat8E5M2Fnuz},
-                                                       {"torch.uint64", StoredType::kUint64},
-                                                       {"torch.uint32", StoredType::kUint32},
-                                                       {"torch.uint16", StoredType::kUint16}};
+const std::map<std::string, DType>& NewTypes() {
+  static const std::map<std::string, DType> types{{"torch.float8_e4m3fn", DType::kF8E4M3},
+                                                  {"torch.float8_e5m2", DType::kF8E5M2},
+                                                  {"torch.float8_e4m3fnuz", DType::kF8E4M3Fnuz},
+                                                  {"torch.float8_e5m2fnuz", DType::kF8E5M2Fnuz},
+                                                  {"torch.uint64", DType::kU64},
+                                                  {"torch.uint32", DType::kU32},
+                                                  {"torch.uint16", DType::kU16}};
   return types;
 }
 
@@ -255,7 +254,7 @@ class TensorReader {
     absl::StatusOr<StoredTensor> tensor =
         value.kind == Kind::kPersistent ? source_.Tensor(*value.argument) : ReadCall(value);
     if (!tensor.ok()) return tensor;
-    const uint64_t element = SizeOf(tensor->type);
+    const uint64_t element = tensor->element_size();
     if (static_cast<uint64_t>(tensor->numel) > bytes_left_ / element)
       return BrokenLayout("the tensors share too much memory");
     bytes_left_ -= static_cast<uint64_t>(tensor->numel) * element;
@@ -277,7 +276,7 @@ class TensorReader {
       if (type == NewTypes().end())
         return absl::InvalidArgumentError(absl::StrCat("a tensor of ", NameOf(call.At(6))));
       storage.type = type->second;
-      storage.numel = storage.numel * storage.element / static_cast<int64_t>(SizeOf(type->second));
+      storage.numel = storage.numel * storage.element / datasets::DTypeSize(type->second);
     }
     if (!storage.type)
       return absl::InvalidArgumentError(storage.element >= 8 ? "a tensor of complex numbers"

@@ -18,7 +18,7 @@ namespace mtrun::trainers {
 /// A storage that a pickle refers to.
 struct Storage {
   std::string key = {};
-  std::optional<StoredType> type =
+  std::optional<datasets::DType> type =
       {};               // nullopt: the tensors say it, or weights cannot have it (complex numbers)
   int64_t element = 1;  // bytes of one element
   int64_t numel = 0;

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -28,35 +27,7 @@ absl::Status BrokenLayout(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("broken weights: ", what));
 }
 
-uint64_t SizeOf(StoredType type) {
-  switch (type) {
-    case StoredType::kFloat64:
-    case StoredType::kInt64:
-    case StoredType::kUint64:
-      return 8;
-    case StoredType::kFloat32:
-    case StoredType::kInt32:
-    case StoredType::kUint32:
-      return 4;
-    case StoredType::kFloat16:
-    case StoredType::kBFloat16:
-    case StoredType::kInt16:
-    case StoredType::kUint16:
-      return 2;
-    case StoredType::kFloat8E4M3:
-    case StoredType::kFloat8E5M2:
-    case StoredType::kFloat8E4M3Fnuz:
-    case StoredType::kFloat8E5M2Fnuz:
-    case StoredType::kInt8:
-    case StoredType::kUint8:
-    case StoredType::kBool:
-      return 1;
-  }
-  MT_CHECK(false) << "stored type " << static_cast<int>(type);
-  return 1;
-}
-
-absl::StatusOr<StoredTensor> PlaceTensor(TensorLayout layout, StoredType type, int64_t available,
+absl::StatusOr<StoredTensor> PlaceTensor(TensorLayout layout, datasets::DType type, int64_t available,
                                          absl::string_view storage) {
   const size_t dimensions = layout.sizes.size();
   if (layout.strides.size() != dimensions || layout.offset < 0 || !Fits(layout.sizes))
@@ -75,7 +46,7 @@ absl::StatusOr<StoredTensor> PlaceTensor(TensorLayout layout, StoredType type, i
 }
 
 void CopyElements(const StoredTensor& stored, char* out) {
-  const uint64_t element = SizeOf(stored.type);
+  const uint64_t element = stored.element_size();
   const char* const first = stored.storage.data() + static_cast<uint64_t>(stored.offset) * element;
   std::vector<int64_t> index(stored.sizes.size(), 0);
   int64_t from = 0;

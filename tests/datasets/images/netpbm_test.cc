@@ -3,8 +3,8 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "datasets/images/any_image.h"
 #include "datasets/images/bmp.h"
+#include "datasets/images/image_file.h"
 #include "datasets/images/image_names.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

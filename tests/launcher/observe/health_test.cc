@@ -22,10 +22,10 @@ using testing::StartsWith;
 constexpr char kProbe[] = "GET /healthz HTTP/1.1\r\nHost: node\r\n\r\n";
 constexpr support::Seconds kMoment{0.3};  // any answer arrives within this time
 
-std::unique_ptr<HealthServer> StartServer(asio::io_context& io,
-                                          const std::atomic<bool>* takes_part = nullptr) {
+std::unique_ptr<web::HttpServer> StartServer(asio::io_context& io,
+                                             const std::atomic<bool>* takes_part = nullptr) {
   auto server =
-      HealthServer::Start(io, 0, [takes_part] { return takes_part == nullptr || takes_part->load(); });
+      StartHealthServer(io, 0, [takes_part] { return takes_part == nullptr || takes_part->load(); });
   EXPECT_TRUE(server.ok()) << server.status();
   return *std::move(server);
 }
@@ -40,7 +40,7 @@ class HealthTest : public testing::Test {
 
   asio::io_context io_;
   std::atomic<bool> takes_part_ = false;
-  const std::unique_ptr<HealthServer> server_ = StartServer(io_, &takes_part_);
+  const std::unique_ptr<web::HttpServer> server_ = StartServer(io_, &takes_part_);
   std::thread loop_{[this] { io_.run(); }};
 };
 
@@ -111,7 +111,7 @@ TEST(HealthLoopTest, OnlyWholeRequestsReachTheAgentsLoop) {
 TEST(HealthLoopTest, ErrorNamesAPortInUse) {
   asio::io_context io;
   const auto first = StartServer(io);
-  const auto second = HealthServer::Start(io, first->port(), [] { return true; });
+  const auto second = StartHealthServer(io, first->port(), [] { return true; });
   EXPECT_THAT(std::string(second.status().message()), testing::HasSubstr(std::to_string(first->port())));
 }
 

@@ -25,9 +25,9 @@ TEST_F(OutputMuxEndTest, LateCloseDoesNotCloseNewerStreams) {
   const UniqueFd reader(open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   ASSERT_EQ(fcntl(reader.get(), F_SETFL, 0), 0);
   OutputMux mux(out_.get(), err_.get());
-  const OutputPlan files_only = {{true, false}, {true, false}};
+  const OutputPlan files_only = {false, false};
   const FakeWorker first =
-      AddWorker(mux, 0, files_only, [&](WorkerStreams& streams) { streams.out_file = fifo; });
+      AddWorker(mux, 0, files_only, [&](WorkerStreams& streams) { streams.files.out = fifo; });
   const std::string text(200'000, 'x');
   ASSERT_GT(fcntl(first.out.get(), F_SETPIPE_SZ, 1 << 20), 0);
   ASSERT_TRUE(WriteAll(first.out.get(), text).ok());

@@ -31,8 +31,8 @@ class OutputMuxTest : public testing::Test {
     streams.out = std::move(out.read);
     streams.err = std::move(err.read);
     streams.plan = plan;
-    streams.out_file = folder_.File(absl::StrCat("out", local_rank));
-    streams.err_file = folder_.File(absl::StrCat("err", local_rank));
+    streams.files.out = folder_.File(absl::StrCat("out", local_rank));
+    streams.files.err = folder_.File(absl::StrCat("err", local_rank));
     if (change) change(streams);
     EXPECT_TRUE(mux.Add(std::move(streams)).ok());
     return {std::move(out.write), std::move(err.write)};

@@ -65,7 +65,8 @@ TEST_F(OutputMuxTest, LinesGoToFilesAndWithAPrefixToTheConsole) {
 
 TEST_F(OutputMuxTest, StreamsFollowTheOutputPlan) {
   OutputMux mux(out_.get(), err_.get());
-  const FakeWorker worker = AddWorker(mux, 0, {{true, false}, {false, true}});
+  const FakeWorker worker =
+      AddWorker(mux, 0, {false, true}, [](WorkerStreams& streams) { streams.files.err.clear(); });
   ASSERT_TRUE(WriteAll(worker.out.get(), "file\n").ok());
   ASSERT_TRUE(WriteAll(worker.err.get(), "console\n").ok());
   mux.CloseAll(kPatience);
@@ -204,9 +205,9 @@ TEST_F(OutputMuxTest, FilteredLinesAreKeptApart) {
     streams.prefix = absl::StrCat("[w", rank, "]:");
     streams.out = std::move(out.read);
     streams.err = std::move(err.read);
-    streams.plan = {{true, false}, {true, true}};
+    streams.plan = {false, true};
     streams.out_filters = {"loss", "step 7"};
-    streams.filtered_out_file = folder_.File("filtered");
+    streams.files.filtered_out = folder_.File("filtered");
     EXPECT_TRUE(mux.Add(std::move(streams)).ok());
     workers.push_back({std::move(out.write), std::move(err.write)});
   }
@@ -228,8 +229,8 @@ TEST_F(OutputMuxTest, FullDiskIsReportedOnceAndStopsNothing) {
     streams.prefix = "[w0]:";
     streams.out = std::move(out.read);
     streams.err = std::move(err.read);
-    streams.out_file = "/dev/full";
-    streams.err_file = "/dev/full";
+    streams.files.out = "/dev/full";
+    streams.files.err = "/dev/full";
     ASSERT_TRUE(mux.Add(std::move(streams)).ok());
     for (int i = 0; i < 5; ++i) {
       ASSERT_TRUE(WriteAll(out.write.get(), "0123456789").ok());
@@ -251,7 +252,7 @@ TEST_F(OutputMuxTest, FilesGetEverythingAtAnyRate) {
   constexpr size_t kBytes = 8 << 20;
   std::vector<std::thread> writers;
   for (int rank = 0; rank < kWorkers; ++rank) {
-    writers.emplace_back([worker = AddWorker(mux, rank, {{true, false}, {true, false}})] {
+    writers.emplace_back([worker = AddWorker(mux, rank, {false, false})] {
       const std::string block(1 << 16, 'x');
       for (size_t size = 0; size < kBytes; size += block.size())
         EXPECT_TRUE(WriteAll(worker.out.get(), block).ok());
@@ -285,11 +286,10 @@ TEST_F(OutputMuxTest, BoundedFileKeepsTheNewestBytes) {
   const std::string block(1000, 'x');
   {
     OutputMux mux(out_.get(), err_.get());
-    FakeWorker worker =
-        AddWorker(mux, 0, {.out = {.console = false}, .err = {}}, [&](WorkerStreams& streams) {
-          streams.out_file = folder_.File("out.log");
-          streams.most_log_bytes = 400'000;
-        });
+    FakeWorker worker = AddWorker(mux, 0, {.out = false}, [&](WorkerStreams& streams) {
+      streams.files.out = folder_.File("out.log");
+      streams.most_log_bytes = 400'000;
+    });
     for (int i = 0; i < 3000; ++i) ASSERT_TRUE(WriteAll(worker.out.get(), block).ok());
     ASSERT_TRUE(WriteAll(worker.out.get(), "the end\n").ok());
     mux.CloseAll(kPatience);
@@ -305,7 +305,7 @@ TEST_F(OutputMuxTest, BoundedFileKeepsTheNewestBytes) {
 TEST_F(OutputMuxTest, ErrorNamesAFileThatCannotBeOpened) {
   OutputMux mux(out_.get(), err_.get());
   WorkerStreams streams;
-  streams.out_file = "/no/such/folder/out";
+  streams.files.out = "/no/such/folder/out";
   EXPECT_THAT(std::string(mux.Add(std::move(streams)).message()), HasSubstr("/no/such/folder/out"));
 }
 

@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/store_client.h"
 
 namespace mtrun::launcher {
 namespace {

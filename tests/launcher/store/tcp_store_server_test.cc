@@ -6,7 +6,7 @@
 #include "base/file_limit.h"
 #include "gtest/gtest.h"
 #include "launcher/net/held_port.h"
-#include "launcher/store/store_requests.h"
+#include "tests/support/store_client.h"
 
 namespace mtrun::launcher {
 namespace {

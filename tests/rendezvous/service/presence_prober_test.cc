@@ -24,7 +24,7 @@ std::string Refusing() { return Talker("", Then::kClose).endpoint(); }
 TEST(PresenceProber, DistinguishesTheIdFromAnotherAndFromARefusal) {
   const Talker right(PresenceGreeting(7), Then::kClose), other(PresenceGreeting(8), Then::kClose),
       web("HTTP/1.1 400 Bad Request\r\n\r\n", Then::kStay), terse("x", Then::kStay);
-  const PresenceFound found = ProbePresence({{"here", {right.endpoint(), 7}},
+  const ProbeResult found = ProbePresence({{"here", {right.endpoint(), 7}},
                                              {"other", {other.endpoint(), 7}},
                                              {"web", {web.endpoint(), 7}},
                                              {"terse", {terse.endpoint(), 7}},
@@ -38,7 +38,7 @@ TEST(PresenceProber, IncompleteGreetingProvesNothing) {
   const std::string greeting = PresenceGreeting(7), part = greeting.substr(0, 11);
   const Talker right(greeting, Then::kClose), silent("", Then::kStay), closing("", Then::kClose),
       reset("", Then::kReset), slow(part, Then::kStay), cut(part, Then::kClose), cut_hard(part, Then::kReset);
-  const PresenceFound found = ProbePresence({{"silent", {silent.endpoint(), 7}},
+  const ProbeResult found = ProbePresence({{"silent", {silent.endpoint(), 7}},
                                              {"closing", {closing.endpoint(), 7}},
                                              {"reset", {reset.endpoint(), 7}},
                                              {"slow", {slow.endpoint(), 7}},
@@ -71,7 +71,7 @@ TEST(PresenceProber, FiveHundredProbesNeedFewDescriptors) {
   ASSERT_EQ(close(lowest_free), 0);
   const rlimit few = {static_cast<rlim_t>(lowest_free) + kPresenceCallsAtOnce + 8, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
-  const PresenceFound found = ProbePresence(members, kPresencePatience);
+  const ProbeResult found = ProbePresence(members, kPresencePatience);
   setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_EQ(found.alive.size(), members.size());
   EXPECT_THAT(found.dead, IsEmpty());
@@ -83,7 +83,7 @@ TEST(PresenceProber, SilentMembersDoNotDelayTheOthers) {
   for (int i = 0; i < 300; ++i) members[absl::StrFormat("a%03d", i)] = {silent.endpoint(), 7};
   members["b"] = {right.endpoint(), 7};
   members["c"] = {Refusing(), 7};
-  const PresenceFound found = ProbePresence(members, std::chrono::seconds(2));
+  const ProbeResult found = ProbePresence(members, std::chrono::seconds(2));
   EXPECT_THAT(found.alive, ElementsAre("b"));
   EXPECT_THAT(found.dead, ElementsAre("c"));
 }

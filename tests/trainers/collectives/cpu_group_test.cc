@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/trainers/collectives/run_ranks.h"
 #include "trainers/collectives/all_reduce.h"
+#include "trainers/collectives/device_group.h"
 #include "trainers/collectives/tcp_store_bootstrap.h"
 
 namespace mtrun::collectives {
@@ -31,7 +32,7 @@ ProcessGroup MustConnect(const RankContext& context) {
   membership.world_size = context.world;
   membership.generation = "3.f00";
   membership.address = "127.0.0.1";
-  auto group = ConnectCpuGroup(membership, std::make_shared<FolderBootstrap>(context.folder));
+  auto group = ConnectGroup(membership, std::make_shared<FolderBootstrap>(context.folder), at::kCPU);
   EXPECT_TRUE(group.ok()) << group.status();
   if (!group.ok()) _exit(1);
   return *group;
@@ -153,7 +154,7 @@ TEST(CpuGroupTest, AbortThrowsOutOfWaitWithItsReason) {
 }
 
 TEST(CpuGroupTest, InvalidTensorsAreRefusedAtTheCall) {
-  auto group = ConnectCpuGroup(GroupMember(), nullptr);  // a world of one accepts the same tensors
+  auto group = ConnectGroup(GroupMember(), nullptr, at::kCPU);  // a world of one accepts the same tensors
   ASSERT_TRUE(group.ok()) << group.status();
   EXPECT_THROW(AllReduced(*group, at::ones({4, 4}).select(1, 0), c10d::ReduceOp::SUM), c10::Error);
   EXPECT_THROW(AllReduced(*group, at::ones({4}, at::kHalf), c10d::ReduceOp::SUM), c10::Error);
@@ -188,7 +189,7 @@ TEST(StoreBootstrapTest, ConnectsAGroupThroughPyTorchsStore) {
       ASSERT_TRUE(connected.ok()) << connected.status();
       bootstrap = *connected;
     }
-    auto group = ConnectCpuGroup(membership, bootstrap);
+    auto group = ConnectGroup(membership, bootstrap, at::kCPU);
     ASSERT_TRUE(group.ok()) << group.status();
     EXPECT_TRUE(at::equal(AllReduced(*group, at::ones({3}), c10d::ReduceOp::SUM), at::full({3}, 2.0f)));
     // An abort ends a wait for a key that never arrives.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/status_macros.h"
 #include "tests/trainers/membership/by_hand.h"
 
 namespace mtrun::trainers {
@@ -10,8 +11,16 @@ namespace {
 
 using ::testing::HasSubstr;
 
+/// Makes and joins a membership on the CPU, without encryption.
+absl::StatusOr<std::unique_ptr<JobMembership>> JoinedMembership(const EnvironmentMap& environment) {
+  MT_ASSIGN_OR_RETURN(std::unique_ptr<JobMembership> membership,
+                      JobMembership::Make(environment, at::Device(at::kCPU), collectives::Protection::kTag));
+  MT_RETURN_IF_ERROR(membership->Join(environment));
+  return membership;
+}
+
 TEST(JobMembership, WorkerWithoutALauncherIsAlone) {
-  const auto membership = JobMembership::Joined({});
+  const auto membership = JoinedMembership({});
   ASSERT_TRUE(membership.ok()) << membership.status();
   EXPECT_EQ((*membership)->assignment(), Assignment{});
   EXPECT_FALSE((*membership)->elastic());
@@ -21,25 +30,25 @@ TEST(JobMembership, WorkerWithoutALauncherIsAlone) {
 }
 
 TEST(JobMembership, MissingPortIsNamed) {
-  EXPECT_THAT(std::string(JobMembership::Joined(With(kByHand, "MASTER_PORT", "0")).status().message()),
+  EXPECT_THAT(std::string(JoinedMembership(With(kByHand, "MASTER_PORT", "0")).status().message()),
               HasSubstr("MASTER_PORT"));
 }
 
 TEST(JobMembership, MissingAgentIsNamed) {
-  const auto membership = JobMembership::Joined(With(kByHand, "MTRUN_SOCKET", "/nonexistent/socket"));
+  const auto membership = JoinedMembership(With(kByHand, "MTRUN_SOCKET", "/nonexistent/socket"));
   EXPECT_THAT(std::string(membership.status().message()), HasSubstr("/nonexistent/socket"));
 }
 
 TEST(JobMembership, DescriptorWithoutALeaseIsNamed) {
   EnvironmentMap environment = With(kByHand, "MTRUN_SOCKET", "/nonexistent/socket");
   environment["MTRUN_LEASE"] = "0";
-  const auto membership = JobMembership::Joined(environment);
+  const auto membership = JoinedMembership(environment);
   EXPECT_EQ(membership.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(membership.status().message()), HasSubstr("MTRUN_LEASE: descriptor 0 is no"));
 }
 
 TEST(JobMembership, WorkerWithoutALeaseIsNeverHeld) {
-  const auto membership = JobMembership::Joined({});
+  const auto membership = JoinedMembership({});
   ASSERT_TRUE(membership.ok()) << membership.status();
   EXPECT_FALSE((*membership)->lease_is_over());
 }

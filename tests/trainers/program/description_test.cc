@@ -11,11 +11,11 @@ const Description kExample{.program = "resnet18",
                            .classes = {"cat, tabby", "dög", "\"frog\""},
                            .image_size = 224,
                            .input_size = 32,
-                           .data_height = 28,
-                           .data_width = 32,
-                           .data_varies = false,
-                           .data_pixels = true,
-                           .orientation = datasets::kAsStored,
+                           .images = {.height = 28,
+                                      .width = 32,
+                                      .varies = false,
+                                      .pixels = true,
+                                      .orientation = datasets::kAsStored},
                            .part = 0.875,
                            .settings = {{"normalize", "imagenet"}, {"train", "all"}}};
 
@@ -28,7 +28,7 @@ TEST(Description, RoundTripsThroughAFile) {
 TEST(Description, ImagesAreTurnedUnlessTheTrainingImagesWereNot) {
   EXPECT_FALSE(kExample.turns());
   for (const char* rule : {"", datasets::kTurnedUpright})
-    EXPECT_TRUE(Description{.orientation = rule}.turns());
+    EXPECT_TRUE(Description{.images = {.orientation = rule}}.turns());
   EXPECT_EQ(ToMetadata(Description{}).count("orientation"), 0U) << "as in files of earlier releases";
 }
 
@@ -55,17 +55,17 @@ TEST(Description, ImagesAreResizedToTheTrainingSize) {
   EXPECT_EQ(kExample.target(), (datasets::ImageSize{28, 32}));
   Description photos = kExample;
   photos.input_size = 224;
-  photos.data_varies = true;
+  photos.images.varies = true;
   EXPECT_EQ(photos.target(), (datasets::ImageSize{224, 224}));
   Description large = kExample;
-  large.data_height = large.data_width = 64;
+  large.images.height = large.images.width = 64;
   EXPECT_EQ(large.target(), (datasets::ImageSize{32, 32}));
 }
 
 /// As in an evaluation, files are cropped to a square, pixels resized whole, and small images unchanged.
 TEST(Description, ShowsTheSamePartAsAnEvaluation) {
-  Description files{.input_size = 32, .data_height = 48, .data_width = 64}, pixels = files, small = files;
-  pixels.data_pixels = true;
+  Description files{.input_size = 32, .images = {.height = 48, .width = 64}}, pixels = files, small = files;
+  pixels.images.pixels = true;
   small.input_size = 64;
   EXPECT_EQ(files.Shown({48, 64}), (datasets::ImageBox{0, 8, 48, 48}));
   EXPECT_EQ(pixels.Shown({48, 64}), (datasets::ImageBox{0, 0, 48, 64}));

@@ -63,8 +63,7 @@ TEST_F(NormalizationTest, OwnWeightsRecordTheirNormalisation) {
                           .classes = {"a", "b"},
                           .image_size = 64,
                           .input_size = 64,
-                          .data_height = 64,
-                          .data_width = 64,
+                          .images = {.height = 64, .width = 64},
                           .settings = {{"normalize", "imagenet"}}};
   EXPECT_EQ(Resolved(Weights(2, ToMetadata(about))), "imagenet");
 }

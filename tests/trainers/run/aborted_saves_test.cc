@@ -37,20 +37,18 @@ std::string NameOfAnEndedSaver() {
   return std::string(name, static_cast<size_t>(std::max<ssize_t>(size, 0)));
 }
 
-TEST(AbortedSaves, SaverStateIsKnownOnItsOwnMachine) {
-  EXPECT_EQ(StateOfSaver(PartialFolder(20, SaverName(3))), SaverState::kRuns);
-  EXPECT_EQ(StateOfSaver(PartialFolder(20, NameOfAnEndedSaver())), SaverState::kGone);
+TEST(AbortedSaves, EndOfASaverIsKnownOnItsOwnMachine) {
+  EXPECT_FALSE(IsSaverGone(PartialFolder(20, SaverName(3))));
+  EXPECT_TRUE(IsSaverGone(PartialFolder(20, NameOfAnEndedSaver())));
   for (const char* other : {"3.1f.77", "3.77", "removed", "", "3..", "3.1f.-1", "3.1f.99999999999999"})
-    EXPECT_EQ(StateOfSaver(PartialFolder(20, other)), SaverState::kUnknown) << other;
+    EXPECT_FALSE(IsSaverGone(PartialFolder(20, other))) << other;
 }
 
 TEST(AbortedSaves, FolderWithoutAnActiveSaverIsAborted) {
-  EXPECT_TRUE(IsAborted(SaverState::kGone, Duration::zero()));
-  for (const SaverState state : {SaverState::kRuns, SaverState::kUnknown}) {
-    EXPECT_FALSE(IsAborted(state, Duration::zero()));
-    EXPECT_FALSE(IsAborted(state, kSaverIsIdle - Duration(1)));
-    EXPECT_TRUE(IsAborted(state, kSaverIsIdle));
-  }
+  EXPECT_TRUE(IsAborted(/*gone=*/true, Duration::zero()));
+  EXPECT_FALSE(IsAborted(/*gone=*/false, Duration::zero()));
+  EXPECT_FALSE(IsAborted(/*gone=*/false, kSaverIsIdle - Duration(1)));
+  EXPECT_TRUE(IsAborted(/*gone=*/false, kSaverIsIdle));
 }
 
 TEST(AbortedSaves, AreRemovedFromTheFolder) {

@@ -19,17 +19,19 @@ using testing::RunRanks;
 using testing::RunRanksWithDevices;
 
 /// Returns tensors of every layout in a run: plain, with gradient, strided, empty.
-std::vector<at::Tensor> Tensors(double value) {
-  return {at::full({3, 2}, value).requires_grad_(), at::full({100}, value), at::full({4, 3}, value).t(),
-          at::zeros({0})};
+NamedTensors Tensors(double value) {
+  return {{"with_gradient", at::full({3, 2}, value).requires_grad_()},
+          {"plain", at::full({100}, value)},
+          {"strided", at::full({4, 3}, value).t()},
+          {"empty", at::zeros({0})}};
 }
 
 TEST(StateSync, SourceValuesReachAllMembers) {
   RunRanks(3, [](int rank, const collectives::ProcessGroup& group) {
-    const std::vector<at::Tensor> tensors = Tensors(rank + 5);
+    const NamedTensors tensors = Tensors(rank + 5);
     std::string text = absl::StrCat("progress of ", rank);
     ASSERT_TRUE(TakeOver(group, rank, /*source=*/1, /*receives=*/true, tensors, text).ok());
-    for (const at::Tensor& t : tensors) EXPECT_TRUE(t.detach().equal(at::full_like(t.detach(), 6)));
+    for (const auto& [name, t] : tensors) EXPECT_TRUE(t.detach().equal(at::full_like(t.detach(), 6)));
     EXPECT_EQ(text, "progress of 1");
   });
 }
@@ -37,10 +39,10 @@ TEST(StateSync, SourceValuesReachAllMembers) {
 /// An aborted NCCL leaves undefined numbers, but not in the tensors of a member that does not receive.
 TEST(StateSync, NonReceiverKeepsItsOwnValues) {
   RunRanks(3, [](int rank, const collectives::ProcessGroup& group) {
-    const std::vector<at::Tensor> tensors = Tensors(rank + 5);
+    const NamedTensors tensors = Tensors(rank + 5);
     std::string text;
     ASSERT_TRUE(TakeOver(group, rank, /*source=*/1, /*receives=*/rank == 0, tensors, text).ok());
-    for (const at::Tensor& t : tensors)
+    for (const auto& [name, t] : tensors)
       EXPECT_TRUE(t.detach().equal(at::full_like(t.detach(), rank == 2 ? 7 : 6))) << rank;
   });
 }
@@ -54,10 +56,10 @@ collectives::DeviceMaker DevicesOf(const std::shared_ptr<FakeNetwork>& network) 
 TEST(StateSync, SourceValuesReachAllMembersWithDevices) {
   RunRanksWithDevices(3, DevicesOf(FakeNetwork::Make(3)), [](int rank, const auto& group) {
     ASSERT_TRUE(group.ok()) << group.status();
-    const std::vector<at::Tensor> tensors = Tensors(rank + 5);
+    const NamedTensors tensors = Tensors(rank + 5);
     std::string text = absl::StrCat("progress of ", rank);
     EXPECT_EQ(TakeOver(*group, rank, /*source=*/1, /*receives=*/rank != 1, tensors, text), absl::OkStatus());
-    for (const at::Tensor& t : tensors) EXPECT_TRUE(t.detach().equal(at::full_like(t.detach(), 6)));
+    for (const auto& [name, t] : tensors) EXPECT_TRUE(t.detach().equal(at::full_like(t.detach(), 6)));
     EXPECT_EQ(text, "progress of 1");
   });
 }
@@ -74,7 +76,7 @@ TEST(StateSync, ReceiversOfAStoppedSourceReportThatTheyWait) {
       waiting.count_down();
     });
     if (source) waiting.wait();
-    const std::vector<at::Tensor> tensors = Tensors(rank + 5);
+    const NamedTensors tensors = Tensors(rank + 5);
     std::string text;
     EXPECT_EQ(TakeOver(*group, rank, /*source=*/1, /*receives=*/!source, tensors, text), absl::OkStatus());
     receiver.join();
@@ -88,7 +90,7 @@ TEST(StateSync, ValuesOfAnAbortedSourceAreNotTakenOver) {
     ASSERT_TRUE(group.ok()) << group.status();
     if (!FirstMember(*group, false).ok()) return;  // wait until all are connected
     if (rank == 1) collectives::DeviceOf(*group)->Abort();
-    const std::vector<at::Tensor> tensors = Tensors(rank + 5);
+    const NamedTensors tensors = Tensors(rank + 5);
     std::string text;
     EXPECT_FALSE(TakeOver(*group, rank, /*source=*/1, /*receives=*/rank != 1, tensors, text).ok()) << rank;
   });
@@ -107,7 +109,7 @@ TEST(StateSync, WaitOfAReceiverEndsWithItsGroup) {
       EXPECT_TRUE(AwaitWaiting(*group));
       waiting.count_down();
     });
-    const std::vector<at::Tensor> tensors = Tensors(5);
+    const NamedTensors tensors = Tensors(5);
     std::string text;
     EXPECT_FALSE(TakeOver(*group, rank, /*source=*/1, /*receives=*/true, tensors, text).ok());
     receiver.join();

@@ -86,7 +86,7 @@ std::shared_ptr<collectives::Bootstrap> MakeThreadBootstrap() { return std::make
 void RunRanks(int world, const std::function<void(int, const collectives::ProcessGroup&)>& body) {
   if (world == 1) return body(0, nullptr);
   RunMembers(world, [&](const collectives::GroupMember& member, const auto& bootstrap) {
-    const auto group = collectives::ConnectCpuGroup(member, bootstrap);
+    const auto group = collectives::ConnectGroup(member, bootstrap, at::kCPU);
     ASSERT_TRUE(group.ok()) << group.status();
     body(member.rank, *group);
   });
@@ -96,7 +96,7 @@ void RunRanksWithDevices(
     int world, const collectives::DeviceMaker& devices,
     const std::function<void(int, const absl::StatusOr<collectives::ProcessGroup>&)>& body) {
   RunMembers(world, [&](const collectives::GroupMember& member, const auto& bootstrap) {
-    body(member.rank, collectives::ConnectDeviceGroup(member, bootstrap, devices));
+    body(member.rank, collectives::ConnectGroup(member, bootstrap, at::kCPU, devices));
   });
 }
 

@@ -73,7 +73,7 @@ class SharedDevice : public collectives::DeviceGroup {
 
   absl::Status Connect() override {
     if (Fires(DeviceFault::Kind::kKill, 0)) raise(SIGKILL);
-    MT_ASSIGN_OR_RETURN(auto group, collectives::ConnectCpuGroup(member_, bootstrap_));
+    MT_ASSIGN_OR_RETURN(auto group, collectives::ConnectGroup(member_, bootstrap_, at::kCPU));
     const MutexLock lock(mu_);
     group_ = std::move(group);
     return absl::OkStatus();

@@ -76,14 +76,14 @@ absl::Status ThreadMembership::Enter() {
   member.generation = absl::StrCat(next.number, ".", getpid(), ".", reinterpret_cast<uintptr_t>(&job_));
   network_ = next.network;
   if (network_ == nullptr) {
-    MT_ASSIGN_OR_RETURN(group_, collectives::ConnectCpuGroup(member, next.bootstrap));
+    MT_ASSIGN_OR_RETURN(group_, collectives::ConnectGroup(member, next.bootstrap, at::kCPU));
     return absl::OkStatus();
   }
   const auto device = [this](const collectives::GroupMember& self,
                              const std::shared_ptr<collectives::Bootstrap>&) {
     return network_->DeviceOf(self.rank);
   };
-  MT_ASSIGN_OR_RETURN(group_, collectives::ConnectDeviceGroup(member, next.bootstrap, device));
+  MT_ASSIGN_OR_RETURN(group_, collectives::ConnectGroup(member, next.bootstrap, at::kCPU, device));
   return absl::OkStatus();
 }
 

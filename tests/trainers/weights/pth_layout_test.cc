@@ -58,7 +58,7 @@ bool Same(const std::vector<StoredTensor>& a, const std::vector<StoredTensor>& b
 uint64_t SumOfAll(const std::vector<StoredTensor>& tensors) {
   uint64_t sum = 0;
   for (const StoredTensor& tensor : tensors) {
-    std::string bytes(static_cast<uint64_t>(tensor.numel) * SizeOf(tensor.type), 0);
+    std::string bytes(static_cast<uint64_t>(tensor.numel) * tensor.element_size(), 0);
     CopyElements(tensor, bytes.data());
     for (const char byte : bytes) sum += static_cast<uint8_t>(byte);
   }
@@ -156,7 +156,7 @@ TEST(pth_layout, ReportsThePositionsOfTensors) {
   ASSERT_FALSE(parsed->empty());
   const StoredTensor& first = parsed->front();
   EXPECT_EQ(first.name, "0.weight");
-  EXPECT_EQ(first.type, StoredType::kFloat32);
+  EXPECT_EQ(first.type, datasets::DType::kF32);
   EXPECT_GE(first.storage.data(), file.data());
   EXPECT_LE(first.storage.data() + first.storage.size(), file.data() + file.size());
   EXPECT_FALSE(LooksLikePth("{\"__metadata__\"}"));

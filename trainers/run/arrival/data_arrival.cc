@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "datasets/cache/cache_layout.h"
 #include "datasets/packed/index.h"

@@ -15,7 +15,6 @@
 #include "base/splitmix.h"
 #include "base/string_view.h"
 #include "trainers/checkpoints/checkpoint.h"
-#include "trainers/checkpoints/manifest.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -44,20 +43,20 @@ Duration IdleTime(const fs::path& folder) {
 
 std::string SaverName(uint64_t generation) { return absl::StrCat(generation, ".", Place(), ".", getpid()); }
 
-SaverState StateOfSaver(std::string_view name) {
+bool IsSaverGone(std::string_view name) {
   const std::vector<absl::string_view> parts = absl::StrSplit(View(name), '.');
   int pid = 0;
   if (parts.size() < 3 || parts[parts.size() - 2] != Place() || !absl::SimpleAtoi(parts.back(), &pid) ||
       pid <= 0)
-    return SaverState::kUnknown;
-  return kill(pid, 0) != 0 && errno == ESRCH ? SaverState::kGone : SaverState::kRuns;
+    return false;
+  return kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-bool IsAborted(SaverState saver, Duration idle) { return saver == SaverState::kGone || idle >= kSaverIsIdle; }
+bool IsAborted(bool gone, Duration idle) { return gone || idle >= kSaverIsIdle; }
 
 void RemoveAbortedSaves(const std::string& path) {
   const auto aborted = [&path](const std::string& name) {
-    return IsAborted(StateOfSaver(name), IdleTime(fs::path(path) / name));
+    return IsAborted(IsSaverGone(name), IdleTime(fs::path(path) / name));
   };
   const absl::Status removed = checkpoints::RemovePartialFolders(checkpoints::RealFiles(), path, aborted);
   if (!removed.ok()) log::Warning(std::string(removed.message()));

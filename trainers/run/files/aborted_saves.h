@@ -14,19 +14,15 @@ namespace mtrun::trainers {
 /// the boot of the machine and the PID namespace.
 std::string SaverName(uint64_t generation);
 
-/// State of the process that wrote an unfinished folder.
-enum class SaverState {
-  kGone,     // the process does not exist
-  kRuns,     // a process with this PID exists, possibly another one by now
-  kUnknown,  // on another machine, or the name of the folder has no PID
-};
-/// Returns the state of the process that is named in an unfinished folder's `name`.
-SaverState StateOfSaver(std::string_view name);
+/// Returns whether the process that is named in an unfinished folder's `name` does not exist. Returns false if a
+/// process with its PID exists, possibly another one by now, and if it is on another machine or has no PID.
+bool IsSaverGone(std::string_view name);
 
 /// An unfinished folder without a write for this long is abandoned.
 inline constexpr Duration kSaverIsIdle = std::chrono::minutes(10);
-/// Returns whether an unfinished folder can be removed. `idle`: time since the last write to it.
-bool IsAborted(SaverState saver, Duration idle);
+/// Returns whether an unfinished folder can be removed. `gone`: IsSaverGone; `idle`: time since the last write
+/// to it.
+bool IsAborted(bool gone, Duration idle);
 
 /// Removes all aborted saves from run folder `path`. A failure is logged, and training continues.
 void RemoveAbortedSaves(const std::string& path);

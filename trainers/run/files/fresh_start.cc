@@ -8,6 +8,7 @@
 #include "base/posix.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 #include "trainers/run/files/other_runs.h"
 
 namespace mtrun::trainers {
@@ -24,10 +25,7 @@ std::string BegunText(uint64_t run) { return absl::StrFormat("run %016x\n", run)
 
 }  // namespace
 
-std::string AgentOf(const EnvironmentMap& environment) {
-  const auto socket = environment.find("MTRUN_SOCKET");
-  return socket == environment.end() ? "" : socket->second;
-}
+std::string AgentOf(const EnvironmentMap& environment) { return ValueOr(environment, "MTRUN_SOCKET"); }
 
 absl::Status MarkBegun(const std::string& folder, const std::string& agent, uint64_t run) {
   if (agent.empty()) return absl::OkStatus();

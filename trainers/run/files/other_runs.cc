@@ -1,10 +1,9 @@
 #include "trainers/run/files/other_runs.h"
 
 #include <filesystem>
-#include <optional>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
@@ -13,7 +12,6 @@
 #include "trainers/checkpoints/checkpoint.h"
 #include "trainers/checkpoints/ledger.h"
 #include "trainers/checkpoints/manifest.h"
-#include "trainers/checkpoints/run_state.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -25,11 +23,8 @@ constexpr char kAside[] = "previous_";
 bool IsOfARun(const std::string& name) {
   static constexpr const char* kNames[] = {
       checkpoints::kLedgerFile, "metrics.jsonl", "config.yaml", "report.txt", "report.json", kBegunFolder};
-  for (const char* known : kNames) {
-    if (name == known) return true;
-  }
-  return checkpoints::ParseStepFolder(name) || checkpoints::IsPartialFolder(name) ||
-         checkpoints::IsBranchFolder(name) ||
+  return absl::c_linear_search(kNames, name) || checkpoints::ParseStepFolder(name) ||
+         checkpoints::IsPartialFolder(name) || checkpoints::IsBranchFolder(name) ||
          (absl::StartsWith(name, "model") && absl::EndsWith(name, ".safetensors"));
 }
 
@@ -64,10 +59,8 @@ absl::Status Move(const std::vector<std::string>& names, const std::string& from
 
 /// Returns nothing if no checkpoint exists.
 std::optional<uint64_t> RunOfNewestCheckpoint(const std::string& path) {
-  const auto text = checkpoints::StateOfNewest(checkpoints::RealFiles(), path);
-  if (!text) return std::nullopt;
-  const auto state = checkpoints::DecodeRunState(*text);
-  return state.ok() ? std::optional(state->run) : std::nullopt;
+  const auto state = checkpoints::StateOfNewest(checkpoints::RealFiles(), path);
+  return state ? std::optional(state->run) : std::nullopt;
 }
 
 }  // namespace

@@ -69,10 +69,9 @@ void PassOverLossScale(NamedTensors& from, NamedTensors& to) {
 }
 
 absl::Status RestoreFile(const std::string& bytes, const char* name, NamedTensors to) {
-  auto tensors = ParseTensors(bytes);
-  if (!tensors.ok()) return Annotate(tensors.status(), name);
-  PassOverLossScale(*tensors, to);
-  return Annotate(CopyTensors(*tensors, to), name);
+  MT_ASSIGN_OR_RETURN(NamedTensors tensors, Annotate(ParseTensors(bytes), name));
+  PassOverLossScale(tensors, to);
+  return Annotate(CopyTensors(tensors, to), name);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
-#include "datasets/packed/safetensors.h"
 #include "trainers/checkpoints/checkpoint.h"
 #include "trainers/checkpoints/manifest.h"
 #include "trainers/device/torch_status.h"
@@ -117,9 +116,7 @@ std::string BorrowedWeights::Load(const std::string& folder, std::optional<int64
 
 absl::Status BorrowedWeights::Share(const collectives::ProcessGroup& group, int rank, int source,
                                     std::string& loaded) {
-  std::vector<at::Tensor> tensors;
-  for (const auto& item : weights_) tensors.push_back(item.second);
-  return TakeOver(group, rank, source, /*receives=*/true, tensors, loaded);
+  return TakeOver(group, rank, source, /*receives=*/true, weights_, loaded);
 }
 
 }  // namespace mtrun::trainers

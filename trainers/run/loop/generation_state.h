@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "trainers/input/micro_batch_source.h"
-#include "trainers/membership/drain_watch.h"
+#include "trainers/membership/wait_watch.h"
 #include "trainers/parallel/data_parallel.h"
 #include "trainers/run/loop/run_member.h"
 #include "trainers/step/train_step.h"
@@ -29,7 +29,7 @@ class StuckStep {
 
  private:
   std::atomic<bool> runs_ = false;  // read by the thread of watch_
-  std::optional<DrainWatch> watch_;
+  std::optional<WaitWatch> watch_;
 };
 
 struct GenerationState {

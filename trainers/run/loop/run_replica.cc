@@ -9,13 +9,11 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/counted.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "trainers/checkpoints/ledger.h"
-#include "trainers/checkpoints/manifest.h"
 #include "trainers/checkpoints/writer_mark.h"
 #include "trainers/device/torch_status.h"
 #include "trainers/run/files/fresh_start.h"
@@ -28,12 +26,6 @@ namespace {
 
 using checkpoints::Claim;
 using checkpoints::StatePlan;
-
-std::vector<at::Tensor> Values(const NamedTensors& tensors) {
-  std::vector<at::Tensor> values;
-  for (const auto& item : tensors) values.push_back(item.second);
-  return values;
-}
 
 /// Maximum random distance between the generations of branches that do not know of each other.
 constexpr uint64_t kMaxGap = 1 << 16;
@@ -59,12 +51,10 @@ absl::Status Keep(const NamedTensors& tensors, NamedTensors& copies) {
 /// Restores the tensors from their copies. Copies that are still on their way to a device must not arrive
 /// after the restored values.
 absl::Status PutBack(const NamedTensors& copies, const NamedTensors& tensors) {
-  absl::Status back;
-  const absl::Status thrown = TorchStatus("restore the state", [&] {
+  return TorchStatus("restore the state", [&] {
     if (!tensors.empty() && tensors.front().second.is_cuda()) torch::cuda::synchronize();
-    back = CopyTensors(copies, tensors);
+    return CopyTensors(copies, tensors);
   });
-  return thrown.ok() ? back : thrown;
 }
 
 }  // namespace
@@ -88,7 +78,7 @@ NamedTensors RunReplica::Tensors() const {
 /// generations have ended, only the folder shows it. Opening an unreadable ledger for writing reports it.
 RunReplica::FolderView RunReplica::LookIntoFolder() const {
   const std::string ledger = absl::StrCat(folder_, "/", checkpoints::kLedgerFile);
-  FolderView view{.known = checkpoints::HighestGeneration(ledger).value_or(0)};
+  FolderView view{.known = checkpoints::EndOfLedger(ledger).value_or(checkpoints::LedgerEnd()).generation};
   const auto all = checkpoints::CompletePositions(checkpoints::RealFiles(), folder_);
   if (!all.ok()) return view;
   for (const checkpoints::SavedPosition& saved : *all) {
@@ -103,7 +93,7 @@ Claim RunReplica::MyClaim(bool alone) const {
   // The digest of a single member is not compared.
   return {.run = run_,
           .position = position_,
-          .digest = alone ? 0 : DigestOf(Values(Tensors())),
+          .digest = alone ? 0 : DigestOf(Tensors()),
           .known = known_generation_,
           .gap = may_be_behind_ && MayHaveOtherBranches(folder_) ? 1 + RandomBits() % kMaxGap : 0};
 }
@@ -214,7 +204,7 @@ absl::Status RunReplica::Receive(Membership& membership, const StatePlan& plan, 
   const NamedTensors tensors = Tensors();
   NamedTensors own;
   if (receives) MT_RETURN_IF_ERROR(Keep(tensors, own));
-  absl::Status taken = TakeOver(membership.group(), rank, plan.source, receives, Values(tensors), text);
+  absl::Status taken = TakeOver(membership.group(), rank, plan.source, receives, tensors, text);
   if (receives && taken.ok()) taken = AdoptState(text);
   if (receives && !taken.ok() && !PutBack(own, tensors).ok()) run_ = 0;
   return taken;
@@ -274,21 +264,13 @@ absl::StatusOr<checkpoints::Snapshot> RunReplica::TakeSnapshot() {
   return memory_.Take(position_.steps, state_.Weights(), state_.Rest(), EncodeState());
 }
 
-std::optional<checkpoints::Identity> IdentityOfNewest(const std::string& folder) {
-  const auto text = checkpoints::StateOfNewest(checkpoints::RealFiles(), folder);
-  if (!text) return std::nullopt;
-  const auto state = checkpoints::DecodeRunState(*text);
-  if (!state.ok()) return std::nullopt;
-  return state->identity;
-}
-
 std::optional<datasets::BatchPlan> BatchOfNewest(const std::string& folder) {
-  const std::optional<checkpoints::Identity> identity = IdentityOfNewest(folder);
-  if (!identity) return std::nullopt;
+  const auto state = checkpoints::StateOfNewest(checkpoints::RealFiles(), folder);
+  if (!state) return std::nullopt;
   datasets::BatchPlan plan;
   const auto number = [&](const char* name, int64_t& value) {
-    const auto found = identity->find(name);
-    return found != identity->end() && absl::SimpleAtoi(found->second, &value) && value > 0;
+    const auto found = state->identity.find(name);
+    return found != state->identity.end() && absl::SimpleAtoi(found->second, &value) && value > 0;
   };
   if (!number("global_batch", plan.global_batch) || !number("batch_size", plan.micro_batch))
     return std::nullopt;

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,7 +12,6 @@
 #include "datasets/order/sampler.h"
 #include "trainers/checkpoints/checkpoint.h"
 #include "trainers/checkpoints/lineage.h"
-#include "trainers/checkpoints/run_state.h"
 #include "trainers/membership/membership.h"
 #include "trainers/run/files/snapshot.h"
 #include "trainers/run/records/run_progress.h"
@@ -115,8 +113,7 @@ class RunReplica {
   checkpoints::SavedPosition unreadable_;  // further than the state that it held, but not intact
 };
 
-/// Return the newest checkpoint's identity and batch, if `folder` has one. Both read only its state.
-std::optional<checkpoints::Identity> IdentityOfNewest(const std::string& folder);
+/// Returns the newest checkpoint's batch, if `folder` has one. Reads only its state.
 std::optional<datasets::BatchPlan> BatchOfNewest(const std::string& folder);
 
 }  // namespace mtrun::trainers

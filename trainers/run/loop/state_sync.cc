@@ -99,25 +99,25 @@ absl::StatusOr<checkpoints::StatePlan> AgreeOnState(const collectives::ProcessGr
 bool IsRivalry(const absl::Status& status) { return status.GetPayload(kRivalry).has_value(); }
 
 absl::Status TakeOver(const collectives::ProcessGroup& group, int rank, int source, bool receives,
-                      const std::vector<at::Tensor>& tensors, std::string& text) {
+                      const NamedTensors& tensors, std::string& text) {
   if (!group) return absl::OkStatus();
   MT_RETURN_IF_ERROR(TorchStatus("take over the state of the run", [&] {
     torch::NoGradGuard no_grad;
     // An aborted NCCL may have written anything, so it must not write over what this member holds.
     const bool reads = rank == source || receives;
-    for (const at::Tensor& tensor : tensors)
+    for (const auto& [name, tensor] : tensors)
       Broadcast(group, source, reads ? tensor : at::empty_like(tensor.detach()));
     BroadcastText(group, rank, source, text);
     // This call can block for long. The broadcasts have marks (collectives::Waiting), so the thread is known
     // to wait, and everything that ends the group ends them.
-    if (!tensors.empty() && tensors.front().is_cuda()) torch::cuda::synchronize();
+    if (!tensors.empty() && tensors.front().second.is_cuda()) torch::cuda::synchronize();
   }));
   return collectives::Commit(group);  // device broadcasts do not report that they were aborted
 }
 
-uint64_t DigestOf(const std::vector<at::Tensor>& tensors) {
+uint64_t DigestOf(const NamedTensors& tensors) {
   uint64_t digest = 0;
-  for (const at::Tensor& tensor : tensors) {
+  for (const auto& [name, tensor] : tensors) {
     const at::Tensor host = tensor.detach().to(at::kCPU).contiguous();
     digest = FastDigest(static_cast<const char*>(host.const_data_ptr()), host.nbytes(), digest);
   }

@@ -5,15 +5,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
-
-#include <torch/types.h>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "trainers/checkpoints/position.h"
 #include "trainers/collectives/cpu_group.h"
+#include "trainers/weights/safetensors.h"
 
 namespace mtrun::trainers {
 
@@ -30,10 +27,10 @@ bool IsRivalry(const absl::Status& status);
 /// receiving members, and its `text` to all members. Collective. Returns kUnavailable if the group breaks;
 /// the tensors of the receiving members are then in an unknown state.
 absl::Status TakeOver(const collectives::ProcessGroup& group, int rank, int source, bool receives,
-                      const std::vector<at::Tensor>& tensors, std::string& text);
+                      const NamedTensors& tensors, std::string& text);
 
 /// Returns a number that almost surely differs if a bit differs. Copies device tensors to the host.
-uint64_t DigestOf(const std::vector<at::Tensor>& tensors);
+uint64_t DigestOf(const NamedTensors& tensors);
 
 /// Returns the lowest rank whose `flag` is set, the same on all members.
 absl::StatusOr<std::optional<int>> FirstMember(const collectives::ProcessGroup& group, bool flag);

@@ -3,9 +3,7 @@
 #include <chrono>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/log.h"
-#include "base/status_macros.h"
 #include "trainers/collectives/flight_record.h"
 #include "trainers/parallel/partition.h"
 

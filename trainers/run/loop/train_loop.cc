@@ -1,7 +1,9 @@
 #include "trainers/run/loop/train_loop.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,7 +16,6 @@
 #include "trainers/input/prefetched_source.h"
 #include "trainers/run/loop/best_weights.h"
 #include "trainers/run/records/flight_file.h"
-#include "trainers/run/rules/test_throttle.h"
 #include "trainers/step/warm_up.h"
 
 namespace mtrun::trainers {
@@ -53,6 +54,13 @@ std::unique_ptr<ImageBatches> MakeTestBatches(const datasets::PackedSplit& split
   auto images = MakeImageBatches(split, in.test_batch.value_or(in.batch));
   return features == nullptr ? std::move(images)
                              : features->BatchesOver(std::move(images), split.size(), name);
+}
+
+/// Sleeps until `until`, for tests that need long steps and long evaluations (MTRUN_PACE). Returns at once if
+/// the generation is over: an aborted step needs no delay.
+void DelayForTest(const Membership& membership, TimePoint until) {
+  while (MonotonicNow() < until && !membership.generation_is_over())
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
 }  // namespace

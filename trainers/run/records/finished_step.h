@@ -6,7 +6,6 @@
 
 #include "datasets/order/sample_sum.h"
 #include "trainers/run/records/metrics_log.h"
-#include "trainers/step/step_result.h"
 #include "trainers/step/step_sums.h"
 
 namespace mtrun::trainers {

@@ -101,7 +101,7 @@ absl::StatusOr<MetricsLog> MetricsLog::Continue(const std::string& path, int64_t
   MT_ASSIGN_OR_RETURN(const JsonLinesEnd end, ReadJsonLinesEnd(path));
   MetricsLog log(path, std::move(file));
   for (const std::string& line : end.last_lines) log.Follow(line);
-  if (end.unfinished) {  // a writer died within its last line, or before its newline
+  if (!end.unfinished_line.empty()) {  // a writer died within its last line, or before its newline
     log.Follow(end.unfinished_line);
     log.pending_.push_back('\n');
   }

@@ -6,7 +6,6 @@
 #include <cstdio>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/terminal.h"
 

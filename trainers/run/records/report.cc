@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/counted.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 
@@ -50,14 +51,13 @@ std::string Summary(const RunReport& r) {
   if (r.chosen_by_validation)
     rows.emplace_back("tested weights",
                       r.tested_epoch > 0 ? absl::StrCat("of epoch ", r.tested_epoch) : "the final ones");
-  rows.insert(
-      rows.end(),
-      {{"epochs", absl::StrCat(r.epochs)},
-       {"steps", absl::StrCat(r.steps)},
-       {"batch", absl::StrFormat("%d in micro-batches of %d", r.global_batch, r.micro_batch)},
-       {"workers", absl::StrFormat("%d on %d %s", r.world_size, r.nodes, r.nodes == 1 ? "node" : "nodes")},
-       {"seconds", absl::StrFormat("%.1f, of which %.1f training", r.seconds, r.training_seconds)},
-       {"images/s", absl::StrFormat("%.0f", r.images_per_second)}});
+  rows.insert(rows.end(),
+              {{"epochs", absl::StrCat(r.epochs)},
+               {"steps", absl::StrCat(r.steps)},
+               {"batch", absl::StrFormat("%d in micro-batches of %d", r.global_batch, r.micro_batch)},
+               {"workers", absl::StrCat(r.world_size, " on ", Counted(r.nodes, "node"))},
+               {"seconds", absl::StrFormat("%.1f, of which %.1f training", r.seconds, r.training_seconds)},
+               {"images/s", absl::StrFormat("%.0f", r.images_per_second)}});
   return TwoColumns(rows);
 }
 
@@ -199,22 +199,18 @@ nlohmann::json ReportJson(const RunReport& r) {
 }
 
 std::string EpochText(const EvalRecord& e, int64_t epochs, bool new_best, int columns) {
-  const char* const evaluated = e.validation ? "val" : "test";
-  const auto figures = [&](double loss, double accuracy) {
-    const std::string text = absl::StrFormat("loss %.4f", loss);
-    return e.classified ? absl::StrCat(text, " accuracy ", Percent(accuracy)) : text;
+  const auto line = [&](bool brief) {
+    const auto figures = [&](double loss, double accuracy) {
+      const std::string text = brief ? absl::StrFormat("%.3f", loss) : absl::StrFormat("loss %.4f", loss);
+      return e.classified ? absl::StrCat(text, brief ? " " : " accuracy ", Percent(accuracy)) : text;
+    };
+    const char* const best = brief ? "  best" : "  new best";
+    return absl::StrFormat("epoch %d/%d  train %s  %s %s%s  %.1f s", e.epoch, epochs,
+                           figures(e.train_loss, e.train_accuracy), e.validation ? "val" : "test",
+                           figures(e.test_loss, e.test_accuracy), new_best ? best : "", e.seconds);
   };
-  std::string text = absl::StrFormat(
-      "epoch %d/%d  train %s  %s %s%s  %.1f s", e.epoch, epochs, figures(e.train_loss, e.train_accuracy),
-      evaluated, figures(e.test_loss, e.test_accuracy), new_best ? "  new best" : "", e.seconds);
-  if (columns == 0 || text.size() <= static_cast<size_t>(columns)) return text;
-  const auto brief = [&](double loss, double accuracy) {
-    const std::string number = absl::StrFormat("%.3f", loss);
-    return e.classified ? absl::StrCat(number, " ", Percent(accuracy)) : number;
-  };
-  return absl::StrFormat("epoch %d/%d  train %s  %s %s%s  %.1f s", e.epoch, epochs,
-                         brief(e.train_loss, e.train_accuracy), evaluated,
-                         brief(e.test_loss, e.test_accuracy), new_best ? "  best" : "", e.seconds);
+  const std::string text = line(/*brief=*/false);
+  return columns == 0 || text.size() <= static_cast<size_t>(columns) ? text : line(/*brief=*/true);
 }
 
 absl::Status WriteReport(const RunReport& report, const std::string& folder) {

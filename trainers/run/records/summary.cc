@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/terminal.h"
 
 namespace mtrun::trainers {
@@ -42,15 +43,12 @@ std::string SummaryResults(const RunReport& r) {
 }
 
 std::string Head(const RunReport& r) {
-  const auto count = [](int64_t number, const char* noun) {
-    return absl::StrCat(number, " ", noun, number == 1 ? "" : "s");
-  };
   std::string text = absl::StrCat(r.program, "\n", SummaryResults(r), "trained        ",
-                                  count(r.epochs, "epoch"), ", ", count(r.steps, "step"), " of ",
+                                  Counted(r.epochs, "epoch"), ", ", Counted(r.steps, "step"), " of ",
                                   r.global_batch, " in micro-batches of ", r.micro_batch, "\n");
   absl::StrAppendFormat(
       &text, "workers        %d on %s, %.0f images/s\ntook           %s, of which %s training\n",
-      r.world_size, count(r.nodes, "node"), r.images_per_second, HumanDuration(FromSeconds(r.seconds)),
+      r.world_size, Counted(r.nodes, "node"), r.images_per_second, HumanDuration(FromSeconds(r.seconds)),
       HumanDuration(FromSeconds(r.training_seconds)));
   return text;
 }
@@ -164,7 +162,7 @@ std::string Confusions(const RunReport& r, int columns) {
 std::string ClassesText(const RunReport& report, int columns) {
   if (report.class_names.empty() || report.matrix.classes() == 0) return "";
   columns = columns == 0 ? kUsualColumns : std::max(columns, kLeastColumns);
-  return report.matrix.classes() <= kMaxMatrixClasses
+  return report.matrix.classes() < kManyClasses  // their confusions fit a screen
              ? Matrix(report, columns)
              : WorstClasses(report, columns) + Confusions(report, columns);
 }

@@ -7,9 +7,6 @@
 
 namespace mtrun::trainers {
 
-/// Maximum number of classes whose confusions fit a screen.
-inline constexpr int kMaxMatrixClasses = kManyClasses - 1;
-
 /// Returns results and settings in a few lines. With up to 20 classes: the confusion matrix, with each
 /// class's recall, precision and F1. With more: the 10 classes with the lowest F1 and the 10 most frequent
 /// confusions. Lines have at most `columns` columns (0: 80; at least 64): names are cut, and if counts do not

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/process_memory.h"
 #include "base/status_macros.h"
 #include "datasets/images/png.h"
 #include "trainers/run/records/matrix_picture.h"
-#include "trainers/run/records/process_memory.h"
 
 namespace mtrun::trainers {
 namespace {

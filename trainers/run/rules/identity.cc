@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "base/json_text.h"
 #include "base/status_macros.h"
+#include "base/value_or.h"
 #include "datasets/images/image_file.h"
 #include "nlohmann/json.hpp"
 #include "trainers/random/random_stream.h"
@@ -56,8 +57,7 @@ std::map<std::string, std::string> ReadClaim(const std::string& claim) {
 
 /// Returns the version of a definition that a checkpoint names; those before names were given are "1".
 std::string VersionIn(const checkpoints::Identity& checkpoint, const char* name) {
-  const auto found = checkpoint.find(name);
-  return found == checkpoint.end() ? "1" : found->second;
+  return ValueOr(checkpoint, name, "1");
 }
 
 /// Returns each claim's text of this name.

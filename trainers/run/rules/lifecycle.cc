@@ -11,23 +11,8 @@ using Cause = Decision::Cause;
 
 namespace {
 
-const char* NameOf(Action action) {
-  switch (action) {
-    case Action::kStep:
-      return "step";
-    case Action::kEvaluate:
-      return "evaluate";
-    case Action::kSave:
-      return "save";
-    case Action::kRegroup:
-      return "regroup";
-    case Action::kLeave:
-      return "leave";
-    case Action::kFinish:
-      return "finish";
-  }
-  return "";
-}
+/// Names of the actions, in the order of Action.
+constexpr const char* kActions[] = {"step", "evaluate", "save", "regroup", "leave", "finish"};
 
 }  // namespace
 
@@ -117,7 +102,7 @@ std::string Describe(const Decision& decision, const Lifecycle& lifecycle, const
   const int64_t last = at.steps - 1;
   switch (decision.cause) {
     case Cause::kNext:
-      return absl::StrCat(NameOf(decision.action), " at step ", at.steps);
+      return absl::StrCat(kActions[static_cast<size_t>(decision.action)], " at step ", at.steps);
     case Cause::kEveryEpochs:
       return absl::StrCat("save after step ", last, ": due by checkpoint_epochs");
     case Cause::kEverySteps:

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-
 namespace mtrun::trainers {
 
 /// Machines of the members of a generation.

@@ -4,7 +4,6 @@
 
 #include <concepts>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -14,7 +13,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
@@ -128,7 +126,7 @@ class OptionTable {
     return OptionRow(option);
   }
 
-  const std::deque<Option>& options() const { return options_; }
+  const std::vector<Option>& options() const { return options_; }
 
  private:
   template <typename Object, typename First, typename... Rest>
@@ -171,7 +169,7 @@ class OptionTable {
 
   const std::string program_;
   std::string group_;
-  std::deque<Option> options_;  // rows keep their addresses
+  std::vector<Option> options_;
 };
 
 }  // namespace mtrun::trainers

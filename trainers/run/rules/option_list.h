@@ -1,10 +1,8 @@
-// The options of every program, one row each: name, default, scope, help, member. `Table` is an OptionTable.
-// The templates are compiled where they are used, in options.cc. Does not depend on LibTorch.
+// The options of every program, one row each: name, default, scope, help, member. Does not depend on LibTorch.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -20,11 +18,7 @@ inline constexpr double kMaxEpochs = 1e9;
 /// Maximum size in GiB: in bytes it still fits into 64 bits.
 inline constexpr double kMaxGib = 1e9;
 
-/// Returns true for "float64".
-absl::StatusOr<bool> ParseFloat64(std::string_view precision);
-
-template <typename Table>
-void ListRunOptions(Table& t) {
+inline void ListRunOptions(OptionTable& t) {
   using O = TrainOptions;
   using enum Scope;
   t.Group("Run");
@@ -49,56 +43,50 @@ void ListRunOptions(Table& t) {
         "At the end, write report.html and plots to the model_folder (with mtreport).", &O::report);
   t.Add("result_file", "false", kFree,
         "With --report: also write the figures as {batch}_{epochs}_{nodes}_{gpus}.txt.", &O::result_file);
-  t.template Add<std::string>("config", "", kFree, "YAML file with a section for this program.")
+  t.Add<std::string>("config", "", kFree, "YAML file with a section for this program.")
       .Takes("FILE")
       .Common();
   t.Add("init_from", "", kFree, "File with initial weights, safetensors or .pth, named as in PyTorch.",
         &O::init_from)
       .Takes("FILE")
       .Hints({"pretrained", "initial_checkpoint", "load"});
-  t.template Add<std::string>("settings", "changed", kFree,
-                              "Settings to print: those that differ from their defaults, or all.")
+  t.Add<std::string>("settings", "changed", kFree,
+                     "Settings to print: those that differ from their defaults, or all.")
       .Choices({"changed", "all"});
   t.Add("seed", "0", kRun, "Seed of weights, order of samples and augmentation.", &O::seed);
-  t.template Add<bool>("check", "", kFree,
-                       "Check settings, data, weights and folder, print what the run will be, and exit.")
+  t.Add<bool>("check", "", kFree,
+              "Check settings, data, weights and folder, print what the run will be, and exit.")
       .Common();
-  t.template Add<bool>("check_settings", "", kFree, "Check the settings, and exit.");
-  t.template Add<bool>("version", "", kFree, "Print the version.");
-  t.template Add<bool>("help", "", kFree, "Print this text.").Common();
+  t.Add<bool>("check_settings", "", kFree, "Check the settings, and exit.");
+  t.Add<bool>("version", "", kFree, "Print the version.");
+  t.Add<bool>("help", "", kFree, "Print this text.").Common();
 }
 
-template <typename Table>
-void ListModeOptions(Table& t) {
+inline void ListModeOptions(OptionTable& t) {
   using enum Scope;
   t.Group("Instead of training");
-  t.template Add<std::string>("evaluate", "", kFree,
-                              "Evaluate a run, checkpoint or file of weights on the test images of --data.")
+  t.Add<std::string>("evaluate", "", kFree,
+                     "Evaluate a run, checkpoint or file of weights on the test images of --data.")
       .Takes("RUN|FILE");
-  t.template Add<std::string>("predict", "", kFree,
-                              "Classify image files, or those of a folder; more can follow.")
+  t.Add<std::string>("predict", "", kFree, "Classify image files, or those of a folder; more can follow.")
       .Takes("FILE|FOLDER");
-  t.template Add<std::string>("export", "", kFree,
-                              "Folder to write weights, a model.py for PyTorch and a description to.")
+  t.Add<std::string>("export", "", kFree,
+                     "Folder to write weights, a model.py for PyTorch and a description to.")
       .Takes("FOLDER");
-  t.template Add<std::string>("weights_of", "", kFree,
-                              "With --predict and --export: the run, checkpoint or file of weights.")
+  t.Add<std::string>("weights_of", "", kFree,
+                     "With --predict and --export: the run, checkpoint or file of weights.")
       .Takes("RUN|FILE")
       .Otherwise("model_folder");
-  t.template Add<std::string>(
-       "out", "", kFree,
-       "With --predict: the .csv, .jsonl or .html file to write; with --evaluate: a JSON file.")
+  t.Add<std::string>("out", "", kFree,
+                     "With --predict: the .csv, .jsonl or .html file to write; with --evaluate: a JSON file.")
       .Takes("FILE");
-  t.template Add<bool>(
-      "onnx", "", kFree,
-      "With --export: also write model.onnx, with PyPI's onnx and PyTorch of your Python, and "
-      "compare it if onnxruntime is there.");
-  t.template Add<int64_t>("top_k", "5", kFree, "With --predict: number of classes to list for an image.")
-      .Min(1);
+  t.Add<bool>("onnx", "", kFree,
+              "With --export: also write model.onnx, with PyPI's onnx and PyTorch of your Python, and "
+              "compare it if onnxruntime is there.");
+  t.Add<int64_t>("top_k", "5", kFree, "With --predict: number of classes to list for an image.").Min(1);
 }
 
-template <typename Table>
-void ListBatchOptions(Table& t) {
+inline void ListBatchOptions(OptionTable& t) {
   using O = TrainOptions;
   using enum Scope;
   t.Group("Length and batch");
@@ -114,7 +102,7 @@ void ListBatchOptions(Table& t) {
       .Min(1)
       .Max(kMaxImages)
       .Hints({"bs", "batch", "per_device_train_batch_size"});
-  t.template Add<int64_t>("accumulation_steps", "1", kRun, "Micro-batches of each worker in one step.")
+  t.Add<int64_t>("accumulation_steps", "1", kRun, "Micro-batches of each worker in one step.")
       .Min(1)
       .Max(kMaxImages)
       .Through("global_batch")
@@ -147,8 +135,7 @@ void ListBatchOptions(Table& t) {
   t.Add("eval_images", "0", kRun, "Test images to evaluate after each epoch; 0: all.", &O::eval_images);
 }
 
-template <typename Table>
-void ListOptimizerOptions(Table& t) {
+inline void ListOptimizerOptions(OptionTable& t) {
   using O = TrainOptions;
   using enum Scope;
   t.Group("Optimizer");
@@ -198,8 +185,7 @@ void ListOptimizerOptions(Table& t) {
       .Since("none");
 }
 
-template <typename Table>
-void ListPrecisionOptions(Table& t) {
+inline void ListPrecisionOptions(OptionTable& t) {
   using O = TrainOptions;
   using enum Scope;
   t.Group("Precision and normalisation");
@@ -207,23 +193,21 @@ void ListPrecisionOptions(Table& t) {
         "Mixed precision: fp16 with loss scaling on a GPU; auto: fp16 on a GPU, else off.", &O::amp)
       .Choices({"off", "bf16", "fp16", "auto"})
       .Hints({"mixed_precision"});
-  t.AddParsed("precision", "float32", kRun, "Type of weights and gradients.", ParseFloat64, &O::float64)
+  const auto is_float64 = [](const std::string& type) -> absl::StatusOr<bool> { return type == "float64"; };
+  t.AddParsed("precision", "float32", kRun, "Type of weights and gradients.", is_float64, &O::float64)
       .Choices({"float32", "float64"})
       .InCheckpoints("float64");
-  t.template Add<bool>("sync_bn", "false", kRun,
-                       "Normalise batches over groups of micro-batches instead of each one.")
+  t.Add<bool>("sync_bn", "false", kRun, "Normalise batches over groups of micro-batches instead of each one.")
       .Through("sync_bn_micro_batches");
   t.Add("sync_bn_micro_batches", "0", kRun, "Micro-batches in such a group; 0: all of a step.",
         &O::sync_micro_batches)
       .Was("sync_bn_shards");
 }
 
-template <typename Table>
-void ListAugmentations(Table& t) {
+inline void ListAugmentations(OptionTable& t) {
   using O = TrainOptions;
   using enum Scope;
-  t.template Add<bool>("augment", "false", kRun, "Augment training images as the settings below say.")
-      .Through("flip");
+  t.Add<bool>("augment", "false", kRun, "Augment training images as the settings below say.").Through("flip");
   t.Add("flip", "true", kRun, "With --augment: mirror half of the images.", &O::augmentation,
         &Augmentation::flip);
   t.Add("crop_padding", "0", kRun, "With --augment: shift images by up to this many pixels.",
@@ -280,8 +264,7 @@ void ListAugmentations(Table& t) {
       .Hints({"cutmix_alpha"});
 }
 
-template <typename Table>
-void ListImageOptions(Table& t) {
+inline void ListImageOptions(OptionTable& t) {
   using O = TrainOptions;
   using enum Scope;
   t.Group("Images");
@@ -324,8 +307,7 @@ void ListImageOptions(Table& t) {
         &O::preview);
 }
 
-template <typename Table>
-void ListCheckpointOptions(Table& t) {
+inline void ListCheckpointOptions(OptionTable& t) {
   using O = TrainOptions;
   using enum Scope;
   t.Group("Checkpoints");
@@ -352,8 +334,7 @@ void ListCheckpointOptions(Table& t) {
       .Max(255);
 }
 
-template <typename Table>
-void ListMachineOptions(Table& t) {
+inline void ListMachineOptions(OptionTable& t) {
   using O = TrainOptions;
   using enum Scope;
   t.Group("Machine");
@@ -397,8 +378,7 @@ void ListMachineOptions(Table& t) {
   t.Add("log_every", "0", kFree, "Steps between progress lines; 0: by time.", &O::log_every);
 }
 
-template <typename Table>
-void ListRemoteOptions(Table& t) {
+inline void ListRemoteOptions(OptionTable& t) {
   using O = TrainOptions;
   using R = datasets::RemoteOptions;
   using enum Scope;
@@ -423,8 +403,7 @@ void ListRemoteOptions(Table& t) {
         &O::remote, &R::redirects);
 }
 
-template <typename Table>
-void ListOptions(Table& t) {
+inline void ListOptions(OptionTable& t) {
   ListRunOptions(t);
   ListModeOptions(t);
   ListBatchOptions(t);

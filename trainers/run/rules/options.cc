@@ -5,6 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/counted.h"
 #include "base/status_macros.h"
 #include "trainers/run/rules/option_list.h"
 
@@ -12,59 +13,50 @@ namespace mtrun::trainers {
 namespace {
 
 absl::Status CheckTogether(const TrainOptions& o) {
-  if (o.optimizer.nesterov &&
-      (o.optimizer.kind != OptimizerOptions::Kind::kSgd || o.optimizer.momentum == 0)) {
-    return absl::InvalidArgumentError("--nesterov needs --optimizer sgd and a --momentum above 0");
-  }
-  if (o.schedule.kind == LrSchedule::Kind::kOneCycle && o.schedule.warmup_steps > 0) {
-    return absl::InvalidArgumentError("--schedule one_cycle has its own warm-up: do not give --warmup_steps");
-  }
-  if (o.schedule.kind == LrSchedule::Kind::kOneCycle && o.warmup_epochs > 0) {
-    return absl::InvalidArgumentError(
-        "--schedule one_cycle has its own warm-up: do not give --warmup_epochs");
-  }
-  if (const ImageGrowth& growth = o.reading.growth; growth.from > 0) {
-    if (growth.end == 0)
-      return absl::InvalidArgumentError(
-          "--image_size_from needs --grown_after, the number of epochs that it lasts");
-    if (growth.end < growth.first)
-      return absl::InvalidArgumentError(
-          absl::StrCat("--grown_after ", growth.end, " is before --grow_after ", growth.first));
-  }
-  if (o.graph && o.reading.growth.from > 0) {
-    return absl::InvalidArgumentError(
-        "--graph and --image_size_from exclude each other: a captured step takes images of one size");
-  }
-  for (const auto& [name, a] : {std::pair("mixup", o.mixing.mixup), std::pair("cutmix", o.mixing.cutmix)}) {
-    if (a > 0 && a < kMinBeta)
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", name, " ", a, ": give 0, or ", kMinBeta, " to ", kMaxBeta));
-  }
-  if (o.mixing.any() && o.sync_micro_batches > 0) {
-    return absl::InvalidArgumentError(
-        "--sync_bn excludes --mixup and --cutmix: it computes several micro-batches at once, and each is "
-        "mixed "
-        "in another way");
-  }
-  if (o.float64 && (o.amp == "bf16" || o.amp == "fp16")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--amp ", o.amp, " and --precision float64 exclude each other"));
-  }
-  if (o.drain_exit_code == kWrongSettingsStatus || o.drain_exit_code == kDifferentStatesStatus) {
-    return absl::InvalidArgumentError(absl::StrCat("--drain_exit_code ", o.drain_exit_code,
-                                                   " has another meaning to mtrun (", kWrongSettingsStatus,
-                                                   ": wrong settings, ", kDifferentStatesStatus,
-                                                   ": different states of one step): give another status"));
-  }
-  if (o.graph && o.sync_micro_batches > 0) {
-    return absl::InvalidArgumentError(
-        "--graph and --sync_bn exclude each other: synchronised batch normalisation talks to the other "
-        "workers during the forward pass, which a captured step cannot do");
+  const bool one_cycle = o.schedule.kind == LrSchedule::Kind::kOneCycle;
+  const ImageGrowth& growth = o.reading.growth;
+  const auto too_small = [](double a) { return a > 0 && a < kMinBeta; };
+  const auto beta = [](const char* name, double a) {
+    return absl::StrCat("--", name, " ", a, ": give 0, or ", kMinBeta, " to ", kMaxBeta);
+  };
+  struct Rule {
+    bool broken;
+    std::string why;
+  };
+  const Rule rules[] = {
+      {o.optimizer.nesterov &&
+           (o.optimizer.kind != OptimizerOptions::Kind::kSgd || o.optimizer.momentum == 0),
+       "--nesterov needs --optimizer sgd and a --momentum above 0"},
+      {one_cycle && o.schedule.warmup_steps > 0,
+       "--schedule one_cycle has its own warm-up: do not give --warmup_steps"},
+      {one_cycle && o.warmup_epochs > 0,
+       "--schedule one_cycle has its own warm-up: do not give --warmup_epochs"},
+      {growth.from > 0 && growth.end == 0,
+       "--image_size_from needs --grown_after, the number of epochs that it lasts"},
+      {growth.from > 0 && growth.end < growth.first,
+       absl::StrCat("--grown_after ", growth.end, " is before --grow_after ", growth.first)},
+      {o.graph && growth.from > 0,
+       "--graph and --image_size_from exclude each other: a captured step takes images of one size"},
+      {too_small(o.mixing.mixup), beta("mixup", o.mixing.mixup)},
+      {too_small(o.mixing.cutmix), beta("cutmix", o.mixing.cutmix)},
+      {o.mixing.any() && o.sync_micro_batches > 0,
+       "--sync_bn excludes --mixup and --cutmix: it computes several micro-batches at once, and each is "
+       "mixed in another way"},
+      {o.float64 && (o.amp == "bf16" || o.amp == "fp16"),
+       absl::StrCat("--amp ", o.amp, " and --precision float64 exclude each other")},
+      {o.drain_exit_code == kWrongSettingsStatus || o.drain_exit_code == kDifferentStatesStatus,
+       absl::StrCat("--drain_exit_code ", o.drain_exit_code, " has another meaning to mtrun (",
+                    kWrongSettingsStatus, ": wrong settings, ", kDifferentStatesStatus,
+                    ": different states of one step): give another status")},
+      {o.graph && o.sync_micro_batches > 0,
+       "--graph and --sync_bn exclude each other: synchronised batch normalisation talks to the other "
+       "workers during the forward pass, which a captured step cannot do"},
+  };
+  for (const Rule& rule : rules) {
+    if (rule.broken) return absl::InvalidArgumentError(rule.why);
   }
   return absl::OkStatus();
 }
-
-std::string Workers(int64_t workers) { return absl::StrCat(workers, workers == 1 ? " worker" : " workers"); }
 
 /// Returns a x b of numbers from 1, or kMaxImages + 1 if it is larger: the product may not fit 64 bits.
 int64_t Images(int64_t a, int64_t b) { return a > kMaxImages / b ? kMaxImages + 1 : a * b; }
@@ -86,7 +78,7 @@ void TakeBatchOfRecipe(Settings& settings, int64_t configured_world) {
   settings.Derive("global_batch", absl::StrCat(global_batch), "the recipe's, for any number of workers");
   if (share < settings.Int("batch_size")) {
     settings.Derive("batch_size", absl::StrCat(share),
-                    absl::StrCat("global_batch / ", Workers(configured_world)));
+                    absl::StrCat("global_batch / ", Counted(configured_world, "worker")));
   }
 }
 
@@ -104,18 +96,19 @@ absl::Status DeriveBatch(Settings& settings, int64_t configured_world) {
     const int64_t all = Images(batch, parts);
     if (all > kMaxImages) {
       return absl::InvalidArgumentError(absl::StrCat("--batch_size ", batch, " x --accumulation_steps ",
-                                                     accumulation, " x ", Workers(configured_world),
+                                                     accumulation, " x ", Counted(configured_world, "worker"),
                                                      " is more than ", kMaxImages, " images per step"));
     }
     settings.Derive("global_batch", absl::StrCat(all),
-                    absl::StrCat("batch_size x accumulation_steps x ", Workers(configured_world)));
+                    absl::StrCat("batch_size x accumulation_steps x ", Counted(configured_world, "worker")));
     return absl::OkStatus();
   }
   const int64_t global_batch = settings.Int("global_batch");
   if (settings.IsDerived("batch_size")) return absl::OkStatus();  // set by AdoptBatch
   if (settings.SourceOf("batch_size") == SettingSource::kDefault) {
-    settings.Derive("batch_size", absl::StrCat((global_batch + parts - 1) / parts),
-                    absl::StrCat("global_batch / (accumulation_steps x ", Workers(configured_world), ")"));
+    settings.Derive(
+        "batch_size", absl::StrCat((global_batch + parts - 1) / parts),
+        absl::StrCat("global_batch / (accumulation_steps x ", Counted(configured_world, "worker"), ")"));
   } else if (batch > global_batch) {
     settings.Derive("batch_size", absl::StrCat(global_batch), "limited by global_batch");
   }
@@ -207,8 +200,6 @@ absl::Status FillFolder(const std::string& program, Settings& settings) {
 
 }  // namespace
 
-absl::StatusOr<bool> ParseFloat64(std::string_view precision) { return precision == "float64"; }
-
 std::string DescribeUnusedAugmentation(const Settings& settings) {
   if (settings.Bool("augment")) return "";
   OptionTable table("");
@@ -225,7 +216,7 @@ std::string DescribeUnusedAugmentation(const Settings& settings) {
 std::vector<Option> AllOptions(const std::string& program, const std::vector<Option>& own) {
   OptionTable table(program);
   ListOptions(table);
-  std::vector<Option> all(table.options().begin(), table.options().end());
+  std::vector<Option> all = table.options();
   all.insert(all.end(), own.begin(), own.end());
   return all;
 }
@@ -257,16 +248,11 @@ absl::StatusOr<bool> ReadSettings(const std::string& program, const std::vector<
   if (const std::string file = settings.Text("config"); !file.empty()) {
     const bool known = environment.contains(kCheckedVariable);
     MT_RETURN_IF_ERROR(
-        ApplySettingsFile(file, program, settings, known ? MissingSection::kFine : MissingSection::kWarn));
+        settings.ApplyYaml(file, program, known ? MissingSection::kFine : MissingSection::kWarn));
   }
   MT_RETURN_IF_ERROR(CheckModeFlags(settings));
   MT_RETURN_IF_ERROR(FillFolder(program, settings));
   return true;
-}
-
-absl::Status ApplySettingsFile(const std::string& path, const std::string& program, Settings& settings,
-                               MissingSection missing) {
-  return settings.ApplyYaml(path, program, missing);
 }
 
 void AdoptBatch(const datasets::BatchPlan& checkpoint, Settings& settings) {

@@ -132,9 +132,6 @@ inline constexpr char kCheckedVariable[] = "MTRUN_CHECKED";
 absl::StatusOr<bool> ReadSettings(const std::string& program, const std::vector<std::string>& args,
                                   const EnvironmentMap& environment, Settings& settings,
                                   std::vector<std::string>* more = nullptr);
-/// Applies the section `program` of a YAML file. Values that are already set are kept.
-absl::Status ApplySettingsFile(const std::string& path, const std::string& program, Settings& settings,
-                               MissingSection missing = MissingSection::kWarn);
 /// Adopts the batch of a checkpoint, which no restart can change, whatever the number of workers is now. Sets
 /// global_batch if it is not set, and batch_size if it has its default. Does nothing if another global_batch
 /// is set. Call before MakeOptions.

@@ -1,10 +1,10 @@
-#include "trainers/run/records/process_memory.h"
+#include "base/process_memory.h"
 
 #include <unistd.h>
 
 #include <fstream>
 
-namespace mtrun::trainers {
+namespace mtrun {
 
 int64_t ResidentBytes() {
   std::ifstream file("/proc/self/statm");
@@ -13,4 +13,4 @@ int64_t ResidentBytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-}  // namespace mtrun::trainers
+}  // namespace mtrun

@@ -1,4 +1,4 @@
-#include "trainers/membership/drain_watch.h"
+#include "trainers/membership/wait_watch.h"
 
 #include <optional>
 #include <utility>
@@ -10,13 +10,13 @@ constexpr Duration kAskEvery = std::chrono::milliseconds(100);
 
 }  // namespace
 
-DrainWatch::DrainWatch(std::function<bool()> wants_drain, std::function<void()> give_up, Duration timeout)
-    : wants_drain_(std::move(wants_drain)),
-      give_up_(std::move(give_up)),
+WaitWatch::WaitWatch(std::function<bool()> condition, std::function<void()> act, Duration timeout)
+    : condition_(std::move(condition)),
+      act_(std::move(act)),
       patience_(timeout),
       thread_([this] { Run(); }) {}
 
-DrainWatch::~DrainWatch() {
+WaitWatch::~WaitWatch() {
   {
     const MutexLock lock(mutex_);
     over_ = true;
@@ -25,13 +25,13 @@ DrainWatch::~DrainWatch() {
   thread_.join();
 }
 
-void DrainWatch::Run() {
+void WaitWatch::Run() {
   const MutexLock lock(mutex_);
   std::optional<TimePoint> since;
   while (!over_) {
     const TimePoint now = MonotonicNow();
-    if (!since && wants_drain_()) since = now;
-    if (since && now - *since >= patience_) return give_up_();
+    if (!since && condition_()) since = now;
+    if (since && now - *since >= patience_) return act_();
     over_changed_.WaitUntil(mutex_, since ? *since + patience_ : now + kAskEvery);
   }
 }

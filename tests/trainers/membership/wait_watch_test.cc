@@ -1,4 +1,4 @@
-#include "trainers/membership/drain_watch.h"
+#include "trainers/membership/wait_watch.h"
 
 #include <atomic>
 #include <future>
@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::chrono::seconds kFar{30};
 
-TEST(DrainWatch, EndsTheWaitOfADrainingWorker) {
+TEST(WaitWatch, EndsTheWaitOfADrainingWorker) {
   std::promise<void> ended;
   std::atomic<bool> wants{false}, asked{false};
-  const DrainWatch watch(
+  const WaitWatch watch(
       [&] {
         asked = true;
         asked.notify_all();
@@ -27,12 +27,12 @@ TEST(DrainWatch, EndsTheWaitOfADrainingWorker) {
   EXPECT_EQ(end.wait_for(kFar), std::future_status::ready);
 }
 
-TEST(DrainWatch, WaitThatSucceedsInTimeIsLeftAlone) {
+TEST(WaitWatch, WaitThatSucceedsInTimeIsLeftAlone) {
   std::atomic<int> ended{0};
   {
     std::promise<void> asked;
     std::atomic<int> times{0};
-    const DrainWatch watch(
+    const WaitWatch watch(
         [&] {
           if (times++ == 0) asked.set_value();
           return true;
@@ -43,18 +43,32 @@ TEST(DrainWatch, WaitThatSucceedsInTimeIsLeftAlone) {
   EXPECT_EQ(ended, 0);
 }
 
-TEST(DrainWatch, GivesUpOnce) {
+TEST(WaitWatch, GivesUpOnce) {
   std::atomic<int> ended{0};
   {
-    const DrainWatch watch([] { return true; },
-                           [&] {
-                             ++ended;
-                             ended.notify_all();
-                           },
-                           Duration::zero());
+    const WaitWatch watch([] { return true; },
+                          [&] {
+                            ++ended;
+                            ended.notify_all();
+                          },
+                          Duration::zero());
     ended.wait(0);
   }
   EXPECT_EQ(ended, 1);
+}
+
+TEST(WaitWatch, TellsOnceTheDelayIsOver) {
+  std::promise<void> told;
+  const WaitWatch notice([] { return true; }, [&] { told.set_value(); }, std::chrono::milliseconds(1));
+  EXPECT_EQ(told.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+}
+
+TEST(WaitWatch, SaysNothingOfAShortWait) {
+  bool told = false;
+  {
+    const WaitWatch notice([] { return true; }, [&] { told = true; }, std::chrono::hours(1));
+  }
+  EXPECT_FALSE(told);
 }
 
 }  // namespace

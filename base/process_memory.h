@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-namespace mtrun::trainers {
+namespace mtrun {
 
 /// Returns the bytes in memory now (/proc/self/statm); 0 if they cannot be read.
 int64_t ResidentBytes();
 
-}  // namespace mtrun::trainers
+}  // namespace mtrun
