@@ -245,13 +245,6 @@ std::string HostName() {
   return name.data();
 }
 
-std::vector<char*> ExecWords(const std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 absl::StatusOr<std::string> ExecutableFolder() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);

@@ -75,8 +75,6 @@ absl::StatusOr<int64_t> FreeDiskBytes(const std::string& path);
 std::vector<char*> ExecWords(const std::vector<std::string>& words);
 /// Returns this machine's host name ("node2"), or "localhost" if the kernel gives none.
 std::string HostName();
-/// Returns pointers to the words and a null, for exec, which does not write to them. `words` must outlive them.
-std::vector<char*> ExecWords(const std::vector<std::string>& words);
 /// Returns the folder of the running executable, with symbolic links resolved.
 absl::StatusOr<std::string> ExecutableFolder();
 /// Returns 64 random bits from the kernel, for identities and secrets; never called inside a pure core.
