@@ -38,7 +38,7 @@ absl::StatusOr<std::string> JudgeAnswers(const std::vector<ControlAnswer>& answe
     if (answer.has_job) AddOnce(line, &of_job);
     AddOnce(line, &all);
   }
-  if (!done.empty()) return absl::StrJoin(done, "\n");
+  if (std::string told = absl::StrJoin(done, "\n"); !told.empty()) return told;
   return absl::FailedPreconditionError(absl::StrJoin(of_job.empty() ? all : of_job, "\n"));
 }
 

@@ -21,6 +21,8 @@ absl::StatusOr<std::unique_ptr<Host>> StartStandby(const HostOptions& options, c
   service_options.standby_address = address;
   // These are for the service at the endpoint alone.
   service_options.state_folder.clear();
+  service_options.state_host.clear();
+  service_options.job_id.clear();
   service_options.foreign_connections = nullptr;
   const bool here_alone = IsLoopback(address) && !options.all_addresses;
   const auto start = [&](int port) {
@@ -43,6 +45,7 @@ absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
   }
   ServiceOptions service_options = options;
   service_options.embedded = true;
+  service_options.evict_host = nullptr;  // for standbys alone
   service_options.listen = ToText({local && !options.all_addresses ? endpoint.host : "::", endpoint.port});
   // A service on a free port has no successor: the next one at port 0 belongs to another job.
   if (endpoint.port == 0) service_options.state_folder.clear();

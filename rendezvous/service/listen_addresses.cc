@@ -1,13 +1,14 @@
 #include "rendezvous/service/listen_addresses.h"
 
+#include <netdb.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/posix.h"
-#include "rendezvous/service/address_list.h"
 
 namespace mtrun::rendezvous {
 
@@ -29,8 +30,12 @@ absl::StatusOr<std::vector<Endpoint>> ListenAddresses(const Endpoint& listen, co
 }
 
 bool IsOwn(const std::string& address) {
-  const AddressList list = Resolve({address, 0}, AI_NUMERICHOST);
-  if (list == nullptr) return false;
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* list = nullptr;
+  if (getaddrinfo(address.c_str(), nullptr, &hints, &list) != 0) return false;
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, freeaddrinfo);
   const UniqueFd socket(::socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   return socket.valid() && bind(socket.get(), list->ai_addr, list->ai_addrlen) == 0;
 }

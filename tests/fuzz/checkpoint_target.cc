@@ -50,11 +50,7 @@ void ReadState(std::string_view bytes) {
 void ReadLedger(std::string_view bytes) {
   const InputFile file(bytes);
   const auto run = RunOfLedger(file.path());
-<<<<<<< HEAD
-  MT_HOLDS(HighestGeneration(file.path()).ok());
-=======
-  MT_CHECK(EndOfLedger(file.path()).ok());
->>>>>>> 57c222581f626dc5396daafac23104ef6f3a94f7
+  MT_HOLDS(EndOfLedger(file.path()).ok());
   LedgerHead head;
   head.run = run.ok() ? run->value_or(7) : 7;
   auto ledger = Ledger::Open(file.path(), head);

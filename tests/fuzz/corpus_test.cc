@@ -45,10 +45,10 @@ absl::StatusOr<std::vector<Input>> InputsOf(const Target& target) {
       auto archive, datasets::ArchiveReader::Open(SourcePath(absl::StrCat("corpus/", target.name, ".tar"))));
   std::vector<Input> inputs;
   while (true) {
-    MT_ASSIGN_OR_RETURN(const bool more, archive->Next());
+    MT_ASSIGN_OR_RETURN(const bool more, archive.Next());
     if (!more) return inputs;
-    MT_ASSIGN_OR_RETURN(std::string bytes, archive->Read(kMaxInput));
-    inputs.push_back({archive->name(), std::move(bytes)});
+    MT_ASSIGN_OR_RETURN(std::string bytes, archive.Read(kMaxInput));
+    inputs.push_back({archive.name(), std::move(bytes)});
   }
 }
 

@@ -1,11 +1,6 @@
 // Image files, as decoded by mtdata and the trainers.
 #include <algorithm>
 
-<<<<<<< HEAD
-#include "datasets/images/any_image.h"
-=======
-#include "base/status_macros.h"
->>>>>>> 57c222581f626dc5396daafac23104ef6f3a94f7
 #include "datasets/images/exif.h"
 #include "datasets/images/image_file.h"
 #include "datasets/images/resample.h"

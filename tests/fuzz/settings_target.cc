@@ -32,7 +32,9 @@ void Show(const Settings& settings) {
   settings.Bool("shuffle");
   MT_HOLDS(settings.Int("batch_size") >= 1 && settings.Int("batch_size") <= 1'000'000);
   MT_HOLDS(settings.Text("device") == "cpu" || settings.Text("device") == "cuda");
-  if (settings.IsSet("rate")) MT_HOLDS(settings.Double("rate") >= 0);
+  if (settings.IsSet("rate")) {
+    MT_HOLDS(settings.Double("rate") >= 0);
+  }
   const std::string yaml = settings.Yaml("program");
   const InputFile file(yaml);
   Settings again = SomeSettings();

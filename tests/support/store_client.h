@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,7 @@ inline std::string Encode(const StoreRequest& request) {
   // The fields of each command: k key, v value, i int64, u uint32, n count of the following fields.
   constexpr const char* kFields[] = {"u",  "kv",  "kvv", "k", "ki", "nk", "nk", "", "k", "kv",
                                      "nk", "nkv", "",    "u", "kv", "k",  "k",  "", "ki"};
+  static_assert(std::size(kFields) == static_cast<size_t>(StoreCommand::kBarrier) + 1);
   std::string bytes(1, static_cast<char>(request.command));
   const auto put = [&](auto number) { bytes.append(reinterpret_cast<const char*>(&number), sizeof number); };
   const auto put_text = [&](const std::string& text) {

@@ -182,7 +182,11 @@ TEST(LogFilesTest, DevNullMeansNoFiles) {
   auto files = LogFiles::Make("/dev/null", "job");
   ASSERT_TRUE(files.ok());
   EXPECT_EQ(files->folder(), "");
-  EXPECT_EQ(files->ForWorker(0, 1, 0)->out, "");
+  const auto names = files->ForWorker(0, 1, 0);
+  ASSERT_TRUE(names.ok()) << names.status();
+  for (const std::string& name :
+       {names->out, names->err, names->error, names->filtered_out, names->filtered_err})
+    EXPECT_EQ(name, "");
 }
 
 TEST(LogFilesTest, ExistingFileIsAnError) {
