@@ -1,5 +1,9 @@
 #include "datasets/cache/fetch_messages.h"
 
+#include <array>
+#include <string>
+#include <variant>
+
 #include "absl/strings/str_cat.h"
 #include "base/json_fields.h"
 #include "nlohmann/json.hpp"
@@ -33,14 +37,23 @@ struct Kind {
   const char* type;
   Message empty;
 };
-const Kind kKinds[] = {{"open", Open{}}, {"want", Want{}},       {"opened", Opened{}},
-                       {"here", Here{}}, {"trouble", Trouble{}}, {"failed", Failed{}}};  // as in Message
+
+/// Returns one of each kind, in the order of Message. Never destroyed: threads may decode until the process ends.
+const std::array<Kind, std::variant_size_v<Message>>& Kinds() {
+  static const auto& kinds = *new std::array<Kind, std::variant_size_v<Message>>{{{"open", Open{}},
+                                                                                  {"want", Want{}},
+                                                                                  {"opened", Opened{}},
+                                                                                  {"here", Here{}},
+                                                                                  {"trouble", Trouble{}},
+                                                                                  {"failed", Failed{}}}};
+  return kinds;
+}
 
 }  // namespace
 
 std::string Encode(const Message& message) {
   json object = json::object();
-  object["type"] = kKinds[message.index()].type;
+  object["type"] = Kinds()[message.index()].type;
   const auto write = [&](const char* name, const auto& value) { object[name] = value; };
   std::visit([&](auto m) { Visit(write, m); }, message);
   return object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
@@ -52,7 +65,7 @@ absl::StatusOr<Message> Decode(std::string_view line) {
   JsonFields head("a message about data", object);
   head.Read("type", type);
   if (!head.status().ok()) return head.status();
-  for (const Kind& kind : kKinds) {
+  for (const Kind& kind : Kinds()) {
     if (type != kind.type) continue;
     Message message = kind.empty;
     JsonFields fields(type, object);

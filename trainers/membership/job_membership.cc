@@ -121,7 +121,8 @@ absl::Status JobMembership::ConnectByHand(const WorkerEnv& worker, bool agent_se
     log::Info("rank ", worker.rank, " waits for the other ", Counted(worker.world_size - 1, "worker"), " at ",
               worker.master_addr, " port ", worker.master_port);
   };
-  const WaitWatch notice([] { return true; }, tell);
+  const WaitWatch notice([] { return true; }, tell, WaitWatch::kPatience,
+                         WaitWatch::WithoutThread::kUnwatched);
   MT_ASSIGN_OR_RETURN(bootstrap_, collectives::ConnectTcpStore(worker.master_addr, worker.master_port,
                                                                worker.rank, worker.world_size, agent_serves));
   const WaitWatch watch = GiveUpWhenDrained();

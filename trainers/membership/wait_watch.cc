@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/start_thread.h"
+
 namespace mtrun::trainers {
 namespace {
 
@@ -10,11 +12,15 @@ constexpr Duration kAskEvery = std::chrono::milliseconds(100);
 
 }  // namespace
 
-WaitWatch::WaitWatch(std::function<bool()> condition, std::function<void()> act, Duration timeout)
-    : condition_(std::move(condition)),
-      act_(std::move(act)),
-      patience_(timeout),
-      thread_([this] { Run(); }) {}
+WaitWatch::WaitWatch(std::function<bool()> condition, std::function<void()> act, Duration timeout,
+                     WithoutThread without_thread)
+    : condition_(std::move(condition)), act_(std::move(act)), patience_(timeout) {
+  if (without_thread == WithoutThread::kThrow) {
+    thread_ = std::thread([this] { Run(); });
+  } else {
+    StartThread(&thread_, [this] { Run(); });
+  }
+}
 
 WaitWatch::~WaitWatch() {
   {
@@ -22,7 +28,7 @@ WaitWatch::~WaitWatch() {
     over_ = true;
   }
   over_changed_.NotifyAll();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void WaitWatch::Run() {

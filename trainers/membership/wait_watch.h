@@ -16,9 +16,13 @@ class WaitWatch {
   /// Time in which a wait may still succeed: leaving after a step costs the other workers nothing.
   static constexpr Duration kPatience = std::chrono::seconds(2);
 
+  /// What becomes of a watch if the system has no thread left: std::system_error, or nothing is watched.
+  enum class WithoutThread { kThrow, kUnwatched };
+
   /// Starts a thread that polls `condition` while this object lives. It calls `act`, once, after `condition`
   /// has been true for `timeout`.
-  WaitWatch(std::function<bool()> condition, std::function<void()> act, Duration timeout = kPatience);
+  WaitWatch(std::function<bool()> condition, std::function<void()> act, Duration timeout = kPatience,
+            WithoutThread without_thread = WithoutThread::kThrow);
   /// After this returns, `act` is not running and is never called again.
   ~WaitWatch();
 

@@ -104,7 +104,7 @@ TEST(batch_norm, SumsOfWorkersAddUp) {
   }
 }
 
-TEST(batch_norm, SkippedStepLeavesTheBuffersUnchanged) {
+TEST(batch_norm, StepThatIsNotMovedLeavesTheBuffersUnchanged) {
   TwoLayers net;
   RunningStatistics statistics(net);
   statistics.BeginStep();
