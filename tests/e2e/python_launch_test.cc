@@ -9,7 +9,7 @@ TEST_F(LauncherTest, PythonFunctionsAreLaunched) {
   support::Overlay overlay = Environment();
   overlay["PYTHONDONTWRITEBYTECODE"] = "1";
   Program test({"python3", support::TestFile("python/launch_under_mtrun.py")}, overlay);
-  EXPECT_EQ(test.Wait(support::Seconds(300)), 0) << test.Text();
+  EXPECT_EQ(test.Wait(support::Seconds(500)), 0) << test.Text();
 }
 
 }  // namespace

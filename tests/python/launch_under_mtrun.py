@@ -15,7 +15,7 @@ import support
 from mtrun import LaunchError, launch
 
 BIN = os.environ["MT_BIN"]
-PATIENCE = 60  # seconds, on a loaded machine
+PATIENCE = 200  # seconds, on a loaded machine
 BEGIN = """
 import mtrun, os, signal, sys, time
 
