@@ -6,8 +6,9 @@
 
 `join` registers with this node's agent as a cooperative worker: one that outlives its generation (the membership of
 the job) and takes its place in the next one. Without mtrun the job has one worker, or those of RANK and WORLD_SIZE.
-`Replica`, `Loader` and `Evaluation` train over torch.distributed; they are imported when they are first named, and need
-PyTorch. The rest needs only Python's own library.
+`launch` calls a function in workers of this machine, from a notebook or a script. `Replica`, `Loader` and `Evaluation` train
+over torch.distributed; they are imported when they are first named, and need PyTorch. The rest needs only Python's own
+library.
 """
 from __future__ import annotations
 
@@ -22,16 +23,19 @@ from mtrun.sampler import ElasticSampler
 if TYPE_CHECKING:
     from mtrun.dcp import load_dcp
     from mtrun.evaluation import Evaluation
+    from mtrun.launching import LaunchError, launch
     from mtrun.loader import Loader
     from mtrun.replica import Replica
 
-OF_PYTORCH = {"Evaluation": "evaluation", "Loader": "loader", "Replica": "replica", "load_dcp": "dcp"}
+# Modules that are imported when a name of theirs is used. The first four need PyTorch.
+LATER = {"Evaluation": "evaluation", "Loader": "loader", "Replica": "replica", "load_dcp": "dcp", "launch": "launching",
+         "LaunchError": "launching"}
 
-__all__ = ["AgentLost", "Assignment", "ElasticSampler", "Evaluation", "Interrupted", "Job", "Ledger", "Loader", "Peer",
-           "Replica", "Stopped", "join", "load_dcp"]
+__all__ = ["AgentLost", "Assignment", "ElasticSampler", "Evaluation", "Interrupted", "Job", "LaunchError", "Ledger", "Loader",
+           "Peer", "Replica", "Stopped", "join", "launch", "load_dcp"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in OF_PYTORCH:
+    if name not in LATER:
         raise AttributeError(f"module 'mtrun' has no attribute '{name}'")
-    return getattr(importlib.import_module(f"mtrun.{OF_PYTORCH[name]}"), name)
+    return getattr(importlib.import_module(f"mtrun.{LATER[name]}"), name)

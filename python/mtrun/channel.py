@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from mtrun.launch import peer_of, unix_address
+from mtrun.own_launch import peer_of, unix_address
 
 PROTOCOL_VERSION = 1
 MOST_BYTES_A_LINE = 16 << 20

@@ -12,8 +12,8 @@ from typing import Any
 
 from mtrun.assignment import Assignment, parse_assignment, read_assignment
 from mtrun.channel import PROTOCOL_VERSION, Channel
-from mtrun.launch import own_launch
 from mtrun.lease import LeasePage
+from mtrun.own_launch import own_launch
 from mtrun.step_times import StepTimes, watch_seconds
 
 # Slurm signals every process of a step and mtrun forwards its own: a repeat within this time is the same signal.

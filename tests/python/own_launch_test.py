@@ -7,7 +7,7 @@ import unittest
 
 import support
 from mtrun import join
-from mtrun.launch import own_launch
+from mtrun.own_launch import own_launch
 from support import Agent, assignment
 
 WORKER = {"MTRUN_SOCKET": "@s", "MTRUN_STEP": "7.0", "MTRUN_WORKER": "0/4 job", "MTRUN_LEASE": "23",
