@@ -85,6 +85,8 @@ absl::StatusOr<std::string> MakeTokenFile(const std::string& path) {
   const UniqueFd fd(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("create token file ", draft));
   absl::Status written = WriteAll(fd.get(), token + "\n");
+  // A power cut must not leave an empty file, which no agent can use.
+  if (written.ok() && fsync(fd.get()) != 0) written = ErrnoStatus(errno, absl::StrCat("fsync ", draft));
   if (written.ok() && link(draft.c_str(), path.c_str()) != 0 && errno != EEXIST)
     written = WriteInPlace(path, token + "\n");
   unlink(draft.c_str());

@@ -1,5 +1,5 @@
 // One connection: a request, its answer, and further requests if connections are kept open. Includes Boost,
-// so only http_server.cc may include it.
+// so only http_server.cc and tests may include it.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>

@@ -11,9 +11,11 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <string>
 #include <thread>
 
 #include "tests/support/file_size_limit.h"
+#include "tests/support/status.h"
 #include "tests/support/sync_log.h"
 
 namespace mtrun {
@@ -86,6 +88,28 @@ TEST_F(PosixTest, AtomicWriteReplacesAndLeavesNoOtherFile) {
   int files = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_)) ++files;
   EXPECT_EQ(files, 1);
+}
+
+/// Another user may put links where the names can be guessed.
+TEST_F(PosixTest, AtomicWriteFollowsNoLink) {
+  const std::string path = folder_ + "/settings.yaml", victim = folder_ + "/victim";
+  ASSERT_TRUE(WriteFileAtomically(victim, "years").ok());
+  for (int count = 0; count < 3000; ++count) {  // more than the writes of this test program
+    const std::string beside = path + "." + std::to_string(getpid()) + "-" + std::to_string(count) + ".new";
+    ASSERT_EQ(symlink(victim.c_str(), beside.c_str()), 0);
+  }
+  ASSERT_TRUE(WriteFileAtomically(path, "text").ok());
+  EXPECT_EQ(*ReadFile(path), "text");
+  EXPECT_FALSE(std::filesystem::is_symlink(path));
+  EXPECT_EQ(*ReadFile(victim), "years");
+}
+
+TEST_F(PosixTest, LockOfAFolderFollowsNoLink) {
+  const std::string victim = folder_ + "/victim", lock = folder_ + "/" + kFolderLockFile;
+  ASSERT_EQ(symlink(victim.c_str(), lock.c_str()), 0);
+  for (const auto& locked : {LockFolder(folder_).status(), TryLockFolder(folder_).status()})
+    EXPECT_THAT(locked, support::StatusIs(ErrnoStatus(ELOOP, "").code(), testing::HasSubstr("open " + lock)));
+  EXPECT_FALSE(std::filesystem::exists(victim));
 }
 
 TEST_F(PosixTest, ThreadsCanWriteTheSamePath) {

@@ -23,14 +23,17 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/status.h"
+#include "tests/support/sync_log.h"
 
 namespace mtrun {
 namespace {
 
 using support::StatusIs;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class TokenTest : public ::testing::Test {
  protected:
@@ -53,10 +56,18 @@ TEST_F(TokenTest, IsCreatedAtFirstUseForItsOwnerOnly) {
   struct stat status {};
   ASSERT_EQ(stat((home_ + "/.mtrun/token").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
+  ASSERT_EQ(stat((home_ + "/.mtrun").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
   EXPECT_EQ(Load().value_or(""), *token);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(home_ + "/.mtrun"),
                           std::filesystem::directory_iterator()),
             1);
+}
+
+TEST_F(TokenTest, IsOnTheDiskBeforeItHasItsName) {
+  support::SyncLog log(home_);
+  ASSERT_TRUE(Load().ok());
+  EXPECT_THAT(log.Take(), ElementsAre(StartsWith(".mtrun/token.")));
 }
 
 TEST_F(TokenTest, EnvironmentTakesPrecedence) {

@@ -4,7 +4,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_format.h"
 #include "datasets/images/image_file.h"
 #include "datasets/images/png.h"
 #include "datasets/import/encoded_plan.h"
@@ -13,13 +16,20 @@
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
 #include "tests/support/peers_python.h"
+#include "tests/support/sync_log.h"
 
 namespace mtrun::datasets {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::Contains;
+using testing::Each;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 /// Images: 24 of different sizes for training, and 3 for each of val and test, JPEG and PNG.
 class EncodedImportTest : public testing::Test {
@@ -72,6 +82,21 @@ TEST_F(EncodedImportTest, FilesKeepTheirBytesAndOrder) {
   EXPECT_EQ(PackedSplit::Open(folder_ / "out", "val")->size(), 3);
   EXPECT_EQ(PackedSplit::Open(folder_ / "out", "test")->label(2), 1);
   EXPECT_THAT(Partial(), ElementsAre());
+}
+
+TEST_F(EncodedImportTest, ShardsAreOnTheDiskBeforeTheyHaveTheirNames) {
+  support::SyncLog log(folder_.path());
+  const auto report = Import(Options("out"), test::kGoOn);
+  ASSERT_TRUE(report.ok()) << report.status();
+  const std::vector<std::string> synced = log.Take();
+  for (const auto& [split, content] : report->index.splits) {
+    for (size_t i = 0; i < content.shards.size(); ++i)
+      EXPECT_THAT(synced, Contains(EndsWith(absl::StrFormat("/%s/shard_%05d.safetensors.part", split, i))));
+    EXPECT_THAT(synced, Contains(EndsWith("/" + split)));
+  }
+  EXPECT_THAT(synced, Contains(AllOf(HasSubstr("/index.json."), EndsWith(".new"))));
+  EXPECT_THAT(synced, Each(Not(StartsWith("out"))));
+  EXPECT_EQ(synced.back(), ".");
 }
 
 TEST_F(EncodedImportTest, TheNumberOfThreadsAndTheArchiveDoNotMatter) {

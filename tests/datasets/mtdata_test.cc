@@ -389,13 +389,18 @@ class StoppedImportTest : public MtdataTest {
   UniqueFd writer_;
 };
 
-TEST_F(StoppedImportTest, SignalCleansUp) {
-  kill(pid_, SIGTERM);
+class StopSignalTest : public StoppedImportTest, public testing::WithParamInterface<int> {};
+
+TEST_P(StopSignalTest, ImportCleansUp) {
+  kill(pid_, GetParam());
   writer_.Reset();
-  EXPECT_EQ(Wait(pid_), 128 + SIGTERM);
+  EXPECT_EQ(Wait(pid_), 128 + GetParam());
   EXPECT_THAT(err_, HasSubstr("stopped"));
   EXPECT_THAT(test::Names(folder_.path()), ElementsAre("in", "stderr", "stdout"));
 }
+
+INSTANTIATE_TEST_SUITE_P(All, StopSignalTest, testing::Values(SIGINT, SIGTERM, SIGHUP),
+                         [](const auto& signal) { return "Signal" + std::to_string(signal.param); });
 
 TEST_F(StoppedImportTest, KilledImportLeavesNothingThatLooksComplete) {
   kill(pid_, SIGKILL);

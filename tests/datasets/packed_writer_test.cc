@@ -10,13 +10,20 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
+#include "tests/support/sync_log.h"
 
 namespace mtrun::datasets {
 namespace {
 
+using testing::AllOf;
+using testing::Contains;
+using testing::Each;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
 
 constexpr int64_t kSmallImage = 3 * 2 * 2;
 
@@ -60,6 +67,22 @@ TEST(PackedWriterTest, ReaderReadsItsOutput) {
     EXPECT_THAT(split->image(i), testing::ElementsAreArray(Pixels(i, 1)));
   }
   EXPECT_EQ(split->digest(), IndexDigest(*index));
+}
+
+TEST(PackedWriterTest, ShardsAreOnTheDiskBeforeTheSetHasItsName) {
+  const test::TempFolder folder;
+  auto writer = PackedWriter::Create(folder / "d", Shape(4, 1), {.shard_bytes = 60});
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  support::SyncLog log(folder.path());
+  for (int64_t i = 0; i < 4; ++i) ASSERT_TRUE(PutOne(**writer, "train", i).ok());
+  ASSERT_TRUE(PutOne(**writer, "test", 0).ok());
+  ASSERT_TRUE((*writer)->Finish().ok());
+  const std::vector<std::string> synced = log.Take();
+  for (const char* name : {"/train/shard_00000.safetensors", "/train/shard_00001.safetensors",
+                           "/test/shard_00000.safetensors", "/train", "/test"})
+    EXPECT_THAT(synced, Contains(AllOf(StartsWith("."), EndsWith(name)))) << name;
+  EXPECT_THAT(synced, Each(Not(StartsWith("d/"))));
+  EXPECT_EQ(synced.back(), ".");
 }
 
 std::map<std::string, std::string> WrittenBy(int threads, uint64_t seed) {

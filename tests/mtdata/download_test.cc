@@ -1,6 +1,7 @@
 #include "mtdata/download.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,9 +17,11 @@
 #include "base/sha256.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "mtdata/stop_signal.h"
 #include "tests/support/program.h"
 #include "tests/support/small_disk.h"
 #include "tests/support/status.h"
+#include "tests/support/sync_log.h"
 #include "tests/support/toy_http_server.h"
 
 namespace mtrun::mtdata {
@@ -101,6 +104,13 @@ TEST_F(DownloadTest, WholeFileIsPlaced) {
   Expect(FetchFile(Of(server.url()), Ignore));
   EXPECT_EQ(Placed(), kText);
   EXPECT_FALSE(HasPart());
+}
+
+TEST_F(DownloadTest, FileIsOnTheDiskBeforeItHasItsName) {
+  RangeServer server(kText);
+  support::SyncLog log(folder_.path());
+  Expect(FetchFile(Of(server.url()), Ignore));
+  EXPECT_THAT(log.Take(), ElementsAre("hub/w.pth.part", "hub"));
 }
 
 TEST_F(DownloadTest, PartIsContinued) {
@@ -194,6 +204,19 @@ TEST_F(DownloadTest, LinkIsNotFollowed) {
   EXPECT_THAT(FetchFile(Of("http://127.0.0.1:1/f"), Ignore),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("symbolic links")));
   EXPECT_EQ(*ReadFile(folder_.File("victim")), "precious");
+}
+
+TEST(StopSignalDeathTest, EachSignalEndsADownloadWithItsStatus) {
+  EXPECT_TRUE(CheckNotStopped().ok());
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    EXPECT_EXIT(
+        {
+          StopAtSignals();
+          raise(signal);
+          _exit(ComplainOfDownload(CheckNotStopped()));
+        },
+        testing::ExitedWithCode(128 + signal), "stopped; the data fetched so far is kept");
+  }
 }
 
 // ---- mtdata weights ----

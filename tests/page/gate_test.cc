@@ -74,6 +74,7 @@ TEST_F(GateTest, ForeignHostsAreRefusedWithAnyCredentials) {
   Request login = Post(Form(Role::kViewer));
   login.headers["host"] = "rebound.example";
   EXPECT_EQ(gate_.LogIn(login, kGateNow).status, 421);
+  EXPECT_EQ(gate_.LogOut(request, kGateNow).status, 421);
 }
 
 TEST_F(GateTest, LogInGivesATokenAndNoCookie) {

@@ -101,6 +101,29 @@ TEST_F(DeparturesTest, OneDepartedMemberEndsTheGeneration) {
   EXPECT_TRUE(Over(1)) << "it has offered again";
 }
 
+/// A member that was out of one generation is in the next one like any other.
+TEST_F(DeparturesTest, NextGenerationBeginsWithoutTheDeparturesOfTheLast) {
+  const Assignment next = MakeGeneration(2, {"node1", "node2"});
+  Departures fresh = departures_;
+  fresh.OnGeneration(next, DepartureAt(5));
+  using Event = void (Departures::*)(const std::string&);
+  for (const Event event :
+       {&Departures::OnLeft, &Departures::OnDead, &Departures::OnBroken, &Departures::OnEvicted}) {
+    Departures known = departures_;
+    (known.*event)("node1");
+    known.OnGeneration(next, DepartureAt(5));
+    EXPECT_EQ(known, fresh) << known.Describe();
+  }
+  Departures lost = departures_, probed = departures_;
+  lost.OnLost("node1", DepartureAt(3));
+  lost.OnGeneration(next, DepartureAt(5));
+  lost.OnBack("node1");
+  EXPECT_EQ(lost, fresh) << lost.Describe();
+  for (int i = 0; i < Departures::kMaxLooks; ++i) probed.OnProbed({"node3"});
+  probed.OnGeneration(next, DepartureAt(5));
+  EXPECT_EQ(probed, fresh) << probed.Describe();
+}
+
 TEST_F(DeparturesTest, OfferWithoutWorkersCountsAsDeparture) {
   Arrive("node2", 1);
   roster_.TakeOffer("node2", MakeOffer("node2", 0));

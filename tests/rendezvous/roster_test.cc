@@ -149,8 +149,9 @@ TEST(Roster, ReportsWhetherOthersCanRunTheProgram) {
   Roster roster = Here({"node1", "node2"});
   EXPECT_FALSE(roster.RunsWithout("node2", /*progressed=*/false));
   EXPECT_TRUE(roster.RunsWithout("node2", /*progressed=*/true));
-  roster.Change("node1", [](RosterNode& node) { node.joined = 1; });
   roster.Change("node2", [](RosterNode& node) { node.joined = 2; });
+  EXPECT_FALSE(roster.RunsWithout("node2", false)) << "node1 was in no generation";
+  roster.Change("node1", [](RosterNode& node) { node.joined = 1; });
   EXPECT_TRUE(roster.RunsWithout("node2", false));
   EXPECT_FALSE(roster.RunsWithout("node1", false));
   roster.Change("node1", [](RosterNode& node) { node.greeted = false; });  // it may be dead

@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/job/state_machine.h"
 #include "rendezvous/wire/job_settings.h"
 #include "tests/rendezvous/takeover.h"
 
@@ -322,6 +323,35 @@ TEST(TakeoverQuorum, IsAValue) {
   EXPECT_FALSE(a == b);
   EXPECT_EQ(b.Describe(),
             "takeover by majority, services {service1 self, service2 with the job 3 authority}");
+}
+
+/// R6. A service forgets a generation that it read from a file only if it knows of the others what is now.
+TEST(TakeoverQuorum, NothingIsLeftIfAllMembersAreGoneAndTheServicesWereJustHeard) {
+  const TimePoint heard = TimePoint(std::chrono::seconds(100));
+  const GenerationRecord generation = Running(1, {"node1", "node2"});
+  const Roster roster = HereAfter(generation, {});
+  const auto nothing_left = [&](const TakeoverQuorum& quorum, const Departures& gone, TimePoint now) {
+    return quorum.NothingLeft({generation, roster, gone}, now);
+  };
+  const Departures dead = AllDead(generation);
+  const TakeoverQuorum alone(WithServices(1)), any(WithServices(2, /*takeover_any=*/true));
+  TakeoverQuorum listed(WithServices(2));
+  listed.OnProbed({Peer(1, State::kSelf), Peer(2, State::kGone)}, kRun, heard, heard);
+  EXPECT_TRUE(nothing_left(alone, dead, heard));
+  EXPECT_FALSE(nothing_left(alone, kNobodyGone, heard));
+  EXPECT_TRUE(nothing_left(listed, dead, heard + TakeoverQuorum::kMaxAge));
+  EXPECT_FALSE(nothing_left(listed, dead, heard + TakeoverQuorum::kMaxAge + Duration(1)));
+  EXPECT_FALSE(nothing_left(listed, kNobodyGone, heard));
+  EXPECT_FALSE(nothing_left(any, dead, heard)) << "another service needs no member to continue";
+  Departures one = kNobodyGone;
+  one.OnDead("node1");
+  EXPECT_FALSE(nothing_left(alone, one, heard)) << "node2 may still run it";
+}
+
+/// R6. A service looks when another one cannot form any more by what it had heard (docs/protocol.md).
+TEST(TakeoverQuorum, ProbedStatesExpireWithinHalfOfTheRecoveryWindow) {
+  EXPECT_EQ(TakeoverQuorum::kMaxAge, std::chrono::milliseconds(1400));
+  EXPECT_LT(2 * TakeoverQuorum::kMaxAge, JobMachine::Options().recovery_window);
 }
 
 /// R5, R6.

@@ -43,5 +43,16 @@ TEST(Html, TableWithoutRowsIsEmpty) {
               HasSubstr("<td>&lt;x&gt;</td><td class=\"n\">1 <span class=\"tag\">best</span></td>"));
 }
 
+TEST(Html, EveryTextOfATableIsEscaped) {
+  const std::string text = "<i>&\"'", escaped = Escape(text);
+  EXPECT_EQ(TableOf({{text}}, {{{text, false, false, text}, {text, true}, {text, false, true}}}),
+            "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th>" + escaped +
+                "</th></tr></thead><tbody><tr><td>" + escaped + " <span class=\"tag\">" + escaped +
+                "</span></td><td class=\"n\">" + escaped + "</td><td class=\"mono\">" + escaped +
+                "</td></tr></tbody></table></div>\n");
+  EXPECT_EQ(Pairs({{text, text}}),
+            "<dl class=\"pairs two\"><dt>" + escaped + "</dt><dd class=\"mono\">" + escaped + "</dd></dl>\n");
+}
+
 }  // namespace
 }  // namespace mtrun::report::html

@@ -17,8 +17,6 @@ namespace {
 // About the cost of falling asleep and waking up; longer spinning loses more if another rank needs the core.
 constexpr std::chrono::microseconds kSpin{10};
 constexpr int kLooksPerClock = 32;
-// Checks for the reason, one a millisecond. If all fail, only the data connection to a living peer broke.
-constexpr int kLooksForReason = 25;
 
 void Relax() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -45,12 +43,13 @@ struct Transport::Pending {
 };
 
 Transport::Transport(int rank, uint64_t generation, std::unique_ptr<OwnSegment> segment,
-                     std::vector<Peer>& peers, Failure& failure)
+                     std::vector<Peer>& peers, Failure& failure, Duration reason_patience)
     : rank_(rank),
       generation_(generation),
       segment_(std::move(segment)),
       peers_(peers),
       failure_(failure),
+      reason_patience_(reason_patience),
       segments_(peers.size()),
       left_(std::make_unique<std::atomic<bool>[]>(peers.size())) {}
 
@@ -146,14 +145,16 @@ absl::Status Transport::SleepUntilReached(int rank) {
   sleeping_on_.store(rank);
   segment_->header().sleeping.store(1);
   while (true) {
+    // Read before the phase: a peer that has left entered its last phase before that.
+    const bool left = left_[static_cast<size_t>(rank)].load();
     const uint32_t seen = PhaseWord(rank).load();
     if (Reached(rank)) break;
     if (failure_.failed()) {
       status = failure_.status();
       break;
     }
-    if (left_[static_cast<size_t>(rank)].load()) {
-      if (!Reached(rank)) status = Lost(rank);
+    if (left) {
+      status = Lost(rank);
       break;
     }
     FutexWait(PhaseWord(rank), seen);
@@ -175,7 +176,8 @@ absl::Status Transport::Lost(int rank) const {
 
 // Waits for the reason of a closed data connection, which the monitor gets from the control connection.
 absl::Status Transport::HungUp(int rank) const {
-  for (int look = 0; look < kLooksForReason && !left_[static_cast<size_t>(rank)].load(); ++look) {
+  const TimePoint give_up = MonotonicNow() + reason_patience_;
+  while (!left_[static_cast<size_t>(rank)].load() && MonotonicNow() < give_up) {
     pollfd failed = {failure_.event_fd(), POLLIN, 0};
     if (poll(&failed, 1, 1) > 0) break;
   }

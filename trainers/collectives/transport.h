@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/clock.h"
 #include "trainers/collectives/failure.h"
 #include "trainers/collectives/frames.h"
 #include "trainers/collectives/mesh.h"
@@ -42,9 +43,13 @@ struct Phase {
 
 class Transport {
  public:
+  /// How long the reason of a closed data connection is awaited. Without one, only the connection to a living
+  /// peer broke.
+  static constexpr Duration kReasonPatience = std::chrono::milliseconds(25);
+
   /// `peers` must outlive this.
   Transport(int rank, uint64_t generation, std::unique_ptr<OwnSegment> segment, std::vector<Peer>& peers,
-            Failure& failure);
+            Failure& failure, Duration reason_patience = kReasonPatience);
   /// Opens the peers' segments. Call once, before all others.
   absl::Status Open();
 
@@ -99,6 +104,7 @@ class Transport {
   std::unique_ptr<OwnSegment> segment_;
   std::vector<Peer>& peers_;
   Failure& failure_;
+  const Duration reason_patience_;
   std::vector<std::unique_ptr<PeerSegment>> segments_;  // null: remote or this rank
   bool has_local_ = false, has_remote_ = false;
   std::chrono::nanoseconds spin_{0};

@@ -2,13 +2,16 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
+#include "base/posix.h"
 #include "datasets/cache/cache_layout.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
+#include "tests/support/status.h"
 #include "tests/support/sync_log.h"
 
 namespace mtrun::datasets {
@@ -75,6 +78,17 @@ TEST_F(PartFileTest, IsOnTheDiskBeforeItHasItsName) {
   support::SyncLog log(folder_ / "set");
   ASSERT_TRUE(part.Finish().ok());
   EXPECT_THAT(log.Take(), testing::ElementsAre("train/" + names[0], "train"));
+}
+
+/// Another user who may write to the cache knows the name of the part.
+TEST_F(PartFileTest, LinkIsNotFollowed) {
+  const std::string victim = folder_ / "victim", part = path_ + ".part." + HostName();
+  test::Write(victim, "years");
+  std::filesystem::create_directories(folder_ / "set/train");
+  std::filesystem::create_symlink(victim, part);
+  EXPECT_THAT(PartFile::Open(path_, kEntry),
+              support::StatusIs(ErrnoStatus(ELOOP, "").code(), testing::HasSubstr("open " + part)));
+  EXPECT_EQ(test::Read(victim), "years");
 }
 
 TEST_F(PartFileTest, RestartedTransferIsNotAResumedOne) {

@@ -31,6 +31,26 @@ TEST(AgentCoreTest, RepeatedSignalWithinTheEchoTimeDoesNotKill) {
   EXPECT_THAT(effects, testing::Contains(Effect(SignalWorkers{SIGKILL})));
 }
 
+/// The node leaves as requested, even if the guardian kills its workers first.
+TEST(AgentCoreTest, ExitByLeaseDoesNotEndADrain) {
+  AgentConfig config = Config(2);
+  config.fence_timeout = std::chrono::seconds(10);
+  AgentCore core(config, TimePoint());
+  const auto at = [](int second) { return TimePoint() + std::chrono::seconds(second); };
+  core.Step(SessionConnected{}, at(0));
+  core.Step(rendezvous::ServiceEvent(rendezvous::Assigned{AssignmentOf(1, 2, 0, 2)}), at(0));
+  for (const int rank : {0, 1}) core.Step(WorkerSaid{rank, channel::Hello{.cooperative = true}}, at(0));
+  core.Step(LeaseRenewed{at(10)}, at(0));
+  core.Step(SignalReceived{SIGTERM}, at(1));
+  ASSERT_TRUE(core.draining());
+  for (const int rank : {0, 1})
+    core.Step(WorkerExited{.local_rank = rank, .signal = SIGKILL, .by_lease = true}, at(10));
+  core.Step(WorkerGone{0}, at(10));
+  const Effects effects = core.Step(WorkerGone{1}, at(10));
+  ASSERT_EQ(core.phase(), AgentCore::Phase::kEnded) << core.Describe();
+  EXPECT_EQ(std::get<Exit>(effects.back()).code, 128 + SIGTERM);
+}
+
 TEST(AgentCoreTest, ProgramIsOrdinaryUntilAllItsWorkersCooperate) {
   AgentConfig trainer = Config(1);
   trainer.warm_up = true;

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -54,6 +55,7 @@ TEST_F(OutputMuxEndTest, StreamThatLivesOnIsNotClosedWithAGeneration) {
   const FakeWorker worker = AddWorker(mux, 0);
   mux.CloseAll(kPatience);
   EXPECT_FALSE(WriteAll(worker.out.get(), "late").ok());
+  EXPECT_FALSE(WriteAll(worker.err.get(), "late").ok()) << "the stream that was added last";
   EXPECT_TRUE(WriteAll(helper.out.get(), "still here\n").ok());
   EXPECT_TRUE(WriteAll(helper.err.get(), "and here\n").ok());
   EXPECT_EQ(mux.TailOfError(-1, kPatience), "and here");
@@ -75,6 +77,39 @@ TEST_F(OutputMuxEndTest, HandedOffStreamIsStillForwarded) {
   EXPECT_GT(waitpid(-1, &status, 0), 0);  // the forwarding process
   EXPECT_EQ(status, 0);
   EXPECT_EQ(support::ReadText(folder_.File("out0")), "before\nafter\n");
+}
+
+/// Processes that outlive the job outlive its terminal, too.
+TEST_F(OutputMuxEndTest, HandedOffStreamOutlivesAHangup) {
+  signal(SIGPIPE, SIG_IGN);
+  const std::string fifo = folder_.File("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const UniqueFd reader(open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_EQ(fcntl(reader.get(), F_SETFL, 0), 0);
+  FakeWorker worker;
+  {
+    OutputMux mux(out_.get(), err_.get());
+    worker = AddWorker(mux, 0, {false, false}, [&](WorkerStreams& streams) { streams.files.out = fifo; });
+    mux.HandOff(kPatience);
+  }
+  const auto forwarded = [&](const std::string& text) {
+    EXPECT_TRUE(WriteAll(worker.out.get(), text).ok()) << text;
+    std::string got;
+    char byte = 0;
+    while (got.size() < text.size() && read(reader.get(), &byte, 1) == 1) got += byte;
+    return got;
+  };
+  ASSERT_EQ(forwarded("before"), "before");
+  pid_t carrier = 0;
+  std::ifstream("/proc/thread-self/children") >> carrier;
+  ASSERT_GT(carrier, 0);
+  ASSERT_EQ(kill(carrier, SIGHUP), 0);
+  EXPECT_EQ(forwarded("after"), "after");
+  worker.out.Reset();
+  worker.err.Reset();
+  int status = -1;
+  EXPECT_EQ(waitpid(carrier, &status, 0), carrier);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(OutputMuxEndTest, SlowConsoleGetsEverythingAtTheEnd) {

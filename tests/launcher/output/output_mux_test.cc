@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -115,6 +116,58 @@ TEST_F(OutputMuxTest, TailContainsEverythingWrittenBefore) {
     EXPECT_THAT(mux.TailOfError(1, kPatience), testing::EndsWith(absl::StrCat("line ", i)));
   }
   EXPECT_THAT(mux.TailOfError(1, kPatience), Not(HasSubstr("line 5\n")));
+}
+
+TEST_F(OutputMuxTest, TailIsOfTheWorkerThatRunsNow) {
+  OutputMux mux(out_.get(), err_.get());
+  {
+    const FakeWorker first = AddWorker(mux, 0);
+    ASSERT_TRUE(WriteAll(first.err.get(),
+                         "Traceback (most recent call last):\n"
+                         "  File \"train.py\", line 1, in <module>\n"
+                         "ValueError: old\n")
+                    .ok());
+    EXPECT_THAT(mux.TailOfError(0, kPatience), testing::EndsWith("ValueError: old"));
+    EXPECT_TRUE(mux.LastTraceback(0, kPatience).has_value());
+    mux.CloseAll(kPatience);
+  }
+  const FakeWorker second = AddWorker(mux, 0);
+  EXPECT_EQ(mux.TailOfError(0, kPatience), "") << "the first one's error is not the second one's";
+  EXPECT_FALSE(mux.LastTraceback(0, kPatience).has_value());
+  ASSERT_TRUE(WriteAll(second.err.get(), "new\n").ok());
+  EXPECT_EQ(mux.TailOfError(0, kPatience), "new");
+}
+
+/// One stream always has more to read: a large file. Both logs are one file, which shows whose turn was when.
+TEST_F(OutputMuxTest, LoudWorkerDoesNotStarveTheOthers) {
+  const std::string fifo = folder_.File("fifo"), loud = folder_.File("loud"), log = folder_.File("log");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const UniqueFd reader(open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_EQ(fcntl(reader.get(), F_SETFL, 0), 0);
+  std::ofstream(loud).close();
+  std::filesystem::resize_file(loud, 16 << 20);
+  const OutputPlan files_only = {false, false};
+  OutputMux mux(out_.get(), err_.get());
+  // Its log keeps the thread from reading until the others are there.
+  const FakeWorker first =
+      AddWorker(mux, 0, files_only, [&](WorkerStreams& streams) { streams.files.out = fifo; });
+  std::string text(200'000, 'x');
+  ASSERT_GT(fcntl(first.out.get(), F_SETPIPE_SZ, 1 << 20), 0);
+  ASSERT_TRUE(WriteAll(first.out.get(), text).ok());
+  const FakeWorker second = AddWorker(mux, 1, files_only, [&](WorkerStreams& streams) {
+    streams.out = UniqueFd(open(loud.c_str(), O_RDONLY | O_CLOEXEC));
+    streams.files.out = log;
+  });
+  const FakeWorker third =
+      AddWorker(mux, 2, files_only, [&](WorkerStreams& streams) { streams.files.out = log; });
+  ASSERT_TRUE(WriteAll(third.out.get(), "quiet\n").ok());
+  for (size_t got = 0; got < text.size();) {
+    const ssize_t size = read(reader.get(), text.data(), text.size() - got);
+    ASSERT_GT(size, 0);
+    got += static_cast<size_t>(size);
+  }
+  mux.CloseAll(kPatience);
+  EXPECT_LT(support::ReadText(log).find("quiet"), size_t{4} << 20) << "of " << (16 << 20) << " bytes";
 }
 
 TEST_F(OutputMuxTest, UpdatesAreForTerminalsOnly) {

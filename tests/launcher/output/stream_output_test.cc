@@ -179,8 +179,9 @@ TEST_F(StreamOutputTest, FileGetsAnUpdateNowAndThen) {
   rules.thins_updates = true;
   StreamOutput stream(rules);
   EXPECT_EQ(stream.OnBytes("\x1b[1mstep 1\x1b[0m\rstep 2\rstep 3\r", kStart).file, "step 1\n");
-  const TimePoint later = kStart + StreamOutput::kKeepUpdateEvery;
-  EXPECT_EQ(stream.OnBytes("step 4\rdone\nrest", later).file, "step 3\ndone\n");
+  EXPECT_EQ(stream.OnBytes("step 4\r", kStart + milliseconds(4999)).file, "");
+  const TimePoint later = kStart + milliseconds(5000);
+  EXPECT_EQ(stream.OnBytes("step 5\rdone\nrest", later).file, "step 4\ndone\n");
   EXPECT_EQ(stream.OnEnd(later).file, "rest");
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "absl/strings/str_split.h"
+#include "base/clock.h"
 #include "base/presence_greeting.h"
 #include "gtest/gtest.h"
 #include "launcher/workers/process_tree.h"
@@ -25,7 +26,7 @@ constexpr support::Seconds kSoon{10};
 /// A front -> guardian -> agent chain whose agent starts a tree of processes, some in other sessions.
 class GuardianTest : public testing::Test {
  protected:
-  void Start() {
+  void Start(const LeaseAlarm& alarm = LeaseAlarm()) {
     int pipe_ends[2];
     ASSERT_EQ(pipe(pipe_ends), 0);
     auto presence = PresencePort::Open(/*on_loopback=*/true);
@@ -35,7 +36,7 @@ class GuardianTest : public testing::Test {
     front_ = fork();
     ASSERT_GE(front_, 0);
     if (front_ == 0) {
-      BecomeGuarded(*presence, LeaseAlarm());
+      BecomeGuarded(*presence, alarm);
       const pid_t pids[2] = {getppid(), getpid()};
       setenv(support::Mark::kVariable, mark_.value().c_str(), 1);
       // Only programs executed from here on carry the mark.
@@ -142,6 +143,22 @@ TEST_F(GuardianTest, StoppedFrontDelaysNothing) {
   EXPECT_TRUE(mark_.WaitForNone(kSoon));
   kill(front_, SIGCONT);
   EXPECT_EQ(WaitForFront(), 128 + SIGKILL);
+}
+
+/// The agent is stopped, so only the guardian can. It records first whom it kills.
+TEST_F(GuardianTest, WorkersOfAStoppedAgentEndWithTheirLease) {
+  const auto alarm = LeaseAlarm::Make();
+  ASSERT_TRUE(alarm.ok()) << alarm.status();
+  Start(*alarm);
+  const std::vector<pid_t> workers = mark_.Alive();
+  kill(agent_, SIGSTOP);
+  alarm->Set(BootNow());
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));
+  EXPECT_TRUE(
+      std::any_of(workers.begin(), workers.end(), [&](const pid_t pid) { return alarm->kills().Take(pid); }));
+  kill(agent_, SIGCONT);
+  kill(front_, SIGTERM);
+  EXPECT_EQ(WaitForFront(), 42) << "the agent lives";
 }
 
 TEST_F(GuardianTest, GuardianGreetsForAStoppedAgent) {

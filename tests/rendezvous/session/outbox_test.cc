@@ -1,5 +1,7 @@
 #include "rendezvous/session/outbox.h"
 
+#include <random>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rendezvous/wire/job_settings.h"
@@ -90,6 +92,77 @@ TEST(Outbox, ReportsOfAnEndedGenerationAreForgotten) {
   EXPECT_THAT(Drain(box), ElementsAre());
   EXPECT_EQ(box.seen(), (Generation{1, 1}));
   EXPECT_EQ(box.seen_restarts(), 3);
+}
+
+/// The acknowledgement of a report may arrive after the end of its generation.
+TEST(Outbox, ReportAcknowledgedAfterItsGenerationIsForgotten) {
+  for (const ServiceEvent& end :
+       {ServiceEvent(AssignedTo(2)), ServiceEvent(GenerationDissolved{Generation{1, 1}, {}, 0})}) {
+    Outbox box;
+    box.Observe(AssignedTo(1));
+    box.Add(StoreSet{Generation{1, 1}, "key", "v"});
+    box.Add(WorkersFinished{Generation{1, 1}, false});
+    Drain(box);
+    box.Observe(end);
+    box.Acknowledge(2);
+    EXPECT_THAT(box.Describe(), ::testing::HasSubstr("; 0 reports for a new service;"));
+    box.StartOver();
+    EXPECT_THAT(Drain(box), ElementsAre());
+  }
+}
+
+TEST(Outbox, EndOfAnotherGenerationEndsNothing) {
+  Outbox box;
+  box.Observe(AssignedTo(2));
+  box.Add(WorkersFinished{Generation{2, 2}, false});
+  Drain(box);
+  box.Acknowledge(1);
+  box.Observe(GenerationDissolved{Generation{1, 1}, {}, 0});
+  box.Observe(GenerationDissolved{Generation{2, 7}, {}, 0});  // its number was used twice
+  EXPECT_EQ(box.current(), (Generation{2, 2}));
+  box.StartOver();
+  EXPECT_THAT(Drain(box), ElementsAre("1 workers finished in generation 2"));
+}
+
+/// After the end of a generation, the outbox is as if nothing had been reported or answered in it.
+TEST(Outbox, EndedGenerationLeavesOnlyItsNumberAndTheBudget) {
+  const Generation generation{1, 1};
+  const std::vector<AgentEvent> reports = {
+      StoreSet{generation, "key", "v"},        StoreSet{generation, "other", "v"},
+      StoreRead{generation, 1, {"a"}, true},   StoreRead{generation, 2, {"b"}, true},
+      WorkersFinished{generation, false},      WorkerFailed{generation, {}},
+      CollectivesBroken{generation, 0, "why"}, StepsCommitted{generation, 7}};
+  const std::vector<ServiceEvent> ends = {GenerationDissolved{generation, {}, 3}, AssignedTo(2, 3)};
+  const auto settle = [](Outbox& box) {
+    uint64_t last = 0;
+    while (const auto next = box.Next()) last = next->sequence;
+    box.Acknowledge(last);
+  };
+  for (uint32_t seed = 1; seed <= 300; ++seed) {
+    std::mt19937 random(seed);
+    Outbox quiet;
+    quiet.Observe(AssignedTo(1, 2));
+    Outbox box = quiet;
+    for (int i = 0; i < 20; ++i) {
+      if (const size_t report = random() % 10; report < reports.size()) {
+        box.Add(reports[report]);
+      } else if (report == 8) {
+        box.Observe(StoreReply{generation, 1, {}, ""});
+      } else {
+        settle(box);
+      }
+    }
+    for (Outbox* each : {&box, &quiet}) {
+      if (seed % 3 < ends.size()) {
+        each->Observe(ends[seed % 3]);
+      } else {
+        each->Add(OfferSent{{}, generation});
+      }
+      settle(*each);
+      each->StartOver();
+    }
+    EXPECT_EQ(box, quiet) << "seed " << seed << ": " << box.Describe();
+  }
 }
 
 TEST(Outbox, AnsweredOfferIsNotSentToANewService) {

@@ -163,6 +163,24 @@ TEST_F(SessionTest, JobBelowItsMinimumEndsAfterTheTimeout) {
   EXPECT_THAT(ended->outcome.reason, HasSubstr("fewer than 2 nodes for 1.0 s (min_nodes_timeout)"));
 }
 
+/// An event waits for nothing: with the next heartbeat alone, the reads here would take an hour each.
+TEST_F(SessionTest, EventIsSentBeforeTheNextHeartbeat) {
+  StartService();
+  SessionOptions options = Options(1, 1);
+  options.job.heartbeat_interval = std::chrono::hours(1);
+  options.job.fence_timeout = Duration::zero();
+  TestAgent a("node1", options);
+  a.Offer();
+  const Generation generation = a.NextGeneration();
+  a.session().Send(StoreSet{generation, "key", "value"});
+  for (int64_t id = 1; id <= 100; ++id) {  // answers and acknowledgements may carry a few of them along
+    a.session().Send(StoreRead{generation, id, {"key"}, true});
+    const auto reply = a.Next<StoreReply>();
+    ASSERT_TRUE(reply.has_value()) << id;
+    EXPECT_EQ(reply->id, id);
+  }
+}
+
 TEST_F(SessionTest, DifferentSettingsAreRefusedWithTheirNames) {
   StartService();
   TestAgent a("node1", Options(1, 2));

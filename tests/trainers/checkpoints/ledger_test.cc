@@ -149,6 +149,33 @@ TEST_F(LedgerTest, LineWrittenBetweenOpenAndFirstAppendIsChained) {
   ExpectChain();
 }
 
+/// The other writer's last step is the one before: this one is missing in the file.
+TEST_F(LedgerTest, StepThatFollowsAnotherWritersLastIsRecorded) {
+  auto late = Ledger::Open(path_, head_);
+  ASSERT_TRUE(late.ok() && late->Append(StepAt(0)).ok());
+  auto other = Ledger::Open(path_, head_);
+  ASSERT_TRUE(other.ok() && other->Append(StepAt(1)).ok());
+  ASSERT_TRUE(late->Append(StepAt(1)).ok());
+  EXPECT_EQ(Lines().size(), 3u) << "it is there";
+  ASSERT_TRUE(late->Append(StepAt(2)).ok());
+  EXPECT_EQ(Lines().size(), 4u);
+  EXPECT_EQ(*EndOfLedger(path_), (LedgerEnd{.generation = 1, .next_step = 3}));
+  ExpectChain();
+}
+
+TEST_F(LedgerTest, FileThatWasMovedAwayIsNotTheLast) {
+  auto ledger = Ledger::Open(path_, head_);
+  ASSERT_TRUE(ledger.ok() && ledger->Append(StepAt(0)).ok());
+  EXPECT_TRUE(ledger->IsLast());
+  EXPECT_FALSE(ledger->IsSuperseded());
+  std::filesystem::rename(path_, path_ + ".old");
+  EXPECT_FALSE(ledger->IsLast());
+  EXPECT_TRUE(ledger->IsSuperseded());
+  ASSERT_TRUE(Ledger::Open(path_, head_).ok()) << "another one in its place";
+  EXPECT_FALSE(ledger->IsLast());
+  EXPECT_TRUE(ledger->IsSuperseded());
+}
+
 /// A storm (one:shared, seed 301): a writer waited for a read-only disk with the line of its last step while
 /// another one took over and added that line; then the file had it twice, and the chain was broken.
 TEST_F(LedgerTest, PendingLineIsNotRepeatedAfterAnotherWriterAddedIt) {

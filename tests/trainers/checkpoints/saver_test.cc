@@ -4,13 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
 #include "base/posix.h"
+#include "tests/support/asleep.h"
 #include "tests/trainers/checkpoints/support/fake_disk.h"
 
 namespace mtrun::checkpoints {
@@ -82,6 +85,25 @@ TEST(SaverTest, FailureIsReportedUntilTheNextSuccess) {
   disk.free_bytes = 1 << 30;
   saver.Submit(EmptySnapshot(20), std::nullopt);
   EXPECT_TRUE(saver.Wait().ok());
+}
+
+TEST(SaverTest, WaitIncludesTheSaveInProgress) {
+  FakeDisk disk;
+  absl::Notification writing;
+  std::atomic<pid_t> waiter = 0;
+  std::atomic<bool> returned = false;
+  const auto first = [&] {
+    writing.Notify();
+    while (waiter == 0) std::this_thread::yield();
+    EXPECT_TRUE(support::AwaitAsleep(waiter, [&] { return returned.load(); })) << "no save waits in line";
+    return absl::OkStatus();
+  };
+  Saver saver(disk, {.root = "/run", .unique = "1.1", .first = first}, [](const Saver::Result&) {});
+  saver.Submit(EmptySnapshot(5), std::nullopt);
+  writing.WaitForNotification();
+  waiter = support::ThreadId();
+  EXPECT_TRUE(saver.Wait().ok());
+  returned = true;
 }
 
 TEST(SaverTest, ClosingFinishesSubmittedSaves) {

@@ -3,10 +3,12 @@
 #include "trainers/collectives/transport.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -15,18 +17,28 @@
 #include <thread>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "base/status_macros.h"
+#include "tests/support/asleep.h"
+#include "tests/support/status.h"
 #include "tests/trainers/collectives/run_ranks.h"
 #include "trainers/collectives/futex.h"
 #include "trainers/collectives/group.h"
 #include "trainers/collectives/mesh.h"
 #include "trainers/collectives/reduce.h"
+#include "trainers/collectives/shutdown_notice.h"
 
 namespace mtrun::collectives {
 namespace {
 
+using support::StatusIs;
+using ::testing::HasSubstr;
+
+const absl::Duration kTestPatience = absl::Seconds(30);  // only tests that fail wait for so long
 constexpr char kOldGeneration[] = "1.a";
 constexpr size_t kSlotBytes = 1 << 20;
 constexpr size_t kElements = 100'000;  // one block, more than fits in one phase
@@ -66,6 +78,11 @@ class StoppedRank {
                   .reduce = ReduceOp::kSum,
                   .count = count};
     return transport_->Exchange(phase);
+  }
+  /// Tells rank 1 that this rank leaves in order.
+  void Leave() {
+    const std::string notice = Encode(ShutdownNotice{.graceful = true, .why = ""});
+    MT_CHECK(WriteAll(peers_[1].control.get(), notice).ok());
   }
   /// Sleeps until rank 1 has entered `phase`.
   void Await(uint32_t phase) {
@@ -165,6 +182,96 @@ TEST_F(StoppedPeerTest, NoOperationAfterAFailureWritesIntoASlot) {
   EXPECT_TRUE(absl::IsAborted(fails->Wait()));
   EXPECT_TRUE(absl::IsAborted(waits->Wait()));
   EXPECT_EQ(stopped_->See(kFewElements), std::vector<float>(kFewElements, 1));
+}
+
+TEST_F(StoppedPeerTest, OperationThatFailsBreaksTheGroup) {
+  std::vector<float> first(kFewElements, 1), second(kFewElements, 5);
+  const std::shared_ptr<Work> sum = Sum(first.data(), kFewElements);
+  EXPECT_FALSE(stopped_->Enter(kElements, 2).ok());
+  const absl::Status why = sum->Wait();
+  ASSERT_THAT(why, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ranks make different calls")));
+  ASSERT_EQ(group_->status(), why);
+  EXPECT_EQ(Sum(second.data(), kFewElements)->Wait(), why) << "rank 0 never enters this one";
+}
+
+TEST_F(StoppedPeerTest, ClosingAGroupEndsTheOperationInProgress) {
+  std::vector<float> data(kFewElements, 1);
+  const std::shared_ptr<Work> sum = Sum(data.data(), kFewElements);
+  stopped_->Await(1);
+  absl::Notification closed;
+  std::thread closer([&] {
+    group_.reset();
+    closed.Notify();
+  });
+  if (!closed.WaitForNotificationWithTimeout(kTestPatience)) {
+    ADD_FAILURE() << "it waits for rank 0";
+    stopped_->Enter(kFewElements, 2).IgnoreError();
+  }
+  closer.join();
+  EXPECT_EQ(sum->Wait(), absl::AbortedError("the process group was closed with operations in progress"));
+}
+
+/// Rank 0 leaves when rank 1 has found it still there, and is about to sleep: the first wake-up finds no sleeper.
+TEST_F(StoppedPeerTest, WakeUpThatComesBeforeTheSleepIsRepeated) {
+  static StoppedRank* leaves;
+  static absl::Notification* woken;
+  absl::Notification first_wake, ended;
+  leaves = &*stopped_;
+  woken = &first_wake;
+  futex_hooks.after_wake = [] {
+    if (!woken->HasBeenNotified()) woken->Notify();
+  };
+  futex_hooks.before_wait = [] {
+    futex_hooks.before_wait = nullptr;
+    leaves->Leave();
+    woken->WaitForNotification();
+  };
+  std::vector<float> data(kFewElements, 1);
+  const auto sum = group_->AllReduce(data.data(), kFewElements, DataType::kFloat32, ReduceOp::kSum,
+                                     [&](const absl::Status&) { ended.Notify(); });
+  if (!ended.WaitForNotificationWithTimeout(kTestPatience)) {
+    ADD_FAILURE() << "it sleeps for ever";
+    group_->Abort("the test ends");
+  }
+  EXPECT_THAT(sum->Wait(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("has left the group before all-reduce")));
+  group_.reset();  // its monitor may still be about to call
+  futex_hooks.before_wait = nullptr;
+  futex_hooks.after_wake = nullptr;
+}
+
+/// A data connection closes without a reason, which arrives a moment later over the control connection.
+TEST(TransportTest, ReasonOfAClosedConnectionIsAwaited) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+  std::vector<Peer> peers(2);
+  peers[1].rank = 1;
+  peers[1].name = "rank 1 (pid 7 on b)";
+  peers[1].data = UniqueFd(ends[0]);
+  const std::string key(FrameCipher::kKeyBytes, 'k');
+  peers[1].seal = std::make_unique<FrameCipher>(key, Protection::kTag, FrameCipher::Use::kSeal);
+  peers[1].open = std::make_unique<FrameCipher>(key, Protection::kTag, FrameCipher::Use::kOpen);
+  auto segment = OwnSegment::Create(/*generation=*/1, /*rank=*/0, /*world=*/2, kSlotBytes);
+  ASSERT_TRUE(segment.ok()) << segment.status();
+  Failure failure;
+  Transport transport(0, 1, *std::move(segment), peers, failure, /*reason_patience=*/std::chrono::hours(1));
+  ASSERT_TRUE(transport.Open().ok());
+  close(ends[1]);
+  std::atomic<pid_t> exchanges = 0;
+  std::atomic<bool> done = false;
+  absl::Status status;
+  std::thread exchange([&] {
+    exchanges = support::ThreadId();
+    Phase phase;
+    phase.call.operation = Operation::kBarrier;
+    status = transport.Exchange(phase);
+    done = true;
+  });
+  while (exchanges == 0) std::this_thread::yield();
+  EXPECT_TRUE(support::AwaitAsleep(exchanges, [&] { return done.load(); })) << "it waits for no reason";
+  failure.Set(absl::AbortedError("rank 1 gave up: a third rank died"));
+  exchange.join();
+  EXPECT_EQ(status, absl::AbortedError("rank 1 gave up: a third rank died"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "trainers/collectives/work_queue.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -7,6 +8,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "tests/support/asleep.h"
 
 namespace mtrun::collectives {
 namespace {
@@ -105,6 +108,7 @@ TEST(WorkQueueTest, ErrorsAndCallbacksArriveOnce) {
 TEST(WorkQueueTest, ClosingCancelsPendingOperations) {
   std::optional<WorkQueue> queue(std::in_place);
   Event begun, release;
+  std::atomic<pid_t> closing = 0;
   const auto first = queue->Submit([&] {
     begun.Set();
     release.Wait();
@@ -116,15 +120,19 @@ TEST(WorkQueueTest, ClosingCancelsPendingOperations) {
     return absl::OkStatus();
   });
   begun.Wait();
-  std::thread closer([&] { queue.reset(); });
-  // The queue must not be accessed from here on. The first operation is not affected if the queue is already
-  // closing. The second is either cancelled, or ran before the queue began to close.
+  std::thread closer([&] {
+    closing = support::ThreadId();
+    queue.reset();
+  });
+  while (closing == 0) std::this_thread::yield();
+  // The queue waits for the first operation, which is not affected, and the second one waits in line.
+  ASSERT_TRUE(support::AwaitAsleep(closing, [] { return false; }));
   release.Set();
   closer.join();
   EXPECT_TRUE(first->Wait().ok());
   EXPECT_TRUE(second->done());
-  EXPECT_EQ(ran, second->Wait().ok());
-  EXPECT_TRUE(ran || absl::IsAborted(second->status()));
+  EXPECT_FALSE(ran);
+  EXPECT_EQ(second->Wait(), absl::AbortedError("the process group was closed"));
 }
 
 TEST(WorkQueueTest, ClosingEndsWhileAWaiterRunsTheLastOperation) {

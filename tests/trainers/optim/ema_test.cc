@@ -21,6 +21,19 @@ TEST(ema, FollowsTheParameters) {
   EXPECT_TRUE(p.detach().equal(at::full({2}, 2.0f)));
 }
 
+TEST(ema, RestartTakesTheParametersAsTheAverage) {
+  at::Tensor p = at::ones({2}).requires_grad_();
+  Ema ema({p}, 0.9);
+  torch::NoGradGuard no_grad;
+  p.fill_(2);
+  ema.Update();
+  p.fill_(3);
+  ema.Restart();
+  EXPECT_TRUE(ema.average()[0].equal(at::full({2}, 3.0f)));
+  p.fill_(5);
+  EXPECT_TRUE(ema.average()[0].equal(at::full({2}, 3.0f))) << "a copy";
+}
+
 TEST(ema, ScopeSwapsTheAverageInAndOut) {
   torch::nn::Linear net(1, 1);
   const at::Tensor alias = net->weight.detach();  // an optimizer holds such an alias

@@ -5,7 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "tests/trainers/support/rank_threads.h"
+#include "trainers/collectives/all_reduce.h"
+#include "trainers/parallel/buckets.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -131,6 +135,37 @@ TEST(DataParallel, SumsOverWorkersAndRounds) {
       });
     }
   }
+}
+
+/// Rank 1 makes the calls by hand. The first sum is done while rank 0 still computes its last gradient. The
+/// notes ride with the last sum.
+TEST(DataParallel, FirstBucketIsSummedDuringTheBackwardPass) {
+  absl::Notification summed;
+  RunRanks(2, [&](int rank, const collectives::ProcessGroup& group) {
+    const auto parameters = Parameters();
+    if (rank == 0) {
+      DataParallel dp(parameters, group, /*bucket_bytes=*/1);
+      bool overlaps = false;
+      parameters[0].register_hook(
+          [&](const at::Tensor&) { overlaps = summed.WaitForNotificationWithTimeout(absl::Seconds(30)); });
+      dp.BeginStep();
+      dp.SetNote("a");
+      dp.LastRound();
+      Loss(parameters, 1).backward();
+      ASSERT_TRUE(dp.FinishStep().ok());
+      EXPECT_TRUE(overlaps);
+      return ExpectGradients(dp, 1);
+    }
+    const std::vector<Bucket> buckets = PlanBuckets({6, 100, 7}, 0);
+    ASSERT_EQ(buckets.size(), 3u);
+    collectives::AllReduce(group, at::zeros({buckets[0].numel}));
+    summed.Notify();
+    collectives::AllReduce(group, at::zeros({buckets[1].numel}));
+    const auto notes = std::make_shared<collectives::Notes>();
+    notes->own = "b";
+    collectives::StartAllReduce(group, at::zeros({buckets[2].numel}), notes)->wait();
+    EXPECT_EQ(notes->all, (std::vector<std::string>{"a", "b"}));
+  });
 }
 
 /// The buckets may still hold the sums of the previous step.

@@ -86,6 +86,20 @@ TEST(sync_batch_norm, IsDestroyedWithItsStep) {
   EXPECT_TRUE(net.forward(at::rand({2, 3, 4, 4})).defined());
 }
 
+TEST(sync_batch_norm, VarianceOfOneValueIsUnknown) {
+  const at::Tensor weight = at::ones({2}), bias = at::zeros({2});
+  SyncBatchNorm alone(nullptr, 0, 1);
+  alone.SetRound({0});
+  EXPECT_FALSE(alone.Normalise(at::ones({1, 2, 1, 1}), weight, bias, 1e-5).known);
+  EXPECT_TRUE(alone.Normalise(at::ones({2, 2, 1, 1}), weight, bias, 1e-5).known);
+  EXPECT_TRUE(alone.Normalise(at::ones({1, 2, 2, 1}), weight, bias, 1e-5).known);
+  RunRanks(2, [&](int rank, const collectives::ProcessGroup& group) {
+    SyncBatchNorm both(group, rank, 2);
+    both.SetRound({0, 1});
+    EXPECT_TRUE(both.Normalise(at::full({1, 2, 1, 1}, rank, at::kFloat), weight, bias, 1e-5).known);
+  });
+}
+
 struct Statistics {
   std::vector<at::Tensor> gradients, buffers;
   double loss = 0;

@@ -14,17 +14,21 @@
 #include "tests/support/file_size_limit.h"
 #include "tests/support/program.h"
 #include "tests/support/small_disk.h"
+#include "tests/support/sync_log.h"
 #include "trainers/checkpoints/checkpoint.h"
 #include "trainers/checkpoints/ledger.h"
 #include "trainers/checkpoints/manifest.h"
 #include "trainers/checkpoints/run_state.h"
+#include "trainers/run/files/other_runs.h"
 
 namespace mtrun::trainers {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 absl::Status NoBarrier() { return absl::InternalError("nobody to wait for"); }
 absl::Status Passed() { return absl::OkStatus(); }
@@ -106,6 +110,38 @@ TEST_F(RunFilesTest, OnlyTheWriterWrites) {
   EXPECT_THAT(ledger, HasSubstr(R"("samples":2,"hash":"00000000000000ff")"));
   EXPECT_THAT(ledger,
               HasSubstr(absl::StrCat(R"({"checkpoint":1,"generation":1,"weights":")", *weights, "\"")));
+}
+
+/// No power cut keeps a checkpoint and loses the lines of its steps.
+TEST_F(RunFilesTest, RecordsAreOnTheDiskBeforeTheCheckpoint) {
+  RunFiles writer(In(folder_.path()));
+  ASSERT_TRUE(writer.Enter({.who = {.rank = 0}}, RunAt(0, 1, true), NoBarrier).ok());
+  ASSERT_TRUE(writer.Record(FileStep(0), MonotonicNow()).ok());
+  support::SyncLog log(folder_.path());
+  ASSERT_TRUE(writer.Save(Snapshot(1), {}, MonotonicNow()).ok());
+  ASSERT_TRUE(writer.Wait().ok());
+  std::vector<std::string> synced = log.Take();
+  ASSERT_GT(synced.size(), 4u);
+  EXPECT_THAT(synced, Contains(StartsWith(".step_1.partial-")));
+  EXPECT_THAT(synced.back(), ".");
+  synced.resize(4);
+  EXPECT_THAT(synced, ElementsAre("ledger.jsonl", "metrics.jsonl", ".", StartsWith(".step_1.partial-")));
+  EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0"));
+  EXPECT_THAT(ReadFile(folder_.path() + "/metrics.jsonl").value_or(""), HasSubstr("{\"step\":0,"));
+}
+
+/// A power cut leaves no file at neither place.
+TEST_F(RunFilesTest, MovedFilesAreOnTheDiskBeforeTheyAreGoneFromTheOldPlace) {
+  support::WriteText(folder_.File("metrics.jsonl"), "{}\n");
+  support::SyncLog log(folder_.path());
+  ASSERT_TRUE(MoveAside(folder_.path()).ok());
+  EXPECT_THAT(log.Take(), ElementsAre("previous_1", "."));
+}
+
+TEST_F(RunFilesTest, NewRunFolderIsOnTheDisk) {
+  support::SyncLog log(folder_.path());
+  ASSERT_TRUE(CheckRunFolder(folder_.File("run")).ok());
+  EXPECT_THAT(log.Take(), Contains("."));
 }
 
 TEST_F(RunFilesTest, NewWriterRecordsMissingStepsOfItsPredecessor) {

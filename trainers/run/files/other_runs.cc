@@ -53,8 +53,9 @@ absl::Status Move(const std::vector<std::string>& names, const std::string& from
     fs::rename(fs::path(from) / name, fs::path(to) / name, error);
     if (error) return ErrnoStatus(error.value(), absl::StrCat("move ", from, "/", name, " to ", to));
   }
-  MT_RETURN_IF_ERROR(SyncFolder(from));
-  return SyncFolder(to);
+  // In this order: a power cut in between leaves no file at neither place.
+  MT_RETURN_IF_ERROR(SyncFolder(to));
+  return SyncFolder(from);
 }
 
 /// Returns nothing if no checkpoint exists.
