@@ -1,14 +1,11 @@
-// Threads for importers: a loop over chunks, and a bounded queue between one producer and many workers.
+// Threads for importers: a loop over chunks.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <optional>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -54,46 +51,5 @@ inline absl::Status ParallelChunks(int64_t n, int64_t chunk, int threads,
   }
   return error.status();
 }
-
-/// Push blocks while the queue has `capacity` items, Pop while it is empty. After Close, Push returns false
-/// and Pop returns the remaining items, then nullopt.
-template <typename T>
-class BoundedQueue {
- public:
-  explicit BoundedQueue(size_t capacity) : capacity_(capacity) {}
-
-  bool Push(T item) {
-    const MutexLock lock(mutex_);
-    while (!closed_ && items_.size() >= capacity_) room_.Wait(mutex_);
-    if (closed_) return false;
-    items_.push_back(std::move(item));
-    filled_.NotifyAll();
-    return true;
-  }
-
-  std::optional<T> Pop() {
-    const MutexLock lock(mutex_);
-    while (!closed_ && items_.empty()) filled_.Wait(mutex_);
-    if (items_.empty()) return std::nullopt;
-    T item = std::move(items_.front());
-    items_.pop_front();
-    room_.NotifyAll();
-    return item;
-  }
-
-  void Close() {
-    const MutexLock lock(mutex_);
-    closed_ = true;
-    room_.NotifyAll();
-    filled_.NotifyAll();
-  }
-
- private:
-  const size_t capacity_;
-  Mutex mutex_;
-  Condition room_, filled_;
-  std::deque<T> items_ ABSL_GUARDED_BY(mutex_);
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-};
 
 }  // namespace mtrun::datasets

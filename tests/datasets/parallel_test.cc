@@ -1,6 +1,7 @@
 #include "datasets/files/parallel.h"
 
-#include <set>
+#include <atomic>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -28,39 +29,6 @@ TEST(ParallelChunksTest, ErrorEndsItEarly) {
   });
   EXPECT_TRUE(absl::IsDataLoss(status));
   EXPECT_LT(calls, 1000000);
-}
-
-TEST(BoundedQueueTest, ForwardsEverythingAndBlocksTheProducer) {
-  BoundedQueue<int> queue(2);
-  std::mutex mutex;
-  std::multiset<int> seen;
-  {
-    std::vector<std::jthread> workers;
-    for (int i = 0; i < 3; ++i) {
-      workers.emplace_back([&] {
-        while (const auto item = queue.Pop()) {
-          const std::lock_guard lock(mutex);
-          seen.insert(*item);
-        }
-      });
-    }
-    for (int i = 0; i < 1000; ++i) EXPECT_TRUE(queue.Push(i));
-    queue.Close();
-  }
-  EXPECT_EQ(seen.size(), 1000u);
-  EXPECT_EQ(std::set<int>(seen.begin(), seen.end()).size(), 1000u);
-}
-
-TEST(BoundedQueueTest, CloseRefusesTheBlockedProducerAndReturnsTheRest) {
-  BoundedQueue<int> queue(1);
-  EXPECT_TRUE(queue.Push(1));
-  std::atomic<bool> refused = false;
-  std::jthread producer([&] { refused = !queue.Push(2); });
-  queue.Close();
-  producer.join();
-  EXPECT_TRUE(refused);
-  EXPECT_EQ(queue.Pop(), 1);
-  EXPECT_EQ(queue.Pop(), std::nullopt);
 }
 
 }  // namespace
