@@ -1,6 +1,5 @@
 #include "rendezvous/wire/types.h"
 
-
 #include <utility>
 
 #include "absl/strings/escaping.h"

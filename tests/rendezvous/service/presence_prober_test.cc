@@ -25,11 +25,11 @@ TEST(PresenceProber, DistinguishesTheIdFromAnotherAndFromARefusal) {
   const Talker right(PresenceGreeting(7), Then::kClose), other(PresenceGreeting(8), Then::kClose),
       web("HTTP/1.1 400 Bad Request\r\n\r\n", Then::kStay), terse("x", Then::kStay);
   const ProbeResult found = ProbePresence({{"here", {right.endpoint(), 7}},
-                                             {"other", {other.endpoint(), 7}},
-                                             {"web", {web.endpoint(), 7}},
-                                             {"terse", {terse.endpoint(), 7}},
-                                             {"refused", {Refusing(), 7}}},
-                                            kPresencePatience);
+                                           {"other", {other.endpoint(), 7}},
+                                           {"web", {web.endpoint(), 7}},
+                                           {"terse", {terse.endpoint(), 7}},
+                                           {"refused", {Refusing(), 7}}},
+                                          kPresencePatience);
   EXPECT_THAT(found.alive, ElementsAre("here"));
   EXPECT_THAT(found.dead, ElementsAre("other", "refused", "terse", "web"));
 }
@@ -39,16 +39,16 @@ TEST(PresenceProber, IncompleteGreetingProvesNothing) {
   const Talker right(greeting, Then::kClose), silent("", Then::kStay), closing("", Then::kClose),
       reset("", Then::kReset), slow(part, Then::kStay), cut(part, Then::kClose), cut_hard(part, Then::kReset);
   const ProbeResult found = ProbePresence({{"silent", {silent.endpoint(), 7}},
-                                             {"closing", {closing.endpoint(), 7}},
-                                             {"reset", {reset.endpoint(), 7}},
-                                             {"slow", {slow.endpoint(), 7}},
-                                             {"cut", {cut.endpoint(), 7}},
-                                             {"cut hard", {cut_hard.endpoint(), 7}},
-                                             {"without id", {right.endpoint(), 0}},
-                                             {"refused without id", {Refusing(), 0}},
-                                             {"nowhere", {"no-such-host.invalid:1", 7}},
-                                             {"no endpoint", {"no endpoint:", 7}}},
-                                            kShort);
+                                           {"closing", {closing.endpoint(), 7}},
+                                           {"reset", {reset.endpoint(), 7}},
+                                           {"slow", {slow.endpoint(), 7}},
+                                           {"cut", {cut.endpoint(), 7}},
+                                           {"cut hard", {cut_hard.endpoint(), 7}},
+                                           {"without id", {right.endpoint(), 0}},
+                                           {"refused without id", {Refusing(), 0}},
+                                           {"nowhere", {"no-such-host.invalid:1", 7}},
+                                           {"no endpoint", {"no endpoint:", 7}}},
+                                          kShort);
   EXPECT_THAT(found.alive, IsEmpty());
   EXPECT_THAT(found.dead, IsEmpty());
 }
