@@ -9,19 +9,23 @@ import torch
 from mtrun.row_sum import RowSum
 from mtrun.step_sums import StepSums, in_sequence
 
+ROUNDED = (torch.float64, torch.complex128, torch.int64)  # dtypes whose sums in float64 can round
+
 
 class Buffers:
     """The buffers of a model's state_dict. Each micro-batch starts from the buffers at the start of its step, which
     ends with their mean over all micro-batches, added in the order of StepSums. So no result depends on which worker
     computed which.
 
-    A buffer that a pass has changed once counts as changed by every later pass of this process. Only the others are
-    compared. Version counters cannot tell: batch normalisation on a CPU does not increase them (PyTorch 2.11)."""
+    A buffer that a pass has changed once counts as changed by every later pass of this process: the mean of equal numbers is
+    that number. Only the others are compared, and those whose sums can round, until a pass of the step changes them. Version
+    counters cannot tell: batch normalisation on a CPU does not increase them (PyTorch 2.11)."""
 
     def __init__(self, model: torch.nn.Module) -> None:
         self._model, self._names = model, set(model.state_dict())
         self._start: dict[str, torch.Tensor] = {}  # name: the buffer at the start of the step, in kept storage
         self._sum = RowSum(in_sequence(0))  # over the passes of the step
+        self._unchanged: set[str] = set()  # in the step so far, of those that have places
         self._lay_out([])
         self.begin()
 
@@ -41,6 +45,7 @@ class Buffers:
             self._lay_out([])
         self._start = kept
         self._sum = RowSum(sums or in_sequence(0))
+        self._unchanged = {name for name in self._places if kept[name].dtype in ROUNDED}
         _copy(kept.values(), now.values())
 
     def _kept(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
@@ -67,6 +72,7 @@ class Buffers:
         if new:
             self._lay_out([*self._places, *new])
         if finished:
+            self._unchanged -= {name for name in self._unchanged if name in now and not torch.equal(now[name], self._start[name])}
             _copy(self._views, [_real(now.get(name, self._start[name])) for name in self._places])
             self._sum.add(self._row)
         moved = [name for name in self._places if name in now]
@@ -74,6 +80,8 @@ class Buffers:
 
     def _lay_out(self, names: list[str]) -> None:
         """Gives these buffers places in a row. Earlier passes of the step have not changed those that had no place."""
+        known = getattr(self, "_places", {})
+        begin_of_new = max((end for _, end in known.values()), default=0)
         self._places: dict[str, tuple[int, int]] = {}
         end = 0
         for name in names:
@@ -83,26 +91,27 @@ class Buffers:
         self._row = torch.zeros(end, dtype=torch.float64, device=device)  # after a pass
         self._views = [self._row[slice(*self._places[name])].view(_real(self._start[name]).shape) for name in names]
         _copy(self._views, [_real(self._start[name]) for name in names])
-        for place, before in enumerate(self._sum.rows):
-            self._sum.rows[place] = torch.cat([before.to(self._row.device), self._sum.terms[place] * self._row[len(before):]])
+        if names:
+            self._sum.widen(self._row[begin_of_new:])
 
     def counts(self) -> torch.Tensor:
         """Returns, to be summed over the workers, the number of passes and for each buffer whether they changed it."""
         passes = self._sum.count
-        return torch.tensor([passes] + [int(passes > 0 and name in self._places) for name in self._start])
+        return torch.tensor([passes] + [int(passes > 0 and name in self._places and name not in self._unchanged)
+                                        for name in self._start])
 
     def partials(self, counts: torch.Tensor) -> list[torch.Tensor]:
         """Returns this worker's partial sums of the buffers that changed on any, by the summed `counts`, as rows."""
         names = self._moved(counts)
-        return [self._part(names, row.cpu(), terms) for row, terms in zip(self._sum.rows, self._sum.terms)] if names else []
+        if not names:
+            return []
+        if new := [name for name in names if name not in self._places]:
+            self._lay_out([*self._places, *new])
+        return [torch.cat([row[slice(*self._places[name])] for name in names]) for row in map(torch.Tensor.cpu, self._sum.rows)]
 
     def size(self, counts: torch.Tensor) -> int:
         """Returns the length of these rows."""
         return sum(_real(self._start[name]).numel() for name in self._moved(counts))
-
-    def _part(self, names: list[str], row: torch.Tensor, terms: int) -> torch.Tensor:
-        return torch.cat([row[slice(*self._places[name])] if name in self._places else
-                          terms * _real(self._start[name]).double().reshape(-1).cpu() for name in names])
 
     def apply(self, counts: torch.Tensor, sums: torch.Tensor) -> None:
         """Applies the step. Both arguments are summed over the workers."""

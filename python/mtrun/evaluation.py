@@ -199,10 +199,14 @@ class Evaluation:
     def _over_all(self, replica: Replica, order: StepSums, mine: dict[str, Any], whole: dict[str, torch.Tensor],
                   real: RowSum) -> dict[str, torch.Tensor]:
         """Returns the sums over the workers. Rank 0, which always has samples, says which there are."""
-        said = [json.dumps(mine)]
+        said = torch.tensor(list(json.dumps(mine).encode()), dtype=torch.uint8)
+        size = torch.tensor(len(said))  # not broadcast_object_list, which needs NumPy
         with interruptible(replica.job):
-            await_call(replica.job, lambda: dist.broadcast_object_list(said, 0))
-        wanted = json.loads(said[0])
+            await_call(replica.job, lambda: dist.broadcast(size, 0))
+            if replica.job.rank:
+                said = torch.zeros(int(size), dtype=torch.uint8)
+            await_call(replica.job, lambda: dist.broadcast(said, 0))
+        wanted = json.loads(bytes(said.tolist()))
         if mine and json.loads(json.dumps(mine)) != wanted:
             raise ValueError(f"measure returned {mine} on rank {replica.job.rank}, but {wanted} on rank 0")
         sums = {name: whole.get(name, torch.zeros(shape, dtype=torch.int64)).cpu() for name, (dtype, shape) in wanted.items()

@@ -24,51 +24,73 @@ OWN_BYTES = {"cpu": 1 << 20, "cuda": BUCKET_BYTES}
 
 class Gradients:
     """The gradients of a model's parameters that require one, or of this worker's shards of them, in buckets. A step is
-    begin(), then backward passes, each within one_pass(), then sum().
+    begin(), then backward passes, each after begin_micro_batch() and within one_pass(), then sum().
 
     1. All workers start the sums of all buckets in one order, that of their index, whatever each worker's passes used.
     2. After sum(), every parameter has the gradient summed over the workers that hold it, zero if no pass used it.
     3. The bits of a sum follow from the passes' gradients and the order in StepSums, not from which worker made which. Nothing
        is added for a worker without a pass but -0.0, which changes no number.
-    4. A sum that is interrupted does not write into gradients of a later step."""
+    4. A sum that is interrupted does not write into gradients of a later step.
+    5. What the program's own backward passes leave in p.grad before one_pass() is of that pass, never of an earlier one."""
 
     def __init__(self, model: torch.nn.Module, held: WholeModel | None = None) -> None:
         self._held = held or WholeModel(model)
         self._made_for: list[Any] | None = None
         self._buckets: list[Bucket] = []
+        self._empty: list[Any] = []  # parameters without elements, which are in no bucket
         self._hooks: list[Any] = []
         self._job: Job | None = None  # within the last pass
         self._running: list[Sum] = []
         self._sums, self._rank, self._passes = in_sequence(0), 0, 0
+        self._laid_out = self._in_pass = False
+        self._renews = False  # an interrupted sum may still write into the old storage
         self._error: RuntimeError | None = None
         self._lock = threading.Lock()  # backward passes on several GPUs call the hooks from several threads
 
     def begin(self, sums: StepSums, rank: int = 0) -> None:
         """Begins a step without gradients. `rank`: of this worker, if there is a plan."""
+        self._renews = bool(self._running)
+        self._sums, self._rank, self._passes = sums, rank, 0
+        self._running, self._error, self._laid_out = [], None, False
+        for p in self._held.trained():
+            p.grad = None  # the first pass writes its gradient without reading an old one
+
+    def _lay_out(self) -> None:
+        """Prepares the buckets of the step, once the program can no longer freeze or unfreeze parameters for it."""
+        if self._laid_out:
+            return
         trained = self._held.trained()
-        parts = len(sums.plan.partials) if sums.plan else 1
+        parts = len(self._sums.plan.partials) if self._sums.plan else 1
         made_for = [parts, *((id(p), p.dtype, p.device, p.shape, p.stride()) for p in trained)]
         if made_for != self._made_for:
             self._make_buckets(trained, parts)
             self._made_for = made_for
+            self._empty = [p for p in trained if p.numel() == 0 and self._held.shards == 1]
         for bucket in self._buckets:
-            bucket.begin(renew=bool(self._running))  # an interrupted sum may still write into the old storage
-        self._sums, self._rank, self._passes = sums, rank, 0
-        self._running, self._error = [], None
+            bucket.begin(self._renews)
+        self._laid_out = True
+
+    def begin_micro_batch(self) -> None:
+        """Takes the gradients of earlier passes out of the program's reach. Those of shards stay: FullyShardedDataParallel
+        adds to them without further memory."""
+        if self._passes and self._held.shards == 1:
+            for bucket in self._buckets:
+                bucket.hide()
 
     @contextlib.contextmanager
     def one_pass(self, job: Job | None = None) -> Iterator[None]:
         """Wraps a backward pass. `job`: in the step's last one, in which the sum of a bucket starts once its gradients are
         complete."""
+        self._lay_out()
         step = self._sums.steps[self._passes]
         self._passes += 1
         for bucket in self._buckets:
             bucket.begin_pass(step)
-        self._job = job
+        self._job, self._in_pass = job, True
         try:
             yield
         finally:
-            self._job = None
+            self._job, self._in_pass = None, False
         if not job:  # sum() ends the last one
             for bucket in self._buckets:
                 bucket.end_pass()
@@ -78,6 +100,9 @@ class Gradients:
         `mtrun.torch.interruptible`. Raises what failed; then no gradient is valid."""
         if self._error:
             raise self._error
+        self._lay_out()
+        for p in self._empty:
+            p.grad = torch.zeros_like(p)  # for the optimizer: also without a pass
         self._start_sums(len(self._buckets))
         others = [(start(tensor), tensor) for tensor in more]
         finish_all(job, [*(each.finish(job) for each in self._running), *others])
@@ -107,6 +132,8 @@ class Gradients:
             self._error = self._error or RuntimeError(
                 "a backward pass accumulated a gradient again after its sum had started (torch.utils.checkpoint with "
                 "use_reentrant=True?): use use_reentrant=False")
+            return
+        if not self._in_pass:
             return
         bucket = self._buckets[index]
         bucket.take(place)
@@ -155,8 +182,8 @@ class Entry:
 
 class Bucket:
     """Parameters of one dtype and device whose gradients are summed at once: views of one kept row, or, for a single
-    parameter that is large, its gradient itself. It has a stack of sums over passes; the newest is in the parameters' `grad`,
-    and a pass that adds to it lets the backward pass do so."""
+    parameter that is large, its gradient itself. It has a stack of sums over passes; after a pass the newest is in the
+    parameters' `grad`."""
 
     def __init__(self, parameters: list[Any], parts: int = 1) -> None:
         self.parameters, self._parts = parameters, parts
@@ -182,14 +209,12 @@ class Bucket:
     def begin_pass(self, step: LeafStep) -> None:
         self.ready = [False] * len(self.parameters)
         self._step, self._open = step, True
-        if step.additions:
-            for p, view in zip(self.parameters, self._stack[-1].views):
-                if p.grad is not view:
-                    p.grad = view
-            return
-        for p in self.parameters:
-            p.grad = None  # the pass writes its gradient without reading an old one
         self._new = None
+
+    def hide(self) -> None:
+        """Lets the next pass write its gradients without reading old ones."""
+        for p in self.parameters:
+            p.grad = None
 
     def take(self, place: int) -> None:
         """Moves a parameter's gradient to its place in the bucket, whoever made it."""
@@ -201,7 +226,7 @@ class Bucket:
             return
         view = self._newest().views[place]
         if p.grad is not view:
-            view.copy_(p.grad.detach())
+            (view.add_ if self._step.additions else view.copy_)(p.grad.detach())
             p.grad = view
 
     def end_pass(self) -> None:
@@ -210,13 +235,12 @@ class Bucket:
             return
         self._open = False
         for place, p in enumerate(self.parameters):
-            used = self.ready[place]
-            if p.grad is None:
-                p.grad = self._empty(place).zero_() if self._own and not self._step.additions else self._newest().views[place].zero_()
-            elif self._step.additions and not used and p.grad is self._newest().views[place]:
-                p.grad.add_(0.0)  # makes 0.0 of -0.0, as adding the zero of a pass of its own does
-            else:
+            if p.grad is not None:
                 self.take(place)
+            elif self._step.additions:
+                p.grad = self._stack[-1].views[place].add_(0.0)  # makes 0.0 of -0.0, as adding the zero of a pass of its own does
+            else:
+                p.grad = self._empty(place).zero_() if self._own else self._newest().views[place].zero_()
         if not self._step.additions:
             self._stack.append(self._of_gradient() if self._own else self._newest())
             self._new = None

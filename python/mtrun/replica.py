@@ -268,6 +268,7 @@ class Replica:
 
     def micro_batch(self, counts: bool = True) -> contextlib.AbstractContextManager[None]:
         """Returns a context that wraps one micro-batch's pass. `counts`: no other worker computes it."""
+        self._gradients.begin_micro_batch()
         return self._buffers.micro_batch(counts)
 
     def differentiate(self, part: torch.Tensor, last: bool) -> None:

@@ -10,9 +10,8 @@ class RowSum:
     """Adds rows in the order of `sums.steps`."""
 
     def __init__(self, sums: StepSums) -> None:
-        self._steps = sums.steps
+        self._sums, self._steps = sums, sums.steps
         self.rows: list[torch.Tensor] = []  # of the stack; after the last row, the partial sums
-        self.terms: list[int] = []  # rows in each of these
         self.count = 0  # rows so far
 
     def add(self, row: torch.Tensor) -> None:
@@ -21,11 +20,15 @@ class RowSum:
         self.count += 1
         if not additions:
             self.rows.append(row.clone())
-            self.terms.append(1)
             return
         self.rows[-1].add_(row)
-        self.terms[-1] += 1
         for _ in range(additions - 1):
-            right, terms = self.rows.pop(), self.terms.pop()
+            right = self.rows.pop()
             self.rows[-1].add_(right)
-            self.terms[-1] += terms
+
+    def widen(self, end: torch.Tensor) -> None:
+        """Makes all rows so far longer, as if each had ended with `end`."""
+        ends = RowSum(self._sums)
+        for _ in range(self.count):
+            ends.add(end)
+        self.rows = [torch.cat([row.to(end.device), more]) for row, more in zip(self.rows, ends.rows)]

@@ -11,7 +11,7 @@ sys.modules["numpy"] = None  # PyTorch works without it
 
 import support  # the package's path
 import torch
-from mtrun import ElasticSampler, join
+from mtrun import ElasticSampler, Evaluation, join
 from mtrun.gradients import OWN_BYTES
 from mtrun.loader import Ids
 from mtrun.replica import Replica
@@ -51,8 +51,11 @@ def train(rank, world, port, dtype):
     inputs = torch.randn(SIZE, 3, dtype=dtype)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     losses = []
+    evaluation = Evaluation(model, torch.utils.data.TensorDataset(inputs[:7]),
+                            lambda batch: {"rows": model(batch[0]).sum(), "columns": model.first(batch[0]).sum(0), "samples": len(batch[0])},
+                            micro_batch=2)
     with join() as job:
-        replica = Replica(job, model, optimizer, ElasticSampler(SIZE, 14, 2, EPOCHS), backend="gloo")
+        replica = Replica(job, model, optimizer, ElasticSampler(SIZE, 14, 2, EPOCHS), backend="gloo", evaluation=evaluation)
         for step in replica.train(Ids(replica.sampler)):
             for ids in step:
                 step.backward(model(inputs[ids]).mean())
@@ -60,7 +63,7 @@ def train(rank, world, port, dtype):
                 losses.append(f"{step.loss:.17g} {step.norm.item():.17g}")
         leave_group(job)
     moments = [value for state in optimizer.state_dict()["state"].values() for value in state.values()]
-    return losses, digest(model.state_dict().values()), digest(moments)
+    return losses, [repr(result.sums) for result in evaluation.results], digest(model.state_dict().values()), digest(moments)
 
 
 def in_processes(world, dtype):

@@ -39,8 +39,10 @@ class GradientsCase(unittest.TestCase):
     def step(self, gradients, *losses, sums=None):
         gradients.begin(sums or in_sequence(len(losses)))
         for number, loss in enumerate(losses, 1):
+            gradients.begin_micro_batch()
+            part = loss()  # which may use p.grad for itself
             with gradients.one_pass(self.job if number == len(losses) else None):
-                loss().backward()
+                part.backward()
         self.within = list(self.begun)
         gradients.sum(self.job)
 
@@ -99,18 +101,34 @@ class SumsTest(GradientsCase):
             self.model.zero_grad()
         self.assertEqual(len(seen), 1)
 
-    def test_a_gradient_that_the_program_replaces_is_taken(self):
-        wanted = self.wanted(1)
+    def test_backward_passes_of_the_program_do_not_change_earlier_micro_batches(self):
+        wanted = self.wanted(3)
         gradients = Gradients(self.model)
 
         def loss():
+            self.loss().backward()  # for example for adversarial inputs
             for p in self.model.parameters():
-                p.grad = None  # forgets the pass before, as it does without mtrun
+                p.grad = None
             return self.loss()
 
-        self.step(gradients, self.loss, loss)
+        self.step(gradients, loss, loss, loss, sums=in_tree_order(0, 1, 3, 3))
         for p, grad in zip(self.model.parameters(), wanted):
             torch.testing.assert_close(p.grad, grad)
+
+    def test_a_gradient_that_the_program_leaves_before_a_pass_is_added(self):
+        wanted = [2 * grad for grad in self.wanted(3)]
+        gradients = Gradients(self.model)
+
+        def loss():
+            self.loss().backward()
+            return self.loss()
+
+        self.step(gradients, loss, loss, loss, sums=in_tree_order(0, 1, 3, 3))
+        for p, grad in zip(self.model.parameters(), wanted):
+            torch.testing.assert_close(p.grad, grad)
+
+    def test_a_gradient_that_the_program_replaces_is_taken(self):
+        gradients = Gradients(self.model)
         gradients.begin(in_sequence(1))
         with gradients.one_pass(self.job):
             self.loss().backward()
@@ -144,6 +162,25 @@ class SumsTest(GradientsCase):
         self.begun = []
         self.step(gradients, self.loss)
         self.assertEqual(len(self.begun), 1)
+
+    def test_parameters_that_are_unfrozen_within_the_step(self):
+        self.large.requires_grad_(False)
+        gradients = Gradients(self.model)
+        self.step(gradients, self.loss)
+        for losses in ([self.loss], []):
+            gradients.begin(in_sequence(len(losses)))
+            self.large.requires_grad_(True)  # as in the body of a loop over steps
+            self.begun = []
+            for loss in losses:
+                with gradients.one_pass(self.job):
+                    loss().backward()
+            gradients.sum(self.job)
+            self.assertEqual(len(self.begun), 2)
+
+    def test_an_empty_parameter_has_a_gradient_without_a_pass(self):
+        self.model.register_parameter("empty", torch.nn.Parameter(torch.empty(0, 2)))
+        self.step(Gradients(self.model))
+        self.assertEqual(self.model.empty.grad.shape, (0, 2))
 
     def test_no_sum_starts_after_the_end_of_the_generation(self):
         self.job.ended = True

@@ -13,7 +13,9 @@ import torch.distributed as dist
 from mtrun import ElasticSampler, Interrupted, join
 from mtrun.buffers import Buffers
 from mtrun.replica import Replica
-from mtrun.step_sums import in_sequence
+from mtrun.sampler import share_of
+from mtrun.step_sums import in_sequence, in_tree_order
+from mtrun.tree_sum import STACK
 from mtrun.waits import await_work
 
 ALL_REDUCE = dist.all_reduce
@@ -58,6 +60,37 @@ class BuffersOfAnyKindTest(unittest.TestCase):
                 self.assertTrue(state["mask"].isneginf().all())
                 self.assertEqual((state["begun"].item(), state["count"].item(), state["low"].tolist()), (True, 8, [3, 3]))
                 self.assertEqual(state["turn"].tolist(), [1j, 1j])
+
+    def test_float64_has_the_same_bits_for_any_number_of_workers(self):
+        def run(world, leaves=10):
+            models = [torch.nn.Module() for _ in range(world)]
+            for model in models:
+                model.register_buffer("some", torch.tensor([0.1, 1 / 3, 0.7, 1e-9], dtype=torch.float64))
+            every = [Buffers(model) for model in models]
+            states = []
+            for changed in ({5}, {8}, set(), {0, 9}):
+                orders = [in_tree_order(rank, world, leaves, leaves) for rank in range(world)]
+                for rank, (model, buffers) in enumerate(zip(models, every)):
+                    buffers.begin(orders[rank])
+                    for number in share_of(rank, world, leaves):
+                        with buffers.micro_batch():
+                            if number in changed:
+                                model.some.mul_(1.1)
+                counts = sum(buffers.counts() for buffers in every)
+                stack, rows = [], [row for buffers in every for row in buffers.partials(counts)]
+                for left, right in orders[0].plan.additions if rows else ():
+                    second = stack.pop() if right == STACK else rows[right]
+                    first = stack.pop() if left == STACK else rows[left]
+                    stack.append(first + second)
+                for buffers in every:
+                    buffers.apply(counts, (stack or rows or [torch.zeros(0)])[0])
+                states.append(models[-1].some.tolist())
+            self.assertEqual(states[1], states[2], "no pass has changed it")
+            return states
+
+        alone = run(1)
+        for world in (2, 3, 5, 10):
+            self.assertEqual(run(world), alone, world)
 
     def test_a_pass_that_fails_leaves_them_as_they_were(self):
         model = self.Odd()
