@@ -47,6 +47,11 @@ class LintTest(unittest.TestCase):
         self.assertEqual(self.check(), (0, "", True))
         self.assertEqual(len(self.runs), 1)
 
+    def test_named_files_that_the_preset_does_not_compile_are_told_apart(self):
+        sources = {"b.cc": [], "a.cc": []}
+        self.assertEqual(module.chosen([], sources), (["a.cc", "b.cc"], []))
+        self.assertEqual(module.chosen(["b.cc", "cuda.cc"], sources), (["b.cc"], ["cuda.cc"]))
+
     def test_fault_is_reported_again(self):
         self.answers([1])
         self.assertEqual(self.check(), (1, "a fault", False))
