@@ -128,7 +128,8 @@ int RunInfo(const Settings& settings, const std::vector<std::string>& words) {
 }
 
 int RunShow(const Settings& settings, const std::vector<std::string>& words) {
-  const std::string path = words[0], png = settings.Text("png"), name = settings.Text("split");
+  const std::string& path = words[0];
+  const std::string png = settings.Text("png"), name = settings.Text("split");
   if (png.empty()) return Fail(kUsage, "give --png FILE, the file to write the picture to");
   const auto split = PackedSplit::Open(path, name);
   if (!split.ok()) return Fail(kFailure, split.status());
