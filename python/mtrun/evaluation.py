@@ -36,7 +36,8 @@ class Evaluation:
 
     `measure(batch)`: returns a dict of numbers or tensors that add up over micro-batches, for example `{"loss":
     criterion(model(images), labels) * len(labels), "accuracy": (guesses == labels).sum()}`. They are summed in int64
-    if they are whole numbers or booleans, else in float64, in an order that does not depend on the workers. It runs under torch.no_grad() with `model` in evaluation mode.
+    if they are whole numbers or booleans, else in float64, in an order that does not depend on the workers. It runs
+    under torch.no_grad() with `model` in evaluation mode.
 
     `monitor`: the name whose mean per sample is compared, larger is better with `mode` "max", smaller with "min". The
     weights of the best epoch are in `model_best.safetensors` of the run's folder, with `epoch`, `steps` and `means` in its

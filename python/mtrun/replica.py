@@ -320,7 +320,7 @@ class Replica:
         return exact_sum(losses.tolist()), samples, joined(hash_of_all), leaving, regroups, (counts, buffers)
 
     def add_rows(self, partials: list[torch.Tensor], size: int, sums: StepSums, *more: torch.Tensor) -> torch.Tensor:
-        """Returns the sums of `more`, and behind them the sum of all workers' partial rows of `size` float64 numbers, in the
+        """Returns the sums of `more`, and after them the sum of all workers' partial rows of `size` float64 numbers, in the
         order of `sums`. Tensors on the CPU. All workers learn `more` in the last collective. Interrupted if the generation
         ends."""
         row = torch.full((size,), -0.0, dtype=torch.float64)  # changes no number that is added to it

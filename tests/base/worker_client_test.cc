@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -16,7 +15,7 @@
 
 #include "base/json_lines.h"
 #include "base/posix.h"
-#include "base/unix_address.h"
+#include "tests/support/other_users_listener.h"
 #include "tests/support/status.h"
 
 namespace mtrun {
@@ -99,30 +98,12 @@ TEST_F(WorkerClientTest, SetAndWaitReachTheAgent) {
 TEST(WorkerClientConnectTest, AgentOfAnotherUserIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   const std::string name = "@mtrun-client-test-" + std::to_string(getpid());
-  int ready[2], end[2];
-  ASSERT_EQ(pipe(ready), 0);
-  ASSERT_EQ(pipe(end), 0);
-  const pid_t stranger = fork();
-  if (stranger == 0) {
-    close(end[1]);
-    const UnixAddress address = *ParseUnixAddress(name);
-    const UniqueFd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    char byte = 0;
-    if (setuid(65534) != 0 || bind(listener.get(), address.get(), address.size) != 0) _exit(2);
-    _exit(listen(listener.get(), 1) == 0 && write(ready[1], &byte, 1) == 1 && read(end[0], &byte, 1) == 0
-              ? 0
-              : 3);
-  }
-  close(ready[1]);
-  char byte = 0;
-  EXPECT_EQ(read(ready[0], &byte, 1), 1);
+  support::OtherUsersListener stranger(name);
+  EXPECT_TRUE(stranger.Listens());
   EXPECT_THAT(WorkerClient::Connect(name, channel::Hello{}, WorkerClient::Handler()),
               support::StatusIs(absl::StatusCode::kPermissionDenied,
                                 "a program of another user is listening at " + name));
-  for (const int fd : {ready[0], end[0], end[1]}) close(fd);
-  int status = -1;
-  EXPECT_EQ(waitpid(stranger, &status, 0), stranger);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(stranger.End(), 0);
 }
 
 /// The rendezvous rejects longer requests.

@@ -1,17 +1,15 @@
 // How a client finds its fetcher; tests/mtdata has what they say to each other.
 #include "datasets/cache/set_client.h"
 
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <string>
 
-#include "base/unix_address.h"
 #include "datasets/cache/cache_layout.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/other_users_listener.h"
 #include "tests/support/program.h"
 #include "tests/support/status.h"
 
@@ -57,30 +55,11 @@ TEST_F(SetClientTest, LogThatIsALinkIsNotWritten) {
 TEST_F(SetClientTest, FetcherOfAnotherUserIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   std::filesystem::permissions(folder_.path(), std::filesystem::perms::all);
-  const std::string path = folder_.File(FetcherFile("sock"));
-  int ready[2], end[2];
-  ASSERT_EQ(pipe(ready), 0);
-  ASSERT_EQ(pipe(end), 0);
-  const pid_t stranger = fork();
-  if (stranger == 0) {
-    close(end[1]);
-    const UnixAddress address = *ParseUnixAddress(path);
-    const UniqueFd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    char byte = 0;
-    if (setuid(65534) != 0 || bind(listener.get(), address.get(), address.size) != 0) _exit(2);
-    _exit(listen(listener.get(), 1) == 0 && write(ready[1], &byte, 1) == 1 && read(end[0], &byte, 1) == 0
-              ? 0
-              : 3);
-  }
-  close(ready[1]);
-  char byte = 0;
-  EXPECT_EQ(read(ready[0], &byte, 1), 1);
+  support::OtherUsersListener stranger(folder_.File(FetcherFile("sock")));
+  EXPECT_TRUE(stranger.Listens());
   EXPECT_THAT(OpenOnce(), StatusIs(absl::StatusCode::kPermissionDenied,
                                    "the fetcher of another user is running in " + folder_.path()));
-  for (const int fd : {ready[0], end[0], end[1]}) close(fd);
-  int status = -1;
-  EXPECT_EQ(waitpid(stranger, &status, 0), stranger);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(stranger.End(), 0);
 }
 
 }  // namespace
