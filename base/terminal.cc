@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/string_view.h"
 #include "base/value_or.h"
 
@@ -103,11 +105,16 @@ std::string WrapColumns(std::string_view line, size_t columns, size_t indent) {
   return wrapped;
 }
 
-std::string BreakForPeople(const std::string& line, int columns) {
+std::string BreakForPeople(const std::string& line, int columns, size_t indent) {
   constexpr int kNarrow = 40;
-  constexpr size_t kIndent = 8;
   if (columns < kNarrow || ColumnsOf(line) < static_cast<size_t>(columns)) return line;
-  return WrapColumns(line, static_cast<size_t>(columns) - 1, kIndent);
+  return WrapColumns(line, static_cast<size_t>(columns) - 1, indent);
+}
+
+std::string BreakLinesForPeople(std::string_view text, int columns, size_t indent) {
+  return absl::StrJoin(absl::StrSplit(View(text), '\n'), "\n", [&](std::string* out, auto line) {
+    absl::StrAppend(out, BreakForPeople(std::string(line), columns, indent));
+  });
 }
 
 std::string WithoutEscapes(std::string_view text) {

@@ -32,9 +32,12 @@ std::string ClipColumns(std::string_view line, size_t columns);
 /// Breaks a line at blanks into lines of at most `columns`; all but the first start with `indent` blanks. A
 /// longer word stays whole, so that paths and commands can be copied.
 std::string WrapColumns(std::string_view line, size_t columns, size_t indent);
-/// Wraps a line for a terminal of `columns`, which would otherwise break it within a word. Returns it
-/// unchanged if the terminal is very narrow or `columns` is 0 (not a terminal).
-std::string BreakForPeople(const std::string& line, int columns);
+/// Wraps a line for a terminal of `columns`, which would otherwise break it within a word; all but the first
+/// start with `indent` blanks. Returns it unchanged if the terminal is very narrow or `columns` is 0 (not a
+/// terminal).
+std::string BreakForPeople(const std::string& line, int columns, size_t indent = 8);
+/// Wraps each line of a text as BreakForPeople. The text may lack the last newline.
+std::string BreakLinesForPeople(std::string_view text, int columns, size_t indent = 8);
 /// Removes escape sequences, for a file.
 std::string WithoutEscapes(std::string_view text);
 

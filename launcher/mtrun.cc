@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <iostream>
 #include <stop_token>
 #include <thread>
 
@@ -54,13 +53,13 @@ constexpr int kFailed = 1, kUsageError = 2;
 constexpr size_t kFilesBesides = 256, kFilesAWorker = 16, kFilesANode = 2;
 
 int Complain(const absl::Status& status, int exit_status = kUsageError) {
-  std::cerr << "mtrun: " << status.message() << std::endl;
+  PrintError("mtrun", status.message());
   return exit_status;
 }
 
-/// Prints the answer to standard output; returns the exit status.
-int Say(const std::string& text) {
-  const absl::Status told = PrintOut(text);
+/// Prints the answer to standard output; returns the exit status. `indent`: of lines that a terminal wraps.
+int Say(const std::string& text, size_t indent = 0) {
+  const absl::Status told = PrintOut(text, indent);
   return told.ok() ? 0 : Complain(told, kFailed);
 }
 
@@ -213,7 +212,7 @@ int Main(std::vector<std::string> args) {
   if (!options.ok()) return Complain(options.status());
   SettleEndpoints(&*options);
   if (options->act != Options::Act::kRun) return Answer(*options, args, environment, *folder);
-  if (options->entry.trainer == "list") return Say(ListTrainers(environment, *folder));
+  if (options->entry.trainer == "list") return Say(ListTrainers(environment, *folder), kTrainerColumns);
   if (const absl::Status settled = SettleLocalAddress(&*options); !settled.ok()) return Complain(settled);
   const absl::StatusOr<Program> program = ResolveProgram(options->entry, environment, *folder);
   if (!program.ok()) return Complain(program.status());

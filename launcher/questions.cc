@@ -65,7 +65,7 @@ absl::Status EndOfLog(const rendezvous::LogFollower& log, const absl::Status& wh
   if (!found.ok())
     return rendezvous::LostJobError(HumanDuration(log.silence(MonotonicNow())), found.status());
   if (!rendezvous::AllEnded(*found)) return why;
-  std::cerr << "mtrun: " << why.message() << std::endl;
+  PrintError("mtrun", why.message());
   return absl::OkStatus();
 }
 
@@ -81,7 +81,7 @@ absl::Status ShowLogs(const Options& options) {
                                               log.next(), &where);
     if (part.ok()) {
       const std::string news = log.OnPart(*part, MonotonicNow());
-      if (!news.empty()) std::cerr << "mtrun: " << news << std::endl;
+      if (!news.empty()) PrintError("mtrun", news);
       MT_RETURN_IF_ERROR(PrintOut(part->out));
       std::cerr << part->err << std::flush;
       if (!options.follow) return absl::OkStatus();
@@ -92,7 +92,7 @@ absl::Status ShowLogs(const Options& options) {
       return part.status();
     } else if (end.Ended()) {
       const bool told = absl::IsFailedPrecondition(part.status());  // the service is still there and said so
-      std::cerr << "mtrun: " << (told ? part.status().message() : "the job has ended") << std::endl;
+      PrintError("mtrun", told ? part.status().message() : "the job has ended");
       return absl::OkStatus();
     } else if (const absl::Status over = log.OnError(part.status(), MonotonicNow()); !over.ok()) {
       return EndOfLog(log, over, job);
@@ -109,7 +109,7 @@ absl::Status Control(const Options& options) {
                                              options.job.job_id, rendezvous::ThisProcess()};
   MT_ASSIGN_OR_RETURN(const std::string done,
                       rendezvous::AskToControl(options.asked, CredentialsOf(options), question));
-  return PrintOut(done + "\n");
+  return PrintOut(done + "\n", /*indent=*/2);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -266,7 +265,7 @@ int RunServiceProgram(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before the first thread: sigwait takes them
   const absl::Status status = RunService(argc, argv, signals);
   if (status.ok()) return 0;
-  std::cerr << "mtrdzv: " << status.message() << "\n";
+  PrintError("mtrdzv", status.message());
   return absl::IsInvalidArgument(status) ? 2 : 1;
 }
 

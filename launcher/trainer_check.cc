@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <iostream>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -17,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/posix.h"
+#include "base/standard_output.h"
 #include "launcher/cli/option_table.h"
 #include "launcher/cli/program_answer.h"
 #include "rendezvous/wire/types.h"
@@ -114,10 +114,10 @@ int CheckTrainer(const Options& options, const Program& program) {
   }
   const std::vector<std::string> misplaced = MisplacedFlags(options.entry.words);
   if (!misplaced.empty()) {
-    std::cerr << "mtrun: " << absl::StrJoin(misplaced, ", ")
-              << (misplaced.size() == 1 ? " is a flag" : " are flags") << " of mtrun: put "
-              << (misplaced.size() == 1 ? "it" : "them") << " in front of --trainer " << program.name
-              << std::endl;
+    const bool one = misplaced.size() == 1;
+    PrintError("mtrun",
+               absl::StrCat(absl::StrJoin(misplaced, ", "), one ? " is a flag" : " are flags",
+                            " of mtrun: put ", one ? "it" : "them", " in front of --trainer ", program.name));
   }
   return status;
 }

@@ -34,6 +34,7 @@ void BecomeOneProcess(const Options& options, const Program& program);
 /// messages. REQUIRES: ComesWithMtrun (launcher/cli/program.h).
 int CheckTrainer(const Options& options, const Program& program);
 
+inline constexpr size_t kTrainerColumns = 12;  // before the description
 /// Returns one line per trainer: its name and its description, or its path if it is not mtrun's own.
 std::string ListTrainers(const EnvironmentMap& environment, const std::string& executable_folder);
 

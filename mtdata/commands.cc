@@ -244,7 +244,7 @@ int RunOne(const Command& command, const std::vector<std::string>& args) {
 }  // namespace
 
 int Complain(int code, const absl::Status& status) {
-  std::cerr << "mtdata: " << status.message() << "\n";
+  PrintError("mtdata", status.message());
   return code;
 }
 

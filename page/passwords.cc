@@ -41,7 +41,7 @@ std::optional<Role> RoleOf(std::string_view password, std::string_view token) {
 
 std::string PasswordTable(std::string_view token) {
   return absl::StrCat("viewer    ", PasswordOf(Role::kViewer, token), "   sees everything\n", "operator  ",
-                      PasswordOf(Role::kOperator, token), "   may drain, evict, stop and dump stacks, too\n");
+                      PasswordOf(Role::kOperator, token), "   may drain, evict, stop and dump stacks\n");
 }
 
 }  // namespace mtrun::page

@@ -69,13 +69,15 @@ std::vector<SettingSpec> Specs() {
 }
 
 int Fail(int status, const std::string& text) {
-  std::cerr << "mtreport: " << text << "\n";
+  PrintError("mtreport", text);
   return status;
 }
 
-/// Prints an answer on standard output and returns the exit status.
-int Say(const std::string& text) {
-  const absl::Status told = PrintOut(text);
+constexpr size_t kListIndent = 8;
+
+/// Prints an answer on standard output, its wrapped lines with `indent`, and returns the exit status.
+int Say(const std::string& text, size_t indent = 0) {
+  const absl::Status told = PrintOut(text, indent);
   return told.ok() ? 0 : Fail(kFailure, std::string(told.message()));
 }
 
@@ -191,7 +193,7 @@ int Run(const std::vector<std::string>& args) {
   const std::string& first = runs->front();
   if ((first == "list" || first == "compare") && !std::filesystem::exists(first, none)) {
     const auto text = Answer(first, {runs->begin() + 1, runs->end()});
-    if (text.ok()) return Say(*text);
+    if (text.ok()) return Say(*text, kListIndent);
     return Fail(absl::IsInvalidArgument(text.status()) ? kUsage : kFailure,
                 std::string(text.status().message()));
   }

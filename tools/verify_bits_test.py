@@ -91,7 +91,7 @@ class VerifyBitsTest(unittest.TestCase):
         text = self.compare(0)
         self.assertIn("steps: 4 of 4 have the same samples and loss", text)
         self.assertIn("step_4/model.safetensors: all 3 tensors are equal", text)
-        self.assertIn("\nmodel.safetensors: all 3 tensors are equal, sha256 ", text)
+        self.assertIn("\nmodel.safetensors: all 3 tensors are equal\n  sha256 ", text)
         self.assertTrue(text.endswith("\nthe same bits\n"), text)
 
     def test_the_first_step_with_another_loss(self):

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <iostream>
 #include <vector>
 
 #include "base/standard_output.h"
@@ -55,8 +54,9 @@ int RunDoctor(const Options& options, const EnvironmentMap& environment,
   add(JudgePrograms(LookAtPrograms(environment, executable_folder)));
   for (const EndpointFacts& facts : endpoints) add(JudgeEndpoint(facts));
   const bool colours = isatty(STDOUT_FILENO) == 1 && WantsColours(environment);
-  if (const absl::Status told = PrintOut(Render(findings, colours)); !told.ok()) {
-    std::cerr << "mtrun: " << told.message() << std::endl;
+  const int columns = TerminalSize::Of(STDOUT_FILENO).columns;
+  if (const absl::Status told = PrintOut(Render(findings, colours, columns)); !told.ok()) {
+    PrintError("mtrun", told.message());
     return 1;
   }
   return ExitStatusOf(findings);

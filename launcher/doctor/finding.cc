@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/terminal.h"
 
@@ -11,18 +12,20 @@ namespace {
 
 // Word and colour, by Health.
 constexpr std::pair<const char*, const char*> kHealths[] = {{"ok  ", "32"}, {"warn", "33"}, {"FAIL", "31"}};
+constexpr size_t kHealthColumns = 6;  // of a word, with the blanks after it
 
 }  // namespace
 
-std::string Render(const Findings& findings, bool colours) {
+std::string Render(const Findings& findings, bool colours, int columns) {
   size_t width = 0;
   for (const Finding& finding : findings) width = std::max(width, finding.subject.size());
   std::string text;
   for (const Finding& finding : findings) {
     const auto& [word, colour] = kHealths[static_cast<size_t>(finding.health)];
-    absl::StrAppendFormat(&text, "%s  %-*s  %s%s%s\n", Coloured(word, colour, colours),
-                          static_cast<int>(width), finding.subject, finding.found,
-                          finding.mend.empty() ? "" : ": ", finding.mend);
+    const std::string line =
+        absl::StrFormat("%s  %-*s  %s%s%s", Coloured(word, colour, colours), static_cast<int>(width),
+                        finding.subject, finding.found, finding.mend.empty() ? "" : ": ", finding.mend);
+    absl::StrAppend(&text, BreakForPeople(line, columns, kHealthColumns + width + 2), "\n");
   }
   return text;
 }

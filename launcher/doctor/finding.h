@@ -19,7 +19,8 @@ struct Finding {
 using Findings = std::vector<Finding>;
 
 /// Returns one line per finding, in aligned columns: "warn  token   none yet: `mtrun --new_token` makes one".
-std::string Render(const Findings& findings, bool colours);
+/// Text that is too long for a terminal of `columns` (0: no terminal) is wrapped.
+std::string Render(const Findings& findings, bool colours, int columns);
 /// Returns 1 if a finding is kFail, otherwise 0.
 int ExitStatusOf(const Findings& findings);
 

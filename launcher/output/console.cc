@@ -38,17 +38,6 @@ bool IsForGood(int error_number) {
   return error_number == EPIPE || error_number == EIO || error_number == EBADF;
 }
 
-/// Wraps each of the complete lines in `text`.
-std::string Wrapped(const std::string& text, int columns) {
-  std::string wrapped;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = text.find('\n', begin);
-    absl::StrAppend(&wrapped, BreakForPeople(text.substr(begin, end - begin), columns), "\n");
-    begin = end + 1;
-  }
-  return wrapped;
-}
-
 constexpr const char* kStreamNames[] = {"standard output", "standard error"};
 
 }  // namespace
@@ -337,7 +326,7 @@ void Console::Write(int which, const ConsoleWrite& write, int64_t owner) {
     case ConsoleWrite::Kind::kRaw:
       return Raw(which, write.text);
     case ConsoleWrite::Kind::kLines: {
-      std::string text = write.wraps ? Wrapped(write.text, state_->Columns(which)) : write.text;
+      std::string text = write.wraps ? BreakLinesForPeople(write.text, state_->Columns(which)) : write.text;
       return write.shown == 0 ? Lines(which, std::move(text))
                               : Finish(which, std::move(text), owner, write.shown);
     }

@@ -42,6 +42,15 @@ TEST(Terminal, LineIsWrappedOnlyForATerminalThatIsWideEnough) {
   EXPECT_EQ(BreakForPeople(std::string(48, 'x'), 48), std::string(48, 'x')) << "no blank";
 }
 
+TEST(Terminal, EachLineOfATextIsWrapped) {
+  const std::string text =
+      "cnnA   " + std::string(20, 'x') + " trains\n\nshort\n" + std::string(30, 'y') + " last words";
+  EXPECT_EQ(BreakLinesForPeople(text, 40, 7), "cnnA   " + std::string(20, 'x') + " trains\n\nshort\n" +
+                                                  std::string(30, 'y') + " last\n       words");
+  EXPECT_EQ(BreakLinesForPeople(text, 0), text);
+  EXPECT_EQ(BreakLinesForPeople("", 80), "");
+}
+
 TEST(Terminal, FileGetsNoEscapes) {
   EXPECT_EQ(WithoutEscapes("\x1b[1mstep\x1b[0m 5\x1b[K"), "step 5");
   EXPECT_EQ(WithoutEscapes("cut off \x1b[1"), "cut off ");

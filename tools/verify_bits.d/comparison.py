@@ -124,8 +124,8 @@ def compare_files(name, one, other, comparison):
         return
     if not found:
         digests = {files.file_digest(path) for path in (one, other)}
-        said = f"sha256 {digests.pop()}" if len(digests) == 1 else "the files differ in their metadata alone"
-        comparison.add(f"{name}: all {count} tensors are equal, {said}", False)
+        comparison.add(f"{name}: all {count} tensors are equal{'' if len(digests) == 1 else ', the files differ in their metadata alone'}", False)
+        comparison.lines += [f"  sha256 {digest}" for digest in digests if len(digests) == 1]
         return
     comparison.add(f"{name}: {len(found)} of {count} tensors differ", True)
     comparison.lines += [f"  {tensor}: {what}" for tensor, what in list(found.items())[:MOST_SHOWN]]

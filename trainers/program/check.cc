@@ -101,7 +101,7 @@ absl::StatusOr<int> CheckRun(Run& run, const RunData& data) {
     const absl::StatusOr<std::unique_ptr<Task>> task = MakeTaskToCheck(run, data);
     note(task.status());
     if (by_hand && task.ok()) {
-      MT_RETURN_IF_ERROR(PrintOut(OutlineText(Outline(run, data, **task))));
+      MT_RETURN_IF_ERROR(PrintOut(OutlineText(Outline(run, data, **task)), kOutlineColumns));
       note(CheckContinued(run, data, (*task)->draws()));
     }
   }

@@ -31,6 +31,7 @@ struct RunOutline {
 /// Returns "cosine: 0 at step 0, 0.001 at step 100, 0.0005 at step 5000, 2.5e-10 at step 9999".
 std::string LearningRateText(const LrSchedule& schedule, int64_t steps);
 
+inline constexpr size_t kOutlineColumns = 17;  // before the text of each line
 /// Returns some lines: data, network, steps, learning rate, run folder, cautions.
 std::string OutlineText(const RunOutline& outline);
 

@@ -10,12 +10,18 @@ const Findings kSome = {{Health::kOk, "clock", "synchronised"},
                         {Health::kFail, "token", "is open to others", "chmod 600"}};
 
 TEST(FindingTest, ColumnsAlign) {
-  EXPECT_EQ(Render(kSome, false),
+  EXPECT_EQ(Render(kSome, false, 0),
             "ok    clock       synchronised\n"
             "warn  open files  256: raise it\n"
             "FAIL  token       is open to others: chmod 600\n");
-  EXPECT_EQ(Render({kSome[2]}, true), "\x1b[31mFAIL\x1b[0m  token  is open to others: chmod 600\n");
-  EXPECT_EQ(Render({}, false), "");
+  EXPECT_EQ(Render({kSome[2]}, true, 0), "\x1b[31mFAIL\x1b[0m  token  is open to others: chmod 600\n");
+  EXPECT_EQ(Render({}, false, 0), "");
+}
+
+TEST(FindingTest, TerminalGetsWrappedTextInItsColumn) {
+  EXPECT_EQ(Render({kSome[2]}, false, 41),
+            "FAIL  token  is open to others: chmod\n"
+            "             600\n");
 }
 
 TEST(FindingTest, OnlyFailuresCount) {
