@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -61,7 +62,8 @@ int Run(const std::string& file, const std::vector<std::string>& argv) {
 /// Returns its description; its path if it cannot run (without LibTorch, for example).
 std::string WhatItDoes(const Program& program, const std::string& executable_folder) {
   const std::string& file = program.python ? program.argv.back() : program.file;
-  const bool ours = ComesWithMtrun(file, executable_folder);
+  const bool in_build = program.python && std::filesystem::path(file).parent_path() == executable_folder;
+  const bool ours = in_build || ComesWithMtrun(file, executable_folder);
   std::vector<std::string> argv = program.argv;
   argv.push_back("--help");
   const std::string help = ours ? AnswerOf(argv, std::chrono::seconds(20)).value_or("") : "";

@@ -313,8 +313,8 @@ int RunToItsEnd(int argc, char** argv, const Program& program) {
   KeepAddressesNumeric();
   log::SetUpFromEnvironment(program.name);
   Run run{program, OwnLaunch(CurrentEnvironment()), start, SettingsOf(program), {}, {}, {}};
-  const auto wanted =
-      ReadSettings(program.name, {argv + 1, argv + argc}, run.environment, run.settings, &run.files);
+  const auto wanted = ReadSettings(program.name, {argv + 1, argv + argc}, run.environment, run.settings,
+                                   &run.files, program.derive);
   if (!wanted.ok()) return Fail(run, wanted.status(), kWrongSettingsStatus);
   if (!*wanted) return PrintHelp(run);
   if (program.alternate_main) {

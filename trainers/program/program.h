@@ -51,6 +51,8 @@ struct Program {
   /// A pure function of the settings and their seed. Can throw LibTorch's exceptions.
   std::function<absl::StatusOr<std::unique_ptr<Task>>(const TaskInputs&)> make_task = {};
 
+  /// Optional. Derives common settings that the user left open from the program's own, before there is a run.
+  std::function<void(Settings&)> derive = {};
   /// Optional. Decides what the program's own settings leave open and enters it into their table, identically
   /// on each worker. `continued`: identity of the checkpoint to continue, or empty. `first`: rank 0, which
   /// logs.

@@ -1,16 +1,40 @@
 #include "trainers/program/run_setup.h"
 
+#include <optional>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "base/status_macros.h"
+#include "trainers/checkpoints/checkpoint.h"
 #include "trainers/device/cuda_graph.h"
 #include "trainers/membership/slurm.h"
 #include "trainers/program/machine.h"
 #include "trainers/program/make_task.h"
 #include "trainers/run/files/fresh_start.h"
-#include "trainers/run/loop/run_replica.h"
 
 namespace mtrun::trainers {
+namespace {
+
+/// Returns a checkpoint's batch, if it names one.
+std::optional<datasets::BatchPlan> BatchOf(const checkpoints::Identity& identity) {
+  datasets::BatchPlan plan;
+  const auto number = [&](const char* name, int64_t& value) {
+    const auto found = identity.find(name);
+    return found != identity.end() && absl::SimpleAtoi(found->second, &value) && value > 0;
+  };
+  if (!number("global_batch", plan.global_batch) || !number("batch_size", plan.micro_batch))
+    return std::nullopt;
+  return plan;
+}
+
+/// Adopts what a checkpoint began with and the command leaves open.
+void Adopt(const checkpoints::Identity& identity, Settings& settings) {
+  if (const auto batch = BatchOf(identity)) AdoptBatch(*batch, settings);
+  if (const auto rate = identity.find("learning_rate"); rate != identity.end())
+    AdoptRate(rate->second, settings);
+}
+
+}  // namespace
 
 ProgramRules RulesOf(const Program& program) {
   return {
@@ -32,7 +56,8 @@ absl::Status ReadFolder(Run& run) {
   const std::string folder = run.settings.Text("model_folder");
   run.continues = run.settings.Bool("resume") || IsBegunBy(folder, AgentOf(run.environment));
   if (run.continues) {
-    if (const auto batch = BatchOfNewest(folder)) AdoptBatch(*batch, run.settings);
+    if (const auto newest = checkpoints::StateOfNewest(checkpoints::RealFiles(), folder))
+      Adopt(newest->identity, run.settings);
   }
   MT_ASSIGN_OR_RETURN(run.options, MakeOptions(configured, run.settings));
   return absl::OkStatus();

@@ -317,6 +317,28 @@ TEST_F(ProgramsTest, ResNet18UsesTheNormalisationOfItsWeights) {
   EXPECT_THAT(ReadText(folder_.File("half/config.yaml")), HasSubstr("normalize: half"));
 }
 
+TEST_F(ProgramsTest, LastLayerAloneHasALearningRateOfItsOwn) {
+  const std::string data = Data(), weights = folder_.File("imagenet.safetensors");
+  ASSERT_TRUE(SaveTensors(weights, StateDict(models::ResNet(1, models::ResNet224(), 1000)), {}).ok());
+  const auto rate_of = [&](const std::string& run, const Args& more) {
+    Args args = With(
+        data, run, {"--image_size", "32", "--batch_size", "2", "--global_batch", "2", "--eval_images", "2"});
+    args.insert(args.end(), more.begin(), more.end());
+    testing::Run("resnet18", 1, args);
+    const std::string config = ReadText(folder_.File(run + "/config.yaml"));
+    const size_t at = config.find("learning_rate: ");
+    return config.substr(at, config.find('\n', at) - at);
+  };
+  EXPECT_EQ(rate_of("last", {"--weights", weights, "--max_steps", "1"}), "learning_rate: 0.01");
+  EXPECT_EQ(rate_of("all", {"--weights", weights, "--max_steps", "1", "--train", "all"}),
+            "learning_rate: 0.001");
+  EXPECT_EQ(rate_of("random", {"--max_steps", "1"}), "learning_rate: 0.001");
+  // As begun by a release that derived no rate.
+  EXPECT_EQ(rate_of("before", {"--weights", weights, "--max_steps", "1", "--learning_rate", "0.001"}),
+            "learning_rate: 0.001");
+  EXPECT_EQ(rate_of("before", {"--weights", weights, "--max_steps", "2"}), "learning_rate: 0.001");
+}
+
 TEST_F(ProgramsTest, ResNetOfAnotherDepthIsNamed) {
   const std::string data = Data(), weights = folder_.File("resnet50.safetensors");
   ASSERT_TRUE(SaveTensors(weights, StateDict(models::ResNet(1, models::ResNet224(50), 1000)), {}).ok());

@@ -7,7 +7,6 @@
 #include <ATen/Parallel.h>
 #include <torch/cuda.h>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/counted.h"
 #include "base/log.h"
@@ -262,19 +261,6 @@ void RunReplica::SettleThreads(bool given) {
 absl::StatusOr<checkpoints::Snapshot> RunReplica::TakeSnapshot() {
   progress_.seconds = seconds();
   return memory_.Take(position_.steps, state_.Weights(), state_.Rest(), EncodeState());
-}
-
-std::optional<datasets::BatchPlan> BatchOfNewest(const std::string& folder) {
-  const auto state = checkpoints::StateOfNewest(checkpoints::RealFiles(), folder);
-  if (!state) return std::nullopt;
-  datasets::BatchPlan plan;
-  const auto number = [&](const char* name, int64_t& value) {
-    const auto found = state->identity.find(name);
-    return found != state->identity.end() && absl::SimpleAtoi(found->second, &value) && value > 0;
-  };
-  if (!number("global_batch", plan.global_batch) || !number("batch_size", plan.micro_batch))
-    return std::nullopt;
-  return plan;
 }
 
 }  // namespace mtrun::trainers

@@ -113,7 +113,4 @@ class RunReplica {
   checkpoints::SavedPosition unreadable_;  // further than the state that it held, but not intact
 };
 
-/// Returns the newest checkpoint's batch, if `folder` has one. Reads only its state.
-std::optional<datasets::BatchPlan> BatchOfNewest(const std::string& folder);
-
 }  // namespace mtrun::trainers

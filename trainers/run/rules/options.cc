@@ -238,7 +238,8 @@ Settings MakeSettings(const std::string& program, const Recipe& recipe, const st
 
 absl::StatusOr<bool> ReadSettings(const std::string& program, const std::vector<std::string>& args,
                                   const EnvironmentMap& environment, Settings& settings,
-                                  std::vector<std::string>* more) {
+                                  std::vector<std::string>* more,
+                                  const std::function<void(Settings&)>& derive) {
   MT_ASSIGN_OR_RETURN(std::vector<std::string> rest, settings.ParseFlags(args, more != nullptr));
   for (const char* asked : {"help", "version"}) {
     if (settings.IsSet(asked) && settings.Bool(asked)) return false;
@@ -251,6 +252,7 @@ absl::StatusOr<bool> ReadSettings(const std::string& program, const std::vector<
         settings.ApplyYaml(file, program, known ? MissingSection::kFine : MissingSection::kWarn));
   }
   MT_RETURN_IF_ERROR(CheckModeFlags(settings));
+  if (derive) derive(settings);
   MT_RETURN_IF_ERROR(FillFolder(program, settings));
   return true;
 }
@@ -264,6 +266,11 @@ void AdoptBatch(const datasets::BatchPlan& checkpoint, Settings& settings) {
   if (settings.SourceOf("batch_size") == SettingSource::kDefault) {
     settings.Derive("batch_size", absl::StrCat(checkpoint.micro_batch), "the checkpoint in model_folder");
   }
+}
+
+void AdoptRate(const std::string& checkpoint, Settings& settings) {
+  if (settings.IsDerived("learning_rate"))
+    settings.Derive("learning_rate", checkpoint, "the checkpoint in model_folder");
 }
 
 absl::StatusOr<TrainOptions> MakeOptions(int64_t configured_world, Settings& settings) {

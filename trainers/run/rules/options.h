@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -128,14 +129,18 @@ inline constexpr char kCheckedVariable[] = "MTRUN_CHECKED";
 /// Fills `settings` from `args` (without the program's name), the environment and the file named by --config.
 /// Returns false if the help text or the version is requested, and then reads nothing else. `more` receives
 /// the files that follow with --predict. Returns kInvalidArgument for unknown or malformed settings, and for a
-/// flag of a mode (--out with --predict) without the mode.
+/// flag of a mode (--out with --predict) without the mode. `derive`: of Program.
 absl::StatusOr<bool> ReadSettings(const std::string& program, const std::vector<std::string>& args,
                                   const EnvironmentMap& environment, Settings& settings,
-                                  std::vector<std::string>* more = nullptr);
+                                  std::vector<std::string>* more = nullptr,
+                                  const std::function<void(Settings&)>& derive = {});
 /// Adopts the batch of a checkpoint, which no restart can change, whatever the number of workers is now. Sets
 /// global_batch if it is not set, and batch_size if it has its default. Does nothing if another global_batch
 /// is set. Call before MakeOptions.
 void AdoptBatch(const datasets::BatchPlan& checkpoint, Settings& settings);
+/// Adopts the learning rate of a checkpoint where the program has derived one: another release may derive
+/// another one. Call before MakeOptions.
+void AdoptRate(const std::string& checkpoint, Settings& settings);
 /// Returns the options, or kInvalidArgument if settings are missing or contradict each other.
 /// `configured_world`: the job's workers. If global_batch is not given, it is batch_size x accumulation_steps
 /// x workers if one of these is given, else the recipe's, with a batch_size that leaves no worker idle. If only
