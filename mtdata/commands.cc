@@ -2,16 +2,12 @@
 #include <algorithm>
 #include <csignal>
 #include <iostream>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/log.h"
 #include "base/posix.h"
-#include "base/settings.h"
 #include "base/standard_output.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"

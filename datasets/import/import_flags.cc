@@ -1,6 +1,5 @@
 #include "datasets/import/import_flags.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 

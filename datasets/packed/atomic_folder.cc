@@ -8,12 +8,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
-#include "base/posix.h"
 #include "base/status_macros.h"
 #include "datasets/packed/set_files.h"
 

@@ -1,10 +1,8 @@
 #include "datasets/packed/index.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <set>
-#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

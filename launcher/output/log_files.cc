@@ -17,9 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "base/log.h"
-#include "base/posix.h"
 #include "base/status_macros.h"
 
 namespace mtrun::launcher {

@@ -7,7 +7,6 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
 #include "base/status_macros.h"
 #include "trainers/collectives/futex.h"
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -10,7 +9,6 @@
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "datasets/files/mapped_file.h"
-#include "datasets/packed/safetensors.h"
 
 namespace mtrun::trainers {
 namespace {
