@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/file_limit.h"
+#include "base/folder_names.h"
 #include "base/help_page.h"
 #include "base/log.h"
 #include "base/posix.h"
@@ -157,9 +158,8 @@ absl::StatusOr<std::vector<ListedRun>> RunsIn(const std::vector<std::string>& fo
     }
     const size_t before = runs.size();
     std::error_code error;
-    for (std::filesystem::directory_iterator item(folder, error), end; !error && item != end;
-         item.increment(error)) {
-      const std::string path = item->path().string();
+    for (const std::string& name : NamesIn(folder, &error)) {
+      const std::string path = (std::filesystem::path(folder) / name).string();
       if (absl::StatusOr<RunRecord> run = ReadRun(path); run.ok())
         runs.push_back({path, *std::move(run), AgeOf(path)});
     }

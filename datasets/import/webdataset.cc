@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/folder_names.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -28,20 +29,18 @@ namespace fs = std::filesystem;
 
 constexpr size_t kNamesToLookAt = 64;
 
-bool IsShard(const fs::path& path) {
-  return HasArchiveName(path.string()) && !absl::EndsWithIgnoreCase(path.string(), ".zip");
+bool IsShard(const std::string& path) {
+  return HasArchiveName(path) && !absl::EndsWithIgnoreCase(path, ".zip");
 }
 
 std::vector<std::string> ShardsIn(const std::string& folder) {
-  std::error_code error;
   std::vector<std::string> shards;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+  for (const std::string& name : NamesIn(folder)) {
     std::error_code ignored;
-    if (IsShard(entry->path()) && entry->path().filename().string()[0] != '.' &&
-        entry->is_regular_file(ignored))
-      shards.push_back(entry->path().string());
+    std::string path = (fs::path(folder) / name).string();
+    if (IsShard(name) && name[0] != '.' && fs::is_regular_file(path, ignored))
+      shards.push_back(std::move(path));
   }
-  std::sort(shards.begin(), shards.end());
   return shards;
 }
 
@@ -110,9 +109,7 @@ LeftOut FindOthers(const std::string& source, const std::vector<TreeSource>& sha
     }
   };
   count(source, "");
-  std::error_code error;
-  for (fs::directory_iterator entry(source, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  for (const std::string& name : NamesIn(source)) {
     if (name[0] != '.') count(absl::StrCat(source, "/", name), name + "/");
   }
   return others;

@@ -19,6 +19,7 @@
 #include "absl/strings/strip.h"
 #include "base/control_groups.h"
 #include "base/file_limit.h"
+#include "base/folder_names.h"
 #include "base/posix.h"
 #include "launcher/cli/machine.h"
 #include "rendezvous/service/state_folder.h"
