@@ -96,9 +96,7 @@ std::vector<SettingSpec> ImageSpecs() {
 
 absl::StatusOr<std::optional<ImageSize>> SizeOf(const Settings& settings, const std::string& flag) {
   if (!settings.IsSet(flag)) return std::nullopt;
-  const auto size = ParseImageSize(settings.Text(flag));
-  if (!size.ok()) return Annotate(size.status(), "--" + flag);
-  return *size;
+  return Annotate(ParseImageSize(settings.Text(flag)), "--" + flag);
 }
 
 absl::Status ReadRules(const Settings& settings, ImportOptions& options) {

@@ -86,9 +86,7 @@ absl::StatusOr<std::vector<TreeSource>> FindShards(const std::string& source, ab
   }
   std::vector<std::string> paths{source};
   if (!fs::exists(source, error)) {
-    auto expanded = ExpandBraces(source);
-    if (!expanded.ok()) return Annotate(expanded.status(), source);
-    paths = *std::move(expanded);
+    MT_ASSIGN_OR_RETURN(paths, Annotate(ExpandBraces(source), source));
   }
   for (const std::string& path : paths) {
     if (!fs::exists(path, error)) return absl::NotFoundError(absl::StrCat("there is no ", path));
@@ -254,11 +252,10 @@ class Samples {
     std::map<int64_t, std::string> by_number;
     if (!options_.class_list.empty()) {
       MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(options_.class_list));
-      auto list = ParseClassList(text);
-      if (!list.ok()) return Annotate(list.status(), options_.class_list);
-      by_number = list->ids;
-      for (size_t i = 0; list->ids.empty() && i < list->names.size(); ++i)
-        by_number[static_cast<int64_t>(i)] = list->names[i];
+      MT_ASSIGN_OR_RETURN(const ClassList list, Annotate(ParseClassList(text), options_.class_list));
+      by_number = list.ids;
+      for (size_t i = 0; list.ids.empty() && i < list.names.size(); ++i)
+        by_number[static_cast<int64_t>(i)] = list.names[i];
     }
     const bool numbers = std::all_of(labels_.begin(), labels_.end(),
                                      [](const auto& label) { return SmallNumber(label.first) >= 0; });
@@ -324,10 +321,8 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenWebDataset(const ImportOptions&
   ImageFiles files;
   MT_ASSIGN_OR_RETURN(files.tree, OpenFileTree(shards, SpoolFolder(options)));
   Samples samples(*files.tree, options);
-  if (const absl::Status found = samples.Find(); !found.ok()) return Annotate(found, source);
-  auto listing = samples.List(files.Paths());
-  if (!listing.ok()) return Annotate(listing.status(), source);
-  files.listing = *std::move(listing);
+  MT_RETURN_IF_ERROR(Annotate(samples.Find(), source));
+  MT_ASSIGN_OR_RETURN(files.listing, Annotate(samples.List(files.Paths()), source));
   files.listing.left_out.AddPassedOver(files.tree->passed_over());
   for (const std::string* place : {&source, &options.val_source, &options.test_source})
     files.listing.left_out.AddPassedOver(FindOthers(*place, shards));

@@ -382,9 +382,7 @@ absl::StatusOr<Index> ReadIndex(const std::string& root) {
         absl::StrCat(root, " is not a packed data set (it has no ", kIndexFile, "); ", HowToImport(root)));
   }
   MT_RETURN_IF_ERROR(text.status());
-  auto index = DecodeIndex(*text);
-  if (!index.ok()) return Annotate(index.status(), path);
-  return index;
+  return Annotate(DecodeIndex(*text), path);
 }
 
 }  // namespace mtrun::datasets
