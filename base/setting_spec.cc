@@ -29,6 +29,10 @@ std::string Bound(double bound) {
 
 }  // namespace
 
+SettingSpec TextSpec(std::string name, std::string value, std::string help) {
+  return {.name = std::move(name), .help = std::move(help), .value = std::move(value)};
+}
+
 SettingSpec SwitchSpec(std::string name, std::string default_text, std::string help) {
   return {.name = std::move(name),
           .kind = SettingSpec::Kind::kBool,

@@ -47,7 +47,7 @@ std::vector<SettingSpec> InfoSpecs() {
 }
 
 std::vector<SettingSpec> ShowSpecs() {
-  return {{.name = "png", .help = "File to write the picture to.", .value = "FILE"},
+  return {TextSpec("png", "FILE", "File to write the picture to."),
           {.name = "split", .default_text = "train", .help = "Split whose images to draw.", .value = "NAME"},
           NumberSpec("count", 64, 1, kMaxCells, "Number of images, evenly spread over the split.")};
 }
