@@ -9,10 +9,8 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstdint>
 #include <limits>
 #include <new>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"

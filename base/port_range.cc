@@ -1,7 +1,6 @@
 #include "base/port_range.h"
 
 #include <utility>
-#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"

@@ -2,10 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -32,6 +28,10 @@ std::string Bound(double bound) {
 }
 
 }  // namespace
+
+SettingSpec TextSpec(std::string name, std::string value, std::string help) {
+  return {.name = std::move(name), .help = std::move(help), .value = std::move(value)};
+}
 
 SettingSpec SwitchSpec(std::string name, std::string default_text, std::string help) {
   return {.name = std::move(name),

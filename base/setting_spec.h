@@ -30,6 +30,8 @@ struct SettingSpec {
   bool yields = false;  // never chosen for an abbreviation that fits another setting or its hints
 };
 
+/// Returns the spec of a text that --help shows as `value`.
+SettingSpec TextSpec(std::string name, std::string value, std::string help);
 /// Returns the spec of a setting that is "true" or "false".
 SettingSpec SwitchSpec(std::string name, std::string default_text, std::string help);
 /// Returns the spec of a whole number from `min` to `max`.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include "base/signal_name.h"
 
 namespace mtrun {
 

@@ -10,7 +10,6 @@
 #include <openssl/x509v3.h>
 
 #include <array>
-#include <memory>
 #include <vector>
 
 #include "absl/strings/escaping.h"

@@ -1,7 +1,6 @@
 #include "base/worker_channel.h"
 
 #include <cmath>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/escaping.h"

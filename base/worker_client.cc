@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/json_lines.h"

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,97 +51,68 @@ HelpPage Help() {
 }
 
 std::vector<SettingSpec> SecuritySpecs() {
-  using Kind = SettingSpec::Kind;
-  return {
-      {.name = "insecure",
-       .kind = Kind::kBool,
-       .default_text = "false",
-       .help = "Use neither token nor TLS: anyone who can reach the port can join, read and stop its jobs.",
-       .group = "Security"},
-      {.name = "token_file",
-       .help = "File with the cluster's token, the same for service and nodes.",
-       .group = "Security",
-       .value = "FILE",
-       .otherwise = "$MTRUN_TOKEN, else ~/.mtrun/token, made at first use"},
-      {.name = "weak_token",
-       .kind = Kind::kBool,
-       .default_text = "false",
-       .help = "Accept a token that mtrun has not made, of at least 32 characters.",
-       .group = "Security"},
-  };
+  SettingSpec token =
+      TextSpec("token_file", "FILE", "File with the cluster's token, the same for service and nodes.");
+  token.otherwise = "$MTRUN_TOKEN, else ~/.mtrun/token, made at first use";
+  return InGroup(
+      "Security",
+      {SwitchSpec(
+           "insecure", "false",
+           "Use neither token nor TLS: anyone who can reach the port can join, read and stop its jobs."),
+       token,
+       SwitchSpec("weak_token", "false",
+                  "Accept a token that mtrun has not made, of at least 32 characters.")});
 }
 
 std::vector<SettingSpec> ServiceSpecs() {
   using Kind = SettingSpec::Kind;
-  return {
-      {.name = "endpoint",
-       .help = "Address to listen on, instead of --host and --port.",
-       .group = "Service",
-       .value = "HOST:PORT"},
-      {.name = "host",
-       .default_text = "::",
-       .help = "Address to listen on; :: for all interfaces.",
-       .group = "Service",
-       .value = "ADDRESS",
-       .common = true},
-      {.name = "port",
-       .kind = Kind::kInt,
-       .default_text = "29400",
-       .help = "Port to listen on; 0 for any free one.",
-       .group = "Service",
-       .value = "PORT",
-       .common = true,
-       .min = 0,
-       .max = 65535},
-      {.name = "recovery_window",
-       .kind = Kind::kDouble,
-       .default_text = "3",
-       .help = "Time for which a new service waits for nodes that still run.",
-       .group = "Service",
-       .value = "SECONDS",
-       .min = 0,
-       .max = 3600},
-      {.name = "state_folder",
-       .help = "Folder in which the service saves the members of its jobs, so that its next start at this "
-               "port knows for which nodes to wait; \"\" for none.",
-       .group = "Service",
-       .value = "FOLDER",
-       .otherwise = "$XDG_STATE_HOME/mtrun, else ~/.local/state/mtrun"},
-      {.name = "http",
-       .help = "Address at which to serve a live page of the jobs; a PORT alone (8080) is one of 127.0.0.1.",
-       .group = "Service",
-       .value = "HOST:PORT",
-       .common = true},
-      {.name = "log_level",
-       .default_text = "info",
-       .help = "Lowest level that is logged.",
-       .group = "Service",
-       .choices = {"debug", "info", "warning", "error"}},
-      {.name = "json",
-       .kind = Kind::kBool,
-       .default_text = "false",
-       .help = "With status: print JSON.",
-       .group = "Service"},
-  };
+  return InGroup(
+      "Service",
+      {TextSpec("endpoint", "HOST:PORT", "Address to listen on, instead of --host and --port."),
+       {.name = "host",
+        .default_text = "::",
+        .help = "Address to listen on; :: for all interfaces.",
+        .value = "ADDRESS",
+        .common = true},
+       {.name = "port",
+        .kind = Kind::kInt,
+        .default_text = "29400",
+        .help = "Port to listen on; 0 for any free one.",
+        .value = "PORT",
+        .common = true,
+        .min = 0,
+        .max = 65535},
+       {.name = "recovery_window",
+        .kind = Kind::kDouble,
+        .default_text = "3",
+        .help = "Time for which a new service waits for nodes that still run.",
+        .value = "SECONDS",
+        .min = 0,
+        .max = 3600},
+       {.name = "state_folder",
+        .help = "Folder in which the service saves the members of its jobs, so that its next start at this "
+                "port knows for which nodes to wait; \"\" for none.",
+        .value = "FOLDER",
+        .otherwise = "$XDG_STATE_HOME/mtrun, else ~/.local/state/mtrun"},
+       {.name = "http",
+        .help = "Address at which to serve a live page of the jobs; a PORT alone (8080) is one of 127.0.0.1.",
+        .value = "HOST:PORT",
+        .common = true},
+       {.name = "log_level",
+        .default_text = "info",
+        .help = "Lowest level that is logged.",
+        .choices = {"debug", "info", "warning", "error"}},
+       SwitchSpec("json", "false", "With status: print JSON.")});
 }
 
 std::vector<SettingSpec> Specs() {
-  using Kind = SettingSpec::Kind;
-  std::vector<SettingSpec> specs = ServiceSpecs();
-  const std::vector<SettingSpec> security = SecuritySpecs();
-  specs.insert(specs.end(), security.begin(), security.end());
-  specs.push_back({.name = "version",
-                   .kind = Kind::kBool,
-                   .default_text = "false",
-                   .help = "Print the version.",
-                   .group = "Service"});
-  specs.push_back({.name = "help",
-                   .kind = Kind::kBool,
-                   .default_text = "false",
-                   .help = "Print this text.",
-                   .group = "Service",
-                   .common = true,
-                   .letter = 'h'});
+  SettingSpec help = SwitchSpec("help", "false", "Print this text.");
+  help.common = true;
+  help.letter = 'h';
+  const SettingSpec version = SwitchSpec("version", "false", "Print the version.");
+  std::vector<SettingSpec> specs;
+  for (const auto& more : {ServiceSpecs(), SecuritySpecs(), InGroup("Service", {version, help})})
+    specs.insert(specs.end(), more.begin(), more.end());
   return specs;
 }
 

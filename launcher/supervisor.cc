@@ -1,6 +1,5 @@
 #include "launcher/supervisor.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <utility>

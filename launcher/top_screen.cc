@@ -1,7 +1,6 @@
 #include "launcher/top_screen.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"

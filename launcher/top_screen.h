@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/clock.h"
 #include "base/terminal.h"
 #include "rendezvous/client/status_client.h"
 

@@ -2,16 +2,12 @@
 #include <algorithm>
 #include <csignal>
 #include <iostream>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/log.h"
 #include "base/posix.h"
-#include "base/settings.h"
 #include "base/standard_output.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -51,7 +47,7 @@ std::vector<SettingSpec> InfoSpecs() {
 }
 
 std::vector<SettingSpec> ShowSpecs() {
-  return {{.name = "png", .help = "File to write the picture to.", .value = "FILE"},
+  return {TextSpec("png", "FILE", "File to write the picture to."),
           {.name = "split", .default_text = "train", .help = "Split whose images to draw.", .value = "NAME"},
           NumberSpec("count", 64, 1, kMaxCells, "Number of images, evenly spread over the split.")};
 }

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/file_limit.h"
 #include "base/log.h"
@@ -45,9 +44,7 @@ std::vector<SettingSpec> FetchSpecs() {
        .value = "GIB",
        .min = 0,
        .max = 1e9},  // its bytes still fit in 64 bits
-      {.name = "data_bearer_file",
-       .help = "File with the bearer token for a third-party server.",
-       .value = "FILE"},
+      TextSpec("data_bearer_file", "FILE", "File with the bearer token for a third-party server."),
       SwitchSpec("data_redirects", "false",
                  "Follow redirects to other hosts, without sending them any token."),
       SwitchSpec("node", "false",

@@ -30,9 +30,8 @@ std::vector<SettingSpec> ServeSpecs() {
   SettingSpec threads = NumberSpec("threads", std::clamp(cores, 1, kMaxThreads), 1, 64, "Server threads.");
   threads.otherwise = "all processors, at most 8";
   return {
-      {.name = "listen",
-       .help = "Address to listen on: one of this machine, or * for all; port 0 for any free one.",
-       .value = "HOST:PORT"},
+      TextSpec("listen", "HOST:PORT",
+               "Address to listen on: one of this machine, or * for all; port 0 for any free one."),
       {.name = "token_file",
        .help = "File with the cluster's token.",
        .value = "FILE",

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/folder_names.h"
 #include "datasets/files/progress.h"
 #include "datasets/packed/set_files.h"
 #include "nlohmann/json.hpp"
@@ -45,10 +46,8 @@ void Look(const std::string& root, const std::string& name, int depth, std::vect
     return;
   }
   if (depth == kDepth) return;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string leaf = entry->path().filename().string();
-    std::error_code is_none;
-    if (leaf.front() == '.' || !entry->is_directory(is_none)) continue;
+  for (const std::string& leaf : NamesIn(folder)) {
+    if (leaf.front() == '.' || !fs::is_directory(absl::StrCat(folder, "/", leaf), error)) continue;
     Look(root, name.empty() ? leaf : absl::StrCat(name, "/", leaf), depth + 1, sets);
   }
 }

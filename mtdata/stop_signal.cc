@@ -2,8 +2,6 @@
 
 #include <signal.h>
 
-#include <atomic>
-
 #include "mtdata/commands.h"
 
 namespace mtrun::mtdata {

@@ -1,7 +1,6 @@
 #include "page/calls.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/numbers.h"

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/endpoint.h"
@@ -34,17 +33,16 @@ std::string RandomText() { return absl::StrFormat("%016x%016x", RandomBits(), Ra
 
 /// Returns the endpoint with a numeric address.
 absl::StatusOr<Endpoint> PlaceOf(const std::string& listen) {
-  absl::StatusOr<Endpoint> endpoint = ParseLocalEndpoint(listen, kDefaultPagePort);
-  if (!endpoint.ok()) return Annotate(endpoint.status(), "--http");
-  if (IsIpAddress(endpoint->host)) return endpoint;
-  const std::vector<std::string> addresses = ResolveHost(endpoint->host);
+  MT_ASSIGN_OR_RETURN(Endpoint endpoint, Annotate(ParseLocalEndpoint(listen, kDefaultPagePort), "--http"));
+  if (IsIpAddress(endpoint.host)) return endpoint;
+  const std::vector<std::string> addresses = ResolveHost(endpoint.host);
   if (addresses.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--http: \"", endpoint->host,
+        absl::StrCat("--http: \"", endpoint.host,
                      "\" does not resolve to an address; give one of this machine's, or "
                      "127.0.0.1 for this machine alone"));
   }
-  return Endpoint{addresses.front(), endpoint->port};
+  return Endpoint{addresses.front(), endpoint.port};
 }
 
 /// Returns a separate identity, so that the page's key cannot be used for the rendezvous.

@@ -1,6 +1,5 @@
 #include "page/watcher.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/file_limit.h"
+#include "base/folder_names.h"
 #include "base/help_page.h"
 #include "base/log.h"
 #include "base/posix.h"
@@ -46,26 +47,17 @@ HelpPage Help() {
 }
 
 std::vector<SettingSpec> Specs() {
-  const auto flag = [](std::string name, std::string value, std::string help) {
-    return SettingSpec{.name = std::move(name),
-                       .kind = SettingSpec::Kind::kBool,
-                       .default_text = std::move(value),
-                       .help = std::move(help),
-                       .group = "Flags"};
-  };
-  SettingSpec help = flag("help", "false", "Print this text.");
+  SettingSpec out = TextSpec("out", "FILE", "File to write the page to.");
+  out.otherwise = "report.html in the run's folder";
+  SettingSpec help = SwitchSpec("help", "false", "Print this text.");
   help.letter = 'h';
-  return {{.name = "out",
-           .help = "File to write the page to.",
-           .group = "Flags",
-           .value = "FILE",
-           .otherwise = "report.html in the run's folder"},
-          flag("plots", "true", "Also write the plots and results.csv."),
-          flag("result_file", "false",
-               "Also write a complete run's figures as {batch}_{epochs}_{nodes}_{gpus}.txt."),
-          flag("quiet", "false", "Print only errors."),
-          std::move(help),
-          flag("version", "false", "Print the version.")};
+  return {out,
+          SwitchSpec("plots", "true", "Also write the plots and results.csv."),
+          SwitchSpec("result_file", "false",
+                     "Also write a complete run's figures as {batch}_{epochs}_{nodes}_{gpus}.txt."),
+          SwitchSpec("quiet", "false", "Print only errors."),
+          help,
+          SwitchSpec("version", "false", "Print the version.")};
 }
 
 int Fail(int status, const std::string& text) {
@@ -159,9 +151,8 @@ absl::StatusOr<std::vector<ListedRun>> RunsIn(const std::vector<std::string>& fo
     }
     const size_t before = runs.size();
     std::error_code error;
-    for (std::filesystem::directory_iterator item(folder, error), end; !error && item != end;
-         item.increment(error)) {
-      const std::string path = item->path().string();
+    for (const std::string& name : NamesIn(folder, &error)) {
+      const std::string path = (std::filesystem::path(folder) / name).string();
       if (absl::StatusOr<RunRecord> run = ReadRun(path); run.ok())
         runs.push_back({path, *std::move(run), AgeOf(path)});
     }

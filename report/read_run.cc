@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <functional>
@@ -12,6 +11,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/folder_names.h"
 #include "base/posix.h"
 #include "base/string_view.h"
 #include "report/run_reader.h"
@@ -86,18 +86,16 @@ absl::StatusOr<RunRecord> ReadRun(const std::string& folder) {
   reader.AddEnvironment(TextOf(folder + "/environment.json"));
   reader.AddResult(TextOf(folder + "/report.json"));
   reader.AddNotable(TextOf(folder + "/notable.json"));
-  std::vector<std::string> pictures;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename();
-    std::error_code is_none;
+  std::vector<std::string> pictures;  // the preview first, then by step
+  for (const std::string& name : NamesIn(folder)) {
+    const fs::path done = fs::path(folder) / name / "DONE";
     if (IsPicture(name)) pictures.push_back(name);
-    if (const auto steps = StepsOf(name); steps && fs::exists(entry->path() / "DONE", is_none))
-      reader.AddCheckpoint(*steps, TextOf(entry->path() / "DONE"));
+    if (const auto steps = StepsOf(name); steps && fs::exists(done, error))
+      reader.AddCheckpoint(*steps, TextOf(done));
   }
   RunRecord run = reader.Take();
   run.name = fs::absolute(folder).lexically_normal().filename();
   if (run.name.empty()) run.name = fs::absolute(folder).lexically_normal().parent_path().filename();
-  std::sort(pictures.begin(), pictures.end());  // the preview first, then by step
   if (pictures.size() > kMaxPictures)
     pictures.erase(pictures.begin() + 1, pictures.end() - (kMaxPictures - 1));
   for (const std::string& name : pictures) {

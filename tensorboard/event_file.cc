@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -13,14 +12,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/folder_names.h"
 #include "base/status_macros.h"
 #include "base/string_view.h"
 #include "tensorboard/record.h"
 
 namespace mtrun::tensorboard {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// The prefix by which TensorBoard recognizes its files; ten digits of seconds follow.
 constexpr std::string_view kPrefix = "events.out.tfevents.";
@@ -34,15 +32,6 @@ std::optional<int64_t> SecondsOf(std::string_view name) {
   int64_t seconds = 0;
   if (!absl::SimpleAtoi(View(digits), &seconds)) return std::nullopt;
   return seconds;
-}
-
-absl::StatusOr<std::vector<std::string>> NamesIn(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    names.push_back(entry->path().filename());
-  if (error) return ErrnoStatus(error.value(), absl::StrCat("list ", folder));
-  return names;
 }
 
 double WallClock() { return static_cast<double>(WallClockNs()) * 1e-9; }
@@ -62,7 +51,7 @@ absl::StatusOr<EventFile> EventFile::Create(const std::string& folder, int64_t s
   UniqueFd file;
   std::string path;
   for (int tries = 0; !file.valid(); ++tries) {
-    MT_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(folder));
+    MT_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListNames(folder));
     path =
         absl::StrCat(folder, "/", NextFileName(WallClockNs() / 1'000'000'000, HostName(), getpid(), names));
     file = UniqueFd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));

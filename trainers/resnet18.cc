@@ -1,5 +1,4 @@
 // resnet18: resnet with 18 layers, under the name that it had alone.
-#include <vector>
 
 #include "trainers/program/program.h"
 

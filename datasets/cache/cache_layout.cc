@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <map>
 #include <tuple>
-#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

@@ -1,8 +1,6 @@
 #include "datasets/cache/fetch_messages.h"
 
 #include <array>
-#include <string>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "base/json_fields.h"

@@ -3,8 +3,6 @@
 
 #include <string>
 
-#include "absl/strings/string_view.h"
-
 namespace mtrun::datasets {
 
 struct SourcePath {

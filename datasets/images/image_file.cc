@@ -69,12 +69,6 @@ absl::StatusOr<RgbImage> DecodeImage(std::string_view file, const DecodeLimits& 
   return NotTaken(file);
 }
 
-absl::StatusOr<ImageSize> FindImageSize(std::string_view file) {
-  if (IsJpeg(file)) return JpegSize(file);
-  if (IsPng(file)) return PngSize(file);
-  return NotTaken(file);
-}
-
 absl::StatusOr<RgbImage> DecodeAnyImage(std::string_view file, const DecodeLimits& limits) {
   const ImageFormat* const format = FindFormat(file);
   return format == nullptr ? NotTaken(file) : format->decode(file, limits);

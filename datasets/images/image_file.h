@@ -17,9 +17,6 @@ ImageKind FindImageKind(std::string_view file);
 /// Decodes a whole JPEG or PNG file, as DecodeJpeg and DecodePng do. kInvalidArgument: another format
 /// (named), or above the limits; kDataLoss: empty, truncated or damaged.
 absl::StatusOr<RgbImage> DecodeImage(std::string_view file, const DecodeLimits& limits = {});
-/// Returns height and width from the header. Errors as for DecodeImage, but the pixels are not checked.
-absl::StatusOr<ImageSize> FindImageSize(std::string_view file);
-
 /// Decodes a whole file, as DecodeImage and the readers of the other formats do. Errors as for DecodeImage.
 absl::StatusOr<RgbImage> DecodeAnyImage(std::string_view file, const DecodeLimits& limits = {});
 /// Returns height and width from the header. Errors as for DecodeAnyImage, but the pixels are not checked.

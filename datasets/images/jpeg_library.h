@@ -4,7 +4,6 @@
 
 #include <csetjmp>
 #include <cstdio>  // jpeglib.h forgets it
-#include <string>
 #include <string_view>
 
 #include <jpeglib.h>

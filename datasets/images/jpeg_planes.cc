@@ -1,7 +1,6 @@
 #include "datasets/images/jpeg_planes.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "datasets/images/jpeg_huffman.h"
 #include "datasets/images/jpeg_markers.h"

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/folder_names.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
@@ -70,15 +71,6 @@ absl::StatusOr<Files> ReadFromArchive(const std::string& path) {
     MT_ASSIGN_OR_RETURN(files[name], reader.Read(left));
     left -= static_cast<int64_t>(files[name].size());
   }
-}
-
-std::vector<std::string> NamesIn(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
-  }
-  return names;
 }
 
 absl::StatusOr<Files> ReadFromFolder(const std::string& folder) {

@@ -4,11 +4,9 @@
 #include <deque>
 #include <filesystem>
 #include <optional>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
@@ -48,9 +46,7 @@ absl::Status LabelVal(const ImportOptions& options, std::vector<absl::string_vie
   std::optional<ClassList> classes;
   if (!options.class_list.empty()) {
     MT_ASSIGN_OR_RETURN(const std::string list, ReadFile(options.class_list));
-    auto parsed = ParseClassList(list);
-    if (!parsed.ok()) return Annotate(parsed.status(), options.class_list);
-    classes = *std::move(parsed);
+    MT_ASSIGN_OR_RETURN(classes, Annotate(ParseClassList(list), options.class_list));
   }
   const std::vector<Unlabelled> images = FindVal(paths);
   if (images.empty())
@@ -58,10 +54,9 @@ absl::Status LabelVal(const ImportOptions& options, std::vector<absl::string_vie
         "--val_labels: the source has no val images; give --val_source, or a source with val/");
   std::vector<absl::string_view> files;
   for (const Unlabelled& image : images) files.push_back(image.file);
-  const auto found = FindClasses(text, classes, files);
-  if (!found.ok()) return Annotate(found.status(), options.val_labels);
+  MT_ASSIGN_OR_RETURN(const auto found, Annotate(FindClasses(text, classes, files), options.val_labels));
   for (size_t i = 0; i < images.size(); ++i) {
-    texts.push_back(absl::StrCat(images[i].folder, (*found)[i], "/", images[i].file));
+    texts.push_back(absl::StrCat(images[i].folder, found[i], "/", images[i].file));
     paths[images[i].path] = texts.back();
   }
   return absl::OkStatus();
@@ -99,9 +94,7 @@ absl::StatusOr<ImageFiles> FindImageFiles(const ImportOptions& options) {
     words.above = FolderOfClasses(options.source);
     return CheckLayout(paths, words);
   }
-  auto listing = ListTree(paths, options.tree);
-  if (!listing.ok()) return Annotate(listing.status(), options.source);
-  found.listing = *std::move(listing);
+  MT_ASSIGN_OR_RETURN(found.listing, Annotate(ListTree(paths, options.tree), options.source));
   found.listing.left_out.AddPassedOver(found.tree->passed_over());
   return found;
 }

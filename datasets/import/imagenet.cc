@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/folder_names.h"
 #include "base/status_macros.h"
 #include "datasets/files/archive_reader.h"
 #include "datasets/import/image_folder.h"
@@ -44,13 +45,7 @@ std::string FindIn(const std::string& folder, const std::vector<std::string>& na
 bool LooksLikeClassArchives(const std::vector<std::string>& names) { return IsClassArchive(names.back()); }
 
 bool LooksLikeImageNet(const std::string& folder) {
-  if (!FindIn(folder, {kTrain}).empty()) return true;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder + "/train", error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (IsClassArchive(entry->path().filename().string())) return true;
-  }
-  return false;
+  return !FindIn(folder, {kTrain}).empty() || std::ranges::any_of(NamesIn(folder + "/train"), IsClassArchive);
 }
 
 absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageNet(const ImportOptions& options) {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/clock.h"
+#include "base/folder_names.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -40,16 +40,12 @@ constexpr char kHelp[] = "mtdata import --help lists what can be imported";
 
 /// Names the archives in a folder of which nothing else is known.
 std::string ArchivesIn(const std::string& source) {
-  std::error_code error;
-  std::vector<std::string> archives;
-  for (fs::directory_iterator entry(source, error), end; !error && entry != end; entry.increment(error)) {
+  std::vector<std::string> archives = NamesIn(source);
+  std::erase_if(archives, [&source](const std::string& name) {
     std::error_code ignored;
-    const std::string name = entry->path().filename().string();
-    if (HasArchiveName(name) && !IsHiddenName(name) && entry->is_regular_file(ignored))
-      archives.push_back(name);
-  }
+    return !HasArchiveName(name) || IsHiddenName(name) || !fs::is_regular_file(source + "/" + name, ignored);
+  });
   if (archives.empty()) return "";
-  std::sort(archives.begin(), archives.end());
   return AsPlainText(absl::StrCat(source, " holds no images, but ", archives.size(), " archive",
                                   archives.size() == 1 ? "" : "s", "; import one with: mtdata import ",
                                   ShellWord((fs::path(source) / archives[0]).string()), " DEST"));

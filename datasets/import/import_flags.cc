@@ -1,6 +1,5 @@
 #include "datasets/import/import_flags.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -25,9 +24,7 @@ std::vector<SettingSpec> MainSpecs() {
   SettingSpec shard = NumberSpec("shard_mib", 64, 1, 65536, "Maximum size of a shard file.");
   shard.value = "MIB";
   return {format,
-          {.name = "resize",
-           .help = "Stretch every image to this size, for example 32x32.",
-           .value = "HEIGHTxWIDTH"},
+          TextSpec("resize", "HEIGHTxWIDTH", "Stretch every image to this size, for example 32x32."),
           SwitchSpec("skip_bad", "false", "Leave out image files that cannot be read."),
           threads,
           SwitchSpec("force", "false", "Replace DEST if it is a packed data set with nothing else in it."),
@@ -40,27 +37,21 @@ std::vector<SettingSpec> MainSpecs() {
 std::vector<SettingSpec> SourceSpecs() {
   return InGroup(
       "Splits and classes",
-      {{.name = "val_source",
-        .help = "Source of the val images, if SOURCE holds only the train images.",
-        .value = "SOURCE"},
-       {.name = "test_source", .help = "Source of the test images, likewise.", .value = "SOURCE"},
-       {.name = "val_labels",
-        .help =
-            "File with the classes of the val images: one line \"<class>\" per image, in the order of file "
-            "names, or lines \"<file> <class>\".",
-        .value = "FILE"},
-       {.name = "class_list",
-        .help = "File with one line per class, \"<name> ...\" or \"<number> <name> ...\", for sources that "
-                "identify classes by number.",
-        .value = "FILE"},
-       {.name = "image_field",
-        .help =
-            "Field of WebDataset samples that holds the image, for example seg.png of x.seg.png; of several, "
-            "as in jpg;png, the first one that a sample has.",
-        .value = "FIELD"},
-       {.name = "class_field",
-        .help = "Field of WebDataset samples that holds the class, likewise: a .json, or the class as text.",
-        .value = "FIELD"},
+      {TextSpec("val_source", "SOURCE", "Source of the val images, if SOURCE holds only the train images."),
+       TextSpec("test_source", "SOURCE", "Source of the test images, likewise."),
+       TextSpec(
+           "val_labels", "FILE",
+           "File with the classes of the val images: one line \"<class>\" per image, in the order of file "
+           "names, or lines \"<file> <class>\"."),
+       TextSpec("class_list", "FILE",
+                "File with one line per class, \"<name> ...\" or \"<number> <name> ...\", for sources that "
+                "identify classes by number."),
+       TextSpec(
+           "image_field", "FIELD",
+           "Field of WebDataset samples that holds the image, for example seg.png of x.seg.png; of several, "
+           "as in jpg;png, the first one that a sample has."),
+       TextSpec("class_field", "FIELD",
+                "Field of WebDataset samples that holds the class, likewise: a .json, or the class as text."),
        {.name = "test_share",
         .kind = SettingSpec::Kind::kDouble,
         .default_text = "0",
@@ -88,18 +79,15 @@ std::vector<SettingSpec> ImageSpecs() {
        NumberSpec("max_side", 0, 0, kMaxImageSide,
                   "Shrink images whose longer side is longer than this; 0: no limit."),
        NumberSpec("quality", 90, 1, 100, "Quality of JPEG images that are encoded again."),
-       {.name = "center_crop",
-        .help = "Cut out the middle in this shape and resize it to this size.",
-        .value = "HEIGHTxWIDTH"},
+       TextSpec("center_crop", "HEIGHTxWIDTH",
+                "Cut out the middle in this shape and resize it to this size."),
        SwitchSpec("exif", "true",
                   "Turn images upright as their EXIF orientation says; false: as stored in the files.")});
 }
 
 absl::StatusOr<std::optional<ImageSize>> SizeOf(const Settings& settings, const std::string& flag) {
   if (!settings.IsSet(flag)) return std::nullopt;
-  const auto size = ParseImageSize(settings.Text(flag));
-  if (!size.ok()) return Annotate(size.status(), "--" + flag);
-  return *size;
+  return Annotate(ParseImageSize(settings.Text(flag)), "--" + flag);
 }
 
 absl::Status ReadRules(const Settings& settings, ImportOptions& options) {

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/folder_names.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
@@ -28,20 +29,18 @@ namespace fs = std::filesystem;
 
 constexpr size_t kNamesToLookAt = 64;
 
-bool IsShard(const fs::path& path) {
-  return HasArchiveName(path.string()) && !absl::EndsWithIgnoreCase(path.string(), ".zip");
+bool IsShard(const std::string& path) {
+  return HasArchiveName(path) && !absl::EndsWithIgnoreCase(path, ".zip");
 }
 
 std::vector<std::string> ShardsIn(const std::string& folder) {
-  std::error_code error;
   std::vector<std::string> shards;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+  for (const std::string& name : NamesIn(folder)) {
     std::error_code ignored;
-    if (IsShard(entry->path()) && entry->path().filename().string()[0] != '.' &&
-        entry->is_regular_file(ignored))
-      shards.push_back(entry->path().string());
+    std::string path = (fs::path(folder) / name).string();
+    if (IsShard(name) && name[0] != '.' && fs::is_regular_file(path, ignored))
+      shards.push_back(std::move(path));
   }
-  std::sort(shards.begin(), shards.end());
   return shards;
 }
 
@@ -87,9 +86,7 @@ absl::StatusOr<std::vector<TreeSource>> FindShards(const std::string& source, ab
   }
   std::vector<std::string> paths{source};
   if (!fs::exists(source, error)) {
-    auto expanded = ExpandBraces(source);
-    if (!expanded.ok()) return Annotate(expanded.status(), source);
-    paths = *std::move(expanded);
+    MT_ASSIGN_OR_RETURN(paths, Annotate(ExpandBraces(source), source));
   }
   for (const std::string& path : paths) {
     if (!fs::exists(path, error)) return absl::NotFoundError(absl::StrCat("there is no ", path));
@@ -110,9 +107,7 @@ LeftOut FindOthers(const std::string& source, const std::vector<TreeSource>& sha
     }
   };
   count(source, "");
-  std::error_code error;
-  for (fs::directory_iterator entry(source, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  for (const std::string& name : NamesIn(source)) {
     if (name[0] != '.') count(absl::StrCat(source, "/", name), name + "/");
   }
   return others;
@@ -257,11 +252,10 @@ class Samples {
     std::map<int64_t, std::string> by_number;
     if (!options_.class_list.empty()) {
       MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(options_.class_list));
-      auto list = ParseClassList(text);
-      if (!list.ok()) return Annotate(list.status(), options_.class_list);
-      by_number = list->ids;
-      for (size_t i = 0; list->ids.empty() && i < list->names.size(); ++i)
-        by_number[static_cast<int64_t>(i)] = list->names[i];
+      MT_ASSIGN_OR_RETURN(const ClassList list, Annotate(ParseClassList(text), options_.class_list));
+      by_number = list.ids;
+      for (size_t i = 0; list.ids.empty() && i < list.names.size(); ++i)
+        by_number[static_cast<int64_t>(i)] = list.names[i];
     }
     const bool numbers = std::all_of(labels_.begin(), labels_.end(),
                                      [](const auto& label) { return SmallNumber(label.first) >= 0; });
@@ -327,10 +321,8 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenWebDataset(const ImportOptions&
   ImageFiles files;
   MT_ASSIGN_OR_RETURN(files.tree, OpenFileTree(shards, SpoolFolder(options)));
   Samples samples(*files.tree, options);
-  if (const absl::Status found = samples.Find(); !found.ok()) return Annotate(found, source);
-  auto listing = samples.List(files.Paths());
-  if (!listing.ok()) return Annotate(listing.status(), source);
-  files.listing = *std::move(listing);
+  MT_RETURN_IF_ERROR(Annotate(samples.Find(), source));
+  MT_ASSIGN_OR_RETURN(files.listing, Annotate(samples.List(files.Paths()), source));
   files.listing.left_out.AddPassedOver(files.tree->passed_over());
   for (const std::string* place : {&source, &options.val_source, &options.test_source})
     files.listing.left_out.AddPassedOver(FindOthers(*place, shards));

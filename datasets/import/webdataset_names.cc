@@ -1,7 +1,6 @@
 #include "datasets/import/webdataset_names.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"

@@ -8,12 +8,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/folder_names.h"
 #include "base/log.h"
-#include "base/posix.h"
 #include "base/status_macros.h"
 #include "datasets/packed/set_files.h"
 
@@ -51,10 +50,9 @@ absl::Status CheckReplaceable(const std::string& destination, bool replace) {
 }
 
 void MentionLeftOvers(const fs::path& parent, const std::string& prefix, const std::string& own = "") {
-  std::error_code error;
-  for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) {
-    if (!absl::StartsWith(entry->path().filename().string(), prefix) || entry->path() == own) continue;
-    log::Warning("left by an import that is running or was killed: ", entry->path().string());
+  for (const std::string& name : NamesIn(parent.string())) {
+    if (!absl::StartsWith(name, prefix) || parent / name == own) continue;
+    log::Warning("left by an import that is running or was killed: ", (parent / name).string());
   }
 }
 

@@ -1,7 +1,6 @@
 #include "datasets/packed/encoded_shard.h"
 
 #include <cstring>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"

@@ -1,14 +1,13 @@
 #include "datasets/packed/index.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <set>
-#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/folder_names.h"
 #include "base/posix.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
@@ -350,10 +349,8 @@ std::string HowToImport(const std::string& root) {
   if (fs::is_directory(source, error) && fs::is_empty(source, error))
     return absl::StrCat("it is empty; create one with: mtdata import SOURCE ", ShellWord(source));
   bool has_folders = false, has_test = false;
-  for (fs::directory_iterator entry(source, error), end; !error && entry != end; entry.increment(error)) {
-    std::error_code ignored;
-    if (!entry->is_directory(ignored)) continue;
-    const std::string name = entry->path().filename().string();
+  for (const std::string& name : NamesIn(source)) {
+    if (!fs::is_directory(fs::path(source) / name, error)) continue;
     has_folders = true;
     has_test |= name == "test" || name == "val" || name == "valid" || name == "validation";
   }
@@ -385,9 +382,7 @@ absl::StatusOr<Index> ReadIndex(const std::string& root) {
         absl::StrCat(root, " is not a packed data set (it has no ", kIndexFile, "); ", HowToImport(root)));
   }
   MT_RETURN_IF_ERROR(text.status());
-  auto index = DecodeIndex(*text);
-  if (!index.ok()) return Annotate(index.status(), path);
-  return index;
+  return Annotate(DecodeIndex(*text), path);
 }
 
 }  // namespace mtrun::datasets

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/folder_names.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "datasets/packed/index.h"
@@ -37,32 +37,21 @@ std::string_view Finished(std::string_view name) {
   return name;
 }
 
-/// Returns the entries, sorted for a deterministic result.
-absl::StatusOr<std::vector<fs::directory_entry>> EntriesOf(const std::string& folder) {
-  std::error_code error;
-  std::vector<fs::directory_entry> entries;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    entries.push_back(*entry);
-  if (error) return ErrnoStatus(error.value(), absl::StrCat("list ", folder));
-  std::sort(entries.begin(), entries.end());
-  return entries;
-}
-
 /// Returns the first entry that does not belong to a set; "" if there is none.
 absl::StatusOr<std::string> FindForeign(const std::string& folder) {
   std::error_code ignored;
-  MT_ASSIGN_OR_RETURN(const auto entries, EntriesOf(folder));
-  for (const fs::directory_entry& entry : entries) {
-    const fs::file_status status = entry.symlink_status(ignored);
-    const std::string name = entry.path().filename().string();
+  MT_ASSIGN_OR_RETURN(const auto entries, ListNames(folder));
+  for (const std::string& name : entries) {
+    const fs::path path = fs::path(folder) / name;
+    const fs::file_status status = fs::symlink_status(path, ignored);
     const bool ours =
         fs::is_regular_file(status) && (name == kFolderLockFile || Finished(name) == kIndexFile);
     if (ours) continue;
-    if (!fs::is_directory(status) || !IsSplitName(name)) return entry.path().string();
-    MT_ASSIGN_OR_RETURN(const auto shards, EntriesOf(entry.path().string()));
-    for (const fs::directory_entry& shard : shards) {
-      const bool is_file = fs::is_regular_file(shard.symlink_status(ignored));
-      if (!is_file || !IsShardName(Finished(shard.path().filename().string()))) return shard.path().string();
+    if (!fs::is_directory(status) || !IsSplitName(name)) return path.string();
+    MT_ASSIGN_OR_RETURN(const auto shards, ListNames(path.string()));
+    for (const std::string& shard : shards) {
+      const bool is_file = fs::is_regular_file(fs::symlink_status(path / shard, ignored));
+      if (!is_file || !IsShardName(Finished(shard))) return (path / shard).string();
     }
   }
   return "";

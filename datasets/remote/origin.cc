@@ -3,7 +3,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "base/data_key.h"
 #include "base/endpoint.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"

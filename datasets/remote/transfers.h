@@ -8,12 +8,9 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "datasets/remote/fetch_rules.h"
 #include "datasets/remote/origin.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -13,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/folder_names.h"
 #include "base/posix.h"
 #include "base/processors.h"
 #include "base/value_or.h"
@@ -20,8 +20,6 @@
 
 namespace mtrun::launcher {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr char kGpuFolder[] = "/proc/driver/nvidia/gpus";
 
@@ -50,15 +48,6 @@ int LeadingNumber(absl::string_view entry) {
 }
 
 }  // namespace
-
-std::vector<std::string> NamesIn(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator item(folder, error), end; !error && item != end; item.increment(error))
-    names.push_back(item->path().filename());
-  std::ranges::sort(names);
-  return names;
-}
 
 GpuFiles FindGpuFiles(const std::string& root) {
   GpuFiles files;

@@ -10,9 +10,6 @@
 
 namespace mtrun::launcher {
 
-/// Returns the sorted names in a folder; empty if it does not exist.
-std::vector<std::string> NamesIn(const std::string& folder);
-
 /// Numbers of the GPUs' device files (/dev/nvidia0, ...).
 struct GpuFiles {
   std::vector<int> present;

@@ -58,10 +58,9 @@ absl::Status ReadWithEndpoint(const std::string& name, const std::vector<std::st
         absl::StrCat("--", name, " ", options->asked_node,
                      " needs an ENDPOINT after it: HOST:PORT of the job's service, or a list of them"));
   }
-  const absl::StatusOr<std::vector<std::string>> more =
-      settings->ParseFlags({rest.begin() + 1, rest.end()}, true);
-  if (!more.ok()) return more.status();
-  if (!more->empty()) return WouldNotRun(name, more->front());
+  MT_ASSIGN_OR_RETURN(const std::vector<std::string> more,
+                      settings->ParseFlags({rest.begin() + 1, rest.end()}, true));
+  if (!more.empty()) return WouldNotRun(name, more.front());
   return ReadEndpoints(name, rest.front(), options);
 }
 

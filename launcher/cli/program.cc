@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "base/folder_names.h"
 #include "base/posix.h"
 #include "base/settings.h"
 #include "base/sha256.h"

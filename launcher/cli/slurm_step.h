@@ -1,7 +1,6 @@
 // Derives settings from Slurm's variables in a Slurm step, for `srun mtrun train.py`. Pure.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"

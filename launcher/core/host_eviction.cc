@@ -1,7 +1,6 @@
 #include "launcher/core/host_eviction.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +19,7 @@
 #include "absl/strings/strip.h"
 #include "base/control_groups.h"
 #include "base/file_limit.h"
+#include "base/folder_names.h"
 #include "base/posix.h"
 #include "launcher/cli/machine.h"
 #include "rendezvous/service/state_folder.h"

@@ -1,7 +1,6 @@
 #include "launcher/output/left_output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>

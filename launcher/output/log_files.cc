@@ -17,9 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "absl/time/time.h"
+#include "base/folder_names.h"
 #include "base/log.h"
-#include "base/posix.h"
 #include "base/status_macros.h"
 
 namespace mtrun::launcher {
@@ -62,13 +61,12 @@ std::optional<OldFolder> ReadName(const std::filesystem::path& path) {
 /// Returns the run folders, newest first. Skips links: the user has made them to keep logs elsewhere.
 std::vector<OldFolder> ListFolders(const std::string& runs) {
   std::vector<OldFolder> folders;
-  std::error_code error, none;
-  std::filesystem::directory_iterator entry(runs, error);
-  // The range-based loop would throw if an increment fails.
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    std::optional<OldFolder> folder = ReadName(entry->path());
-    const bool is_folder = std::filesystem::is_directory(entry->symlink_status(none));
-    if (folder && is_folder) folders.push_back(*std::move(folder));
+  for (const std::string& name : NamesIn(runs)) {
+    std::error_code none;
+    std::optional<OldFolder> folder = ReadName(std::filesystem::path(runs) / name);
+    const bool is_folder =
+        folder && std::filesystem::is_directory(std::filesystem::symlink_status(folder->path, none));
+    if (is_folder) folders.push_back(*std::move(folder));
   }
   std::sort(folders.begin(), folders.end(),
             [](const OldFolder& a, const OldFolder& b) { return a.begun > b.begun; });

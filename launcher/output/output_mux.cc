@@ -8,19 +8,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <functional>
 #include <list>
 #include <map>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
-#include "launcher/output/error_tail.h"
 #include "launcher/output/left_output.h"
 #include "launcher/output/output_passes.h"
 #include "launcher/output/stream_output.h"

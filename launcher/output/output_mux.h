@@ -3,7 +3,6 @@
 // worker but loses nothing. A full disk is reported once and affects only the logs.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>

@@ -1,7 +1,6 @@
 #include "launcher/output/stream_output.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/string_view.h"

@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<StoreAnswer>> StoreState::Apply(int64_t client, Store
       MT_RETURN_IF_ERROR(MultiSet(request, &answers));
       break;
     case StoreCommand::kCancelWait:
-      StopWaiting(client);
+      Forget(client);
       answers.push_back({client, std::string(1, kWaitCancelled)});
       break;
     case StoreCommand::kQueuePush:
@@ -101,8 +101,6 @@ absl::StatusOr<std::string> StoreState::Read(const StoreRequest& request) const 
   }
 }
 
-void StoreState::Forget(int64_t client) { StopWaiting(client); }
-
 absl::Status StoreState::Room(size_t more) const {
   if (bytes_ + more <= limits_.most_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("the store is full: ", bytes_, " bytes of ",
@@ -136,7 +134,7 @@ void StoreState::Wake(const std::string& key, bool one, Answers* answers) {
   if (waiters.empty()) waiters_.erase(found);
 }
 
-void StoreState::StopWaiting(int64_t client) {
+void StoreState::Forget(int64_t client) {
   if (const auto found = wanted_.find(client); found != wanted_.end()) {
     for (const std::string& key : found->second.keys) {
       const auto waiters = waiters_.find(key);

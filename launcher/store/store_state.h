@@ -35,7 +35,7 @@ class StoreState {
   /// An error closes the client's connection and changes nothing: kInvalidArgument (adding to a value that is
   /// not a number, waiting twice), kResourceExhausted (a limit).
   absl::StatusOr<std::vector<StoreAnswer>> Apply(int64_t client, StoreRequest request);
-  /// Removes a disconnected client from all waits.
+  /// Removes a client, which is disconnected or asks for it, from all waits.
   void Forget(int64_t client);
 
   size_t bytes() const { return bytes_; }
@@ -66,7 +66,6 @@ class StoreState {
   void Put(const std::string& key, std::string value, Answers* answers);
   /// Handles a key that exists now. `one`: wakes only one of its waiters.
   void Wake(const std::string& key, bool one, Answers* answers);
-  void StopWaiting(int64_t client);
 
   /// Returns the answer to a read-only request.
   absl::StatusOr<std::string> Read(const StoreRequest& request) const;

@@ -16,7 +16,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/endpoint.h"
-#include "base/file_limit.h"
 #include "base/log.h"
 #include "base/socket_address.h"
 #include "base/status_macros.h"

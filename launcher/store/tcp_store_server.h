@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "base/file_limit.h"

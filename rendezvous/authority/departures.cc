@@ -1,6 +1,5 @@
 #include "rendezvous/authority/departures.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -1,7 +1,6 @@
 #include "rendezvous/authority/roster.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/wire/until.h"

@@ -3,7 +3,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <future>
-#include <memory>
 #include <utility>
 
 #include "rendezvous/client/transport.h"

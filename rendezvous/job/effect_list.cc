@@ -1,7 +1,5 @@
 #include "rendezvous/job/effect_list.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 
 namespace mtrun::rendezvous {

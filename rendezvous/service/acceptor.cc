@@ -18,7 +18,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/file_limit.h"
 #include "base/log.h"
-#include "base/posix.h"
 #include "base/socket_address.h"
 #include "base/status_macros.h"
 #include "rendezvous/service/listening_socket.h"

@@ -1,7 +1,5 @@
 #include "rendezvous/service/host.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "base/endpoint.h"
 #include "base/posix.h"

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "base/endpoint.h"
-#include "base/posix.h"
 #include "base/status_macros.h"
 #include "rendezvous/client/transport.h"
 #include "rendezvous/service/acceptor.h"

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/endpoint.h"
+#include "base/folder_names.h"
 #include "base/json_text.h"
 #include "base/log.h"
 #include "base/posix.h"
@@ -89,16 +90,13 @@ struct KeptEnd {
   RememberedEnd end;
 };
 
-/// Returns our files of that kind (see PathOf); the folder may contain others. If the folder cannot be read
-/// any further, returns the files read before: a range-for would throw there.
+/// Returns our files of that kind (see PathOf); the folder may contain others.
 std::vector<fs::path> FilesOf(const std::string& folder, const char* ending) {
   std::vector<fs::path> files;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
+  for (const std::string& name : NamesIn(folder)) {
     const bool ours = name.size() == kHashDigits + std::strlen(ending) && absl::EndsWith(name, ending) &&
                       std::all_of(name.begin(), name.begin() + kHashDigits, absl::ascii_isxdigit);
-    if (ours) files.push_back(it->path());
+    if (ours) files.push_back(fs::path(folder) / name);
   }
   return files;
 }

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "rendezvous/wire/events.h"
 #include "rendezvous/wire/job_settings.h"

@@ -1,8 +1,6 @@
 #include "rendezvous/wire/job_settings.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

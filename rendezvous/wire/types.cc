@@ -1,7 +1,5 @@
 #include "rendezvous/wire/types.h"
 
-#include <utility>
-
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "base/folder_names.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 
@@ -79,14 +80,8 @@ class OperatingSystem : public Files {
   absl::StatusOr<std::string> Read(const std::string& path) override { return ReadFile(path); }
 
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
-    std::vector<std::string> names;
-    std::error_code error;
-    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-      names.push_back(entry->path().filename().string());
-    }
-    if (error && error != std::errc::no_such_file_or_directory)
-      return ErrnoStatus(error.value(), "list " + folder);
-    std::sort(names.begin(), names.end());
+    absl::StatusOr<std::vector<std::string>> names = ListNames(folder);
+    if (absl::IsNotFound(names.status())) names.emplace();
     return names;
   }
 

@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "absl/status/status.h"
-#include "base/clock.h"
 #include "base/mutex.h"
 #include "trainers/checkpoints/checkpoint.h"
 

@@ -1,7 +1,6 @@
 #include "trainers/collectives/all_reduce.h"
 
 #include <utility>
-#include <vector>
 
 #include "trainers/collectives/cpu_backend.h"
 #include "trainers/collectives/device_group.h"

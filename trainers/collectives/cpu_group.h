@@ -1,7 +1,6 @@
 // Offers the CPU collectives to LibTorch: a c10d::ProcessGroup over shared memory and TCP (group.h).
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>

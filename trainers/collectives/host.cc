@@ -5,7 +5,6 @@
 #include <net/if.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <memory>
 

@@ -1,7 +1,6 @@
 #include "trainers/collectives/link.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>

@@ -10,7 +10,6 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/endpoint.h"
 #include "base/socket_address.h"
 #include "base/status_macros.h"

@@ -1,6 +1,5 @@
 #include "trainers/collectives/mesh.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>

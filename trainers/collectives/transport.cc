@@ -7,7 +7,6 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
 #include "base/status_macros.h"
 #include "trainers/collectives/futex.h"
 
@@ -87,9 +86,8 @@ absl::Status Transport::Exchange(const Phase& phase) {
 
 absl::StatusOr<const char*> Transport::View(int rank, size_t bytes) {
   PeerSegment& segment = *segments_[static_cast<size_t>(rank)];
-  auto view = segment.View(segment.header().notices[phase_ % 2], bytes);
-  if (!view.ok()) return Annotate(view.status(), peers_[static_cast<size_t>(rank)].name);
-  return view;
+  return Annotate(segment.View(segment.header().notices[phase_ % 2], bytes),
+                  peers_[static_cast<size_t>(rank)].name);
 }
 
 uint64_t Transport::StrideOf(int rank) const {

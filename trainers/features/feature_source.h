@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <vector>
 
 #include "trainers/features/kept_features.h"
 #include "trainers/input/dataset_source.h"

@@ -1,7 +1,5 @@
 #include "trainers/features/frozen_features.h"
 
-#include <cstdlib>
-
 #include <unistd.h>
 
 #include <ATen/Parallel.h>

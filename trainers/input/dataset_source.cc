@@ -1,7 +1,6 @@
 #include "trainers/input/dataset_source.h"
 
 #include <algorithm>
-#include <vector>
 
 #include <ATen/ops/empty.h>
 

@@ -1,9 +1,6 @@
 #include "trainers/input/read_ahead.h"
 
-#include <memory>
 #include <optional>
-#include <set>
-#include <utility>
 
 #include <c10/util/Exception.h>
 #include <torch/types.h>

@@ -1,6 +1,5 @@
 #include "trainers/input/read_pool.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/status_macros.h"

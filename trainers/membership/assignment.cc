@@ -1,7 +1,5 @@
 #include "trainers/membership/assignment.h"
 
-#include <string>
-
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"

@@ -1,7 +1,5 @@
 #include "trainers/optim/ema.h"
 
-#include <utility>
-
 #include "base/status_macros.h"
 
 namespace mtrun::trainers {

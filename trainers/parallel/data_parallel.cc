@@ -1,7 +1,6 @@
 #include "trainers/parallel/data_parallel.h"
 
 #include <cmath>
-#include <utility>
 
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>

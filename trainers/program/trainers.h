@@ -2,7 +2,6 @@
 // If links are impossible (in a Python wheel), the first argument selects it: trainer cnnA --data ...
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -44,7 +44,6 @@ at::Tensor MeanCrossEntropy(const at::Tensor& logits, const at::Tensor& labels) 
 MeanLoss LossOf(const ClassifierOptions& options, const at::Device& device) {
   const double smoothing = options.smoothing;
   if (options.class_weights.empty()) {
-    if (smoothing == 0) return MeanCrossEntropy;
     return [smoothing](const at::Tensor& logits, const at::Tensor& labels) {
       return at::cross_entropy_loss(logits, labels, /*weight=*/{}, at::Reduction::Mean, /*ignore_index=*/-100,
                                     smoothing);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -50,10 +49,9 @@ absl::StatusOr<std::map<std::string, std::set<std::string>>> ReadIndex(const std
 }
 
 absl::StatusOr<NamedTensors> LoadIndexed(const std::string& path) {
-  const auto index = ReadIndex(path);
-  if (!index.ok()) return Annotate(index.status(), path);
+  MT_ASSIGN_OR_RETURN(const auto index, Annotate(ReadIndex(path), path));
   NamedTensors all;
-  for (const auto& [name, tensors] : *index) {
+  for (const auto& [name, tensors] : index) {
     const std::string file = (std::filesystem::path(path).parent_path() / name).string();
     MT_ASSIGN_OR_RETURN(NamedTensors loaded, LoadFile(file));
     size_t found = 0;
@@ -152,9 +150,8 @@ absl::Status CopyInto(const NamedTensors& loaded, const torch::nn::Module& modul
 
 absl::Status InitFrom(const std::string& path, const torch::nn::Module& module, const std::string& flag,
                       const std::string& last_layer) {
-  const absl::StatusOr<NamedTensors> loaded = LoadWeights(path, NamesOf(module));
-  if (!loaded.ok()) return Annotate(loaded.status(), flag);
-  return Annotate(CopyInto(*loaded, module, last_layer), absl::StrCat(flag, " ", path));
+  MT_ASSIGN_OR_RETURN(const NamedTensors loaded, Annotate(LoadWeights(path, NamesOf(module)), flag));
+  return Annotate(CopyInto(loaded, module, last_layer), absl::StrCat(flag, " ", path));
 }
 
 }  // namespace mtrun::trainers

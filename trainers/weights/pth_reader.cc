@@ -37,9 +37,7 @@ absl::StatusOr<NamedTensors> ParsePth(absl::string_view file) {
 
 absl::StatusOr<NamedTensors> LoadPth(const std::string& path) {
   MT_ASSIGN_OR_RETURN(const std::string file, ReadFile(path));
-  auto tensors = ParsePth(file);
-  if (!tensors.ok()) return Annotate(tensors.status(), path);
-  return tensors;
+  return Annotate(ParsePth(file), path);
 }
 
 }  // namespace mtrun::trainers

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -10,7 +9,6 @@
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "datasets/files/mapped_file.h"
-#include "datasets/packed/safetensors.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -117,9 +115,7 @@ absl::Status SaveTensors(const std::string& path, const NamedTensors& tensors,
 
 absl::StatusOr<NamedTensors> LoadTensors(const std::string& path) {
   MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  auto tensors = ParseTensors(text);
-  if (!tensors.ok()) return Annotate(tensors.status(), path);
-  return tensors;
+  return Annotate(ParseTensors(text), path);
 }
 
 absl::StatusOr<NamedTensors> ParseTensors(std::string_view text) {
@@ -137,9 +133,8 @@ absl::StatusOr<NamedTensors> ParseTensors(std::string_view text) {
 
 absl::StatusOr<std::map<std::string, std::string>> ReadMetadata(const std::string& path) {
   MT_ASSIGN_OR_RETURN(const datasets::MappedFile file, datasets::MappedFile::Open(path));
-  auto header = datasets::ParseSafetensorsHeader(file.bytes());
-  if (!header.ok()) return Annotate(header.status(), path);
-  return std::move(header->metadata);
+  MT_ASSIGN_OR_RETURN(auto header, Annotate(datasets::ParseSafetensorsHeader(file.bytes()), path));
+  return std::move(header.metadata);
 }
 
 NamedTensors StateDict(const torch::nn::Module& module) {

@@ -348,12 +348,11 @@ absl::StatusOr<std::vector<StoredTensor>> ReadStateDict(const PickleValue& root,
     const std::string& name = entry.key->text;
     const bool plain = entry.value->kind != Kind::kCall && entry.value->kind != Kind::kPersistent;
     if (plain || IsExtraState(name)) continue;
-    auto tensor = reader.Read(*entry.value);
-    if (!tensor.ok()) return Annotate(tensor.status(), AsPlainText(name));
-    tensor->name = name;
+    MT_ASSIGN_OR_RETURN(StoredTensor tensor, Annotate(reader.Read(*entry.value), AsPlainText(name)));
+    tensor.name = name;
     if (!names.insert(name).second)
       return BrokenLayout(absl::StrCat("two tensors named ", AsPlainText(name)));
-    tensors.push_back(*std::move(tensor));
+    tensors.push_back(std::move(tensor));
   }
   return tensors;
 }

@@ -1,6 +1,5 @@
 #include "trainers/weights/stored_tensor.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"

@@ -1,7 +1,5 @@
 #include "trainers/run/files/checkpoint_writer.h"
 
-#include <utility>
-
 #include "base/log.h"
 #include "trainers/run/files/aborted_saves.h"
 #include "trainers/run/files/run_links.h"

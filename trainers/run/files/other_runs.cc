@@ -1,11 +1,13 @@
 #include "trainers/run/files/other_runs.h"
 
 #include <filesystem>
+#include <functional>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/folder_names.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
@@ -28,14 +30,9 @@ bool IsOfARun(const std::string& name) {
          (absl::StartsWith(name, "model") && absl::EndsWith(name, ".safetensors"));
 }
 
-template <typename Fits>
-std::vector<std::string> NamesIn(const std::string& path, Fits fits) {
-  std::error_code error;
-  std::vector<std::string> names;
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
-    std::string name = entry->path().filename().string();
-    if (fits(name)) names.push_back(std::move(name));
-  }
+std::vector<std::string> NamesOfARun(const std::string& path) {
+  std::vector<std::string> names = NamesIn(path);
+  std::erase_if(names, std::not_fn(IsOfARun));
   return names;
 }
 
@@ -73,7 +70,7 @@ absl::StatusOr<std::optional<uint64_t>> RunIn(const std::string& path) {
 }
 
 absl::Status MoveAside(const std::string& path) {
-  const std::vector<std::string> names = NamesIn(path, IsOfARun);
+  const std::vector<std::string> names = NamesOfARun(path);
   if (names.empty()) return absl::OkStatus();
   const std::string aside = FreeName(path);
   MT_RETURN_IF_ERROR(MakeFolders(aside));
@@ -86,15 +83,15 @@ absl::Status GiveFolderTo(const std::string& path, uint64_t run) {
   MT_ASSIGN_OR_RETURN(const std::optional<uint64_t> here, RunIn(path));
   // A ledger that does not belong to this run's checkpoint was put there by hand; opening it reports that.
   if (here == run || RunOfNewestCheckpoint(path) == run) return absl::OkStatus();
-  const auto is_aside = [](const std::string& name) { return absl::StartsWith(name, kAside); };
   std::string back;
-  for (const std::string& name : NamesIn(path, is_aside)) {
+  for (const std::string& name : NamesIn(path)) {
+    if (!absl::StartsWith(name, kAside)) continue;
     MT_ASSIGN_OR_RETURN(const std::optional<uint64_t> there, RunIn(absl::StrCat(path, "/", name)));
     if (there == run) back = absl::StrCat(path, "/", name);
   }
   if (here || !back.empty()) MT_RETURN_IF_ERROR(MoveAside(path));
   if (back.empty()) return absl::OkStatus();
-  MT_RETURN_IF_ERROR(Move(NamesIn(back, IsOfARun), back, path));
+  MT_RETURN_IF_ERROR(Move(NamesOfARun(back), back, path));
   log::Info("moved this run's files in ", back, " back to ", path);
   std::error_code ignored;  // if anything else is in the folder, both stay
   fs::remove(back, ignored);
