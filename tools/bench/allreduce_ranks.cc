@@ -1,6 +1,6 @@
-// The C++ side of tools/bench/allreduce: two processes all-reduce through c10d, like the trainers.
-// allreduce_ranks FOLDER RANK WORLD BYTES ITERATIONS ordinary|shared|encrypted -> rank 0 prints the median
-// microseconds per call.
+// The C++ side of tools/bench/allreduce: processes all-reduce through c10d, like the trainers.
+// allreduce_ranks FOLDER RANK WORLD BYTES ITERATIONS ordinary|shared|encrypted [ADDRESS] -> rank 0 prints the
+// median microseconds per call.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -68,11 +68,11 @@ double MedianMicroseconds(const ProcessGroup& group, const at::Tensor& tensor, i
   return times[static_cast<size_t>(iterations / 2)];
 }
 
-int Main(char** argv) {
+int Main(int argc, char** argv) {
   GroupMember member;
   member.rank = std::atoi(argv[2]);
   member.world_size = std::atoi(argv[3]);
-  member.address = "127.0.0.1";
+  member.address = argc > 7 ? argv[7] : "127.0.0.1";
   if (std::string(argv[6]) == "encrypted") member.wire.protection = Protection::kEncrypt;
   at::set_num_threads(1);
   auto group = ConnectGroup(member, std::make_shared<FolderStore>(argv[1]), at::kCPU);
@@ -89,9 +89,9 @@ int Main(char** argv) {
 }  // namespace mtrun::collectives
 
 int main(int argc, char** argv) {
-  if (argc != 7) {
-    std::fprintf(stderr, "usage: allreduce_ranks FOLDER RANK WORLD BYTES ITERATIONS ordinary|shared\n");
+  if (argc != 7 && argc != 8) {
+    std::fprintf(stderr, "usage: allreduce_ranks FOLDER RANK WORLD BYTES ITERATIONS KIND [ADDRESS]\n");
     return 2;
   }
-  return mtrun::collectives::Main(argv);
+  return mtrun::collectives::Main(argc, argv);
 }

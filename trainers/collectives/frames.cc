@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace mtrun::collectives {
 namespace {
@@ -18,16 +19,17 @@ class Rest {
     const size_t skipped = std::min(gone_, bytes);
     gone_ -= skipped;
     if (skipped == bytes) return;
-    parts_[message_.msg_iovlen++] = {static_cast<char*>(const_cast<void*>(data)) + skipped, bytes - skipped};
+    parts_.push_back({static_cast<char*>(const_cast<void*>(data)) + skipped, bytes - skipped});
   }
   msghdr* message() {
-    message_.msg_iov = parts_;
+    message_.msg_iov = parts_.data();
+    message_.msg_iovlen = parts_.size();
     return &message_;
   }
 
  private:
   size_t gone_;
-  iovec parts_[3];
+  absl::InlinedVector<iovec, 4> parts_;
   msghdr message_ = {};
 };
 
@@ -39,31 +41,35 @@ bool MustWait(ssize_t count) {
 
 // ---- sending ----
 
-FrameSender::FrameSender(int fd, FrameCipher& cipher, const FrameHead& head, ConstBytes payload)
-    : fd_(fd), cipher_(&cipher), head_(head), payload_(payload) {
+FrameSender::FrameSender(int fd, FrameCipher& cipher, const FrameHead& head, Pieces<ConstBytes> payload)
+    : fd_(fd), cipher_(&cipher), head_(head), payload_(std::move(payload)) {
   cipher_->Begin(&head_, sizeof head_);
   CoverMore();
 }
 
 void FrameSender::CoverMore() {
-  piece_ = covered_;
-  const size_t bytes = std::min(kPiece, payload_.size - covered_);
-  if (cipher_->encrypts()) sealed_.resize(bytes);
-  cipher_->Pass(static_cast<const char*>(payload_.data) + piece_, bytes, sealed_.data());
-  covered_ += bytes;
-  if (covered_ == payload_.size) tag_ = cipher_->Finish();
+  covered_ += window_.size;
+  window_ = {};
+  while (piece_ < payload_.size() && in_piece_ == payload_[piece_].size) ++piece_, in_piece_ = 0;
+  if (piece_ < payload_.size()) {
+    window_ = {static_cast<const char*>(payload_[piece_].data) + in_piece_,
+               std::min(kPiece, payload_[piece_].size - in_piece_)};
+    in_piece_ += window_.size;
+  }
+  if (cipher_->encrypts()) sealed_.resize(window_.size);
+  cipher_->Pass(window_.data, window_.size, sealed_.data());
+  if (all_covered()) tag_ = cipher_->Finish();
 }
 
 Progress FrameSender::Advance() {
-  if (sent_ == sizeof head_ + covered_ && covered_ < payload_.size) CoverMore();
-  // If the head has been sent, so has everything before the piece.
-  const size_t before = sent_ < sizeof head_ ? 0 : piece_;
-  Rest rest(sent_ - before);
+  if (sent_ == sizeof head_ + covered_ + window_.size && !all_covered()) CoverMore();
+  // If the head has been sent, so has everything before the window.
+  Rest rest(sent_ - (sent_ < sizeof head_ ? 0 : covered_));
   rest.Add(&head_, sizeof head_);
-  rest.Add(cipher_->encrypts() ? sealed_.data() : static_cast<const unsigned char*>(payload_.data) + piece_,
-           covered_ - piece_);
-  if (covered_ == payload_.size) rest.Add(tag_.data(), sizeof tag_);
-  const ssize_t count = sendmsg(fd_, rest.message(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  rest.Add(cipher_->encrypts() ? sealed_.data() : window_.data, window_.size);
+  if (all_covered()) rest.Add(tag_.data(), sizeof tag_);
+  const int more = all_covered() ? 0 : MSG_MORE;
+  const ssize_t count = sendmsg(fd_, rest.message(), MSG_NOSIGNAL | MSG_DONTWAIT | more);
   if (count <= 0) return MustWait(count) ? Progress::kNone : Progress::kHungUp;
   sent_ += static_cast<size_t>(count);
   return Progress::kMoved;
@@ -71,15 +77,15 @@ Progress FrameSender::Advance() {
 
 // ---- receiving ----
 
-FrameReceiver::FrameReceiver(int fd, FrameCipher& cipher, MutableBytes room)
-    : fd_(fd), cipher_(&cipher), room_(room) {}
+FrameReceiver::FrameReceiver(int fd, FrameCipher& cipher, Pieces<MutableBytes> room)
+    : fd_(fd), cipher_(&cipher), room_(std::move(room)), room_bytes_(BytesIn(room_)) {}
 
 Progress FrameReceiver::Advance() {
   const bool in_head = received_ < sizeof head_;
   Rest rest(received_);
   rest.Add(&head_, sizeof head_);
   if (!in_head) {
-    rest.Add(room_.data, room_.size);
+    for (const MutableBytes& piece : room_) rest.Add(piece.data, piece.size);
     rest.Add(tag_.data(), sizeof tag_);
   }
   const ssize_t count = recvmsg(fd_, rest.message(), MSG_DONTWAIT);
@@ -91,10 +97,14 @@ Progress FrameReceiver::Advance() {
     cipher_->Begin(&head_, sizeof head_);
     return Progress::kHead;
   }
-  const size_t from = std::min(before - sizeof head_, room_.size);
-  const size_t to = std::min(received_ - sizeof head_, room_.size);
-  char* const payload = static_cast<char*>(room_.data) + from;
-  cipher_->Pass(payload, to - from, payload);
+  size_t begin = sizeof head_;
+  for (const MutableBytes& piece : room_) {
+    const size_t from = std::clamp(before, begin, begin + piece.size) - begin;
+    const size_t to = std::clamp(received_, begin, begin + piece.size) - begin;
+    char* const payload = static_cast<char*>(piece.data) + from;
+    cipher_->Pass(payload, to - from, payload);
+    begin += piece.size;
+  }
   if (!done()) return Progress::kMoved;
   return cipher_->Check(tag_) ? Progress::kMoved : Progress::kForged;
 }

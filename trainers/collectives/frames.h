@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "trainers/collectives/frame_cipher.h"
 #include "trainers/collectives/types.h"
 
@@ -22,6 +23,16 @@ struct MutableBytes {
   void* data = nullptr;
   size_t size = 0;
 };
+
+/// A payload, in pieces.
+template <typename Bytes>
+using Pieces = absl::InlinedVector<Bytes, 1>;
+template <typename Bytes>
+size_t BytesIn(const Pieces<Bytes>& pieces) {
+  size_t size = 0;
+  for (const Bytes& piece : pieces) size += piece.size;
+  return size;
+}
 
 /// The head of a frame as sent.
 struct FrameHead {
@@ -44,32 +55,35 @@ enum class Progress {
 
 class FrameSender {
  public:
-  /// `cipher` and the payload must outlive this.
-  FrameSender(int fd, FrameCipher& cipher, const FrameHead& head, ConstBytes payload);
+  /// `cipher` and the payload's bytes, `head.bytes` of them, must outlive this.
+  FrameSender(int fd, FrameCipher& cipher, const FrameHead& head, Pieces<ConstBytes> payload);
 
-  bool done() const { return sent_ == sizeof head_ + payload_.size + sizeof tag_; }
+  bool done() const { return sent_ == sizeof head_ + head_.bytes + sizeof tag_; }
   /// Sends as much as the socket takes.
   Progress Advance();
 
  private:
   void CoverMore();
+  bool all_covered() const { return covered_ + window_.size == head_.bytes; }
 
   int fd_;
   FrameCipher* cipher_;
   FrameHead head_;
-  ConstBytes payload_;
+  Pieces<ConstBytes> payload_;
   FrameCipher::Tag tag_ = {};
   size_t sent_ = 0;                    // bytes of the whole frame
-  size_t piece_ = 0, covered_ = 0;     // payload bytes [piece_, covered_) may be sent
-  std::vector<unsigned char> sealed_;  // these bytes, encrypted
+  size_t piece_ = 0, in_piece_ = 0;    // the first payload byte beyond the window
+  ConstBytes window_;                  // part of one piece that may be sent
+  size_t covered_ = 0;                 // payload bytes before the window
+  std::vector<unsigned char> sealed_;  // the window, encrypted
 };
 
 class FrameReceiver {
  public:
-  /// `cipher` and `room` must outlive this.
-  FrameReceiver(int fd, FrameCipher& cipher, MutableBytes room);
+  /// `cipher` and the bytes of `room` must outlive this.
+  FrameReceiver(int fd, FrameCipher& cipher, Pieces<MutableBytes> room);
 
-  bool done() const { return received_ == sizeof head_ + room_.size + sizeof tag_; }
+  bool done() const { return received_ == sizeof head_ + room_bytes_ + sizeof tag_; }
   /// Complete from kHead on. The caller must check its length: the payload is then read as `room` bytes.
   const FrameHead& head() const { return head_; }
   Progress Advance();
@@ -78,7 +92,8 @@ class FrameReceiver {
   int fd_;
   FrameCipher* cipher_;
   FrameHead head_;
-  MutableBytes room_;
+  Pieces<MutableBytes> room_;
+  size_t room_bytes_;
   FrameCipher::Tag tag_ = {};
   size_t received_ = 0;
 };

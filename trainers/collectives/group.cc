@@ -10,6 +10,18 @@
 #include "trainers/collectives/operations.h"
 
 namespace mtrun::collectives {
+namespace {
+
+TreePlan OrderOfRanks(int world) {
+  std::vector<LeafRange> ranges;
+  for (int rank = 0; rank < world; ++rank) ranges.push_back({rank, rank + 1});
+  return PlanTree(ranges, world, world);
+}
+
+}  // namespace
+
+Group::Group(int rank, int world)
+    : rank_(rank), world_(world), order_of_ranks_(std::make_shared<TreePlan>(OrderOfRanks(world))) {}
 
 absl::StatusOr<std::unique_ptr<Group>> Group::Connect(const GroupMember& membership, Bootstrap* bootstrap,
                                                       const GroupOptions& options) {
@@ -65,7 +77,7 @@ std::shared_ptr<Work> Group::AllReduce(void* data, size_t count, DataType dtype,
     return Refuse(absl::InvalidArgumentError("an average needs floating-point numbers; use a sum"), on_done);
   }
   const Call call = {.operation = Operation::kAllReduce, .dtype = dtype, .reduce = op, .count = count};
-  return SubmitAllReduce(data, call, std::move(on_done), start, std::move(notes), nullptr);
+  return SubmitAllReduce(data, call, std::move(on_done), start, std::move(notes), order_of_ranks_);
 }
 
 std::shared_ptr<Work> Group::SumPartials(void* data, size_t count, DataType dtype,
@@ -101,7 +113,7 @@ std::shared_ptr<Work> Group::SubmitAllReduce(void* data, Call call, OnDone on_do
   call.note = static_cast<uint8_t>(note);
   return Submit(
       [this, call, data, notes = std::move(notes), plan = std::move(plan)] {
-        return collectives::AllReduce(*transport_, call, data, notes.get(), plan.get());
+        return collectives::AllReduce(*transport_, call, data, *plan, notes.get());
       },
       std::move(on_done), start);
 }

@@ -1,6 +1,6 @@
 // The CPU process group: all-reduce, broadcast, all-gather and barrier between the ranks of one generation,
-// over shared memory within a host and TCP between hosts. Sums are in rank order; blocked calls can be
-// aborted.
+// over shared memory within a host and TCP between hosts. The order of sums does not depend on which ranks
+// share a host; blocked calls can be aborted.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,9 @@ namespace mtrun::collectives {
 
 struct GroupOptions {
   MeshOptions mesh;
-  /// Size of a block that passes through the cache; a multiple of the page size, the same on all ranks.
-  size_t slot_bytes = 1 << 20;
+  /// Memory that a phase exposes, in use as far as it is filled; a multiple of the page size, the same on all
+  /// ranks.
+  size_t slot_bytes = 4 << 20;
 };
 
 /// Thread-safe. All ranks must submit the same operations in the same order; they run in that order. Buffers
@@ -49,7 +50,8 @@ class Group {
 
   using OnDone = WorkQueue::OnDone;
   using Start = WorkQueue::Start;
-  /// Reduces `count` elements in place. If `notes` is given, every rank receives the notes of all.
+  /// Reduces `count` elements in place. Numbers are added in the order of a tree whose leaves are the ranks
+  /// (tree_sum.h); bfloat16 rank by rank, rounded once. If `notes` is given, every rank receives the notes of all.
   std::shared_ptr<Work> AllReduce(void* data, size_t count, DataType dtype, ReduceOp op,
                                   OnDone on_done = nullptr, Start start = Start::kNow,
                                   std::shared_ptr<Notes> notes = nullptr);
@@ -82,7 +84,7 @@ class Group {
   int failure_fd() const { return failure_.event_fd(); }
 
  private:
-  Group(int rank, int world) : rank_(rank), world_(world) {}
+  Group(int rank, int world);
   std::shared_ptr<Work> SubmitAllReduce(void* data, Call call, OnDone on_done, Start start,
                                         std::shared_ptr<Notes> notes, std::shared_ptr<const TreePlan> plan);
   std::shared_ptr<Work> Submit(WorkQueue::Operation operation, OnDone on_done, Start start);
@@ -90,6 +92,7 @@ class Group {
 
   const int rank_;
   const int world_;
+  const std::shared_ptr<const TreePlan> order_of_ranks_;  // of sums with one input a rank
   Failure failure_;
 
   // Null in a world of one. Constant after Connect; destroyed in reverse order.

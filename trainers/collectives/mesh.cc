@@ -96,12 +96,14 @@ class MeshBuilder {
     MT_ASSIGN_OR_RETURN(auto values, bootstrap_.Wait(keys));
     secret_ = {.key = values[KeyKey()], .generation = membership_.generation};
     peers_.resize(static_cast<size_t>(membership_.world_size));
+    peers_[static_cast<size_t>(membership_.rank)].host_id = info_.host_id;
     for (int rank = 0; rank < membership_.world_size; ++rank) {
       if (rank == membership_.rank) continue;
       MT_ASSIGN_OR_RETURN(PeerInfo info, DecodePeerInfo(values[Key("rank", rank)]));
       Peer& peer = peers_[static_cast<size_t>(rank)];
       peer.rank = rank;
       peer.name = Describe(rank, info);
+      peer.host_id = info.host_id;
       peer.local = info.host_id == info_.host_id;
       if (info.encrypts != Encrypts()) {
         AwaitThatAllHaveSeen();

@@ -17,7 +17,8 @@ namespace mtrun::collectives {
 /// One other rank and the connections to it.
 struct Peer {
   int rank = -1;
-  std::string name;  // "rank 1 (pid 77 on node2)"
+  std::string host_id;  // LocalHostId() of the rank; also of this rank's own entry
+  std::string name;     // "rank 1 (pid 77 on node2)"
   bool local = false;
   UniqueFd control;                         // non-blocking; shutdown notices; closes if the peer ends
   UniqueFd data;                            // non-blocking; remote peers only
@@ -34,7 +35,7 @@ struct MeshOptions {
 };
 
 /// Connects this rank to all others; every rank must call it. Passes `segment_fd` to local peers. Returns
-/// world_size entries; this rank's own is empty. kAborted if `bootstrap` is aborted; kUnavailable if a peer,
+/// world_size entries; this rank's own has only a host. kAborted if `bootstrap` is aborted; kUnavailable if a peer,
 /// named in the message, dies or cannot be reached. Drops unauthenticated connections. Listens only during
 /// the call.
 absl::StatusOr<std::vector<Peer>> ConnectMesh(const GroupMember& membership, Bootstrap& bootstrap,

@@ -4,14 +4,17 @@
 #include <cstring>
 
 #include "base/status_macros.h"
+#include "trainers/collectives/host_reduce.h"
 #include "trainers/collectives/reduce.h"
 
 namespace mtrun::collectives {
 namespace {
 
-// Limit of world * bytes for one phase: reading everything from all ranks costs that much, while the second
-// phase of the other scheme costs some microseconds.
+// Limit of inputs * bytes for one phase: reading everything from all ranks costs that much, while the second
+// phase of the other scheme costs some microseconds. Between hosts those bytes cross the network.
 constexpr size_t kMaxOneShotBytes = 256 * 1024;
+constexpr size_t kMaxOneShotBytesBetweenHosts = 32 * 1024;
+constexpr size_t kMaxBlockBytes = 1 << 20;  // within a host: passes through the cache
 
 size_t Index(int rank) { return static_cast<size_t>(rank); }
 
@@ -35,8 +38,8 @@ Phase EmptyPhase(const Transport& transport, const Call& call) {
 template <typename To>
 absl::Status Gather(Transport& transport, Phase& phase, const void* own, const To& to) {
   for (size_t rank = 0; rank < phase.send.size(); ++rank) {
-    phase.send[rank] = {own, to(transport.rank()).size};
-    phase.receive[rank] = to(static_cast<int>(rank));
+    phase.send[rank] = {ConstBytes{own, to(transport.rank()).size}};
+    phase.receive[rank] = {to(static_cast<int>(rank))};
   }
   MT_RETURN_IF_ERROR(transport.Exchange(phase));
   for (int rank = 0; rank < transport.world(); ++rank) {
@@ -51,10 +54,10 @@ absl::Status Gather(Transport& transport, Phase& phase, const void* own, const T
   return absl::OkStatus();
 }
 
-/// One running all-reduce. Its inputs are those of all ranks, one each without a plan.
+/// One running all-reduce: in one phase over all hosts, or in blocks within one.
 class AllReducer {
  public:
-  AllReducer(Transport& transport, const Call& call, void* data, Notes* notes, const TreePlan* plan)
+  AllReducer(Transport& transport, const Call& call, void* data, Notes* notes, const TreePlan& plan)
       : transport_(transport),
         world_(transport.world()),
         element_(SizeOf(call.dtype)),
@@ -62,19 +65,19 @@ class AllReducer {
         notes_(notes),
         plan_(plan),
         phase_(EmptyPhase(transport, call)),
-        inputs_(Index(plan != nullptr ? plan->inputs() : world_)),
-        received_(phase_.receive.size()),
-        packed_(phase_.send.size()) {}
+        inputs_(Index(plan.inputs())) {}
 
   absl::Status Run() {
     const size_t bytes = phase_.call.count * element_;
     const size_t slot = transport_.segment().slot_bytes();
-    const size_t most = plan_ != nullptr ? Index(plan_->most_partials()) : 1;
-    if (bytes * inputs_.size() <= kMaxOneShotBytes && most * bytes + phase_.call.note <= slot)
+    const size_t most = Index(std::max(1, plan_.most_partials()));
+    if (bytes * inputs_.size() <= MostOneShotBytes() && most * bytes + phase_.call.note <= slot)
       return OneShot(bytes);
+    if (transport_.has_remote()) return ReduceOverHosts(transport_, phase_.call, data_, notes_, plan_);
     area_ = transport_.segment().Find(data_, std::max<size_t>(1, PartsOf(transport_.rank())) * bytes);
     phase_.area = area_;
-    const size_t block = slot / element_ / most;  // the same on all ranks, whatever memory they use
+    // The same on all ranks, whatever memory they use.
+    const size_t block = std::min(slot, kMaxBlockBytes) / element_ / most;
     MT_CHECK(block > 0) << most << " partial sums in a slot of " << slot << " bytes";
     for (size_t done = 0; done < phase_.call.count; done += block) {
       const size_t count = std::min(block, phase_.call.count - done);
@@ -87,22 +90,34 @@ class AllReducer {
 
  private:
   /// The parts that a rank contributes, each a partial sum of `count` elements.
-  size_t PartsOf(int rank) const { return plan_ != nullptr ? Index(plan_->partials[Index(rank)]) : 1; }
+  size_t PartsOf(int rank) const { return Index(plan_.partials[Index(rank)]); }
+
+  bool IsRemote(int rank) const { return rank != transport_.rank() && !transport_.is_local(rank); }
+
+  size_t MostOneShotBytes() const {
+    // Two hosts with one rank each send as much in one phase as in two.
+    return transport_.has_remote() && world_ > 2 ? kMaxOneShotBytesBetweenHosts : kMaxOneShotBytes;
+  }
 
   absl::Status OneShot(size_t bytes) {
     char* slot = transport_.NextSlot();
     const size_t own = PartsOf(transport_.rank()) * bytes, note = phase_.call.note;
     Copy(slot, data_, own);
     if (notes_ != nullptr) Copy(slot + own, notes_->own.data(), note);
-    for (int rank = 0; rank < world_; ++rank)
-      ExpectRemote(rank, slot, own + note, PartsOf(rank) * bytes + note);
+    std::vector<std::vector<char>> received(phase_.receive.size());
+    for (size_t rank = 0; rank < received.size(); ++rank) {
+      if (!IsRemote(static_cast<int>(rank))) continue;
+      received[rank].resize(PartsOf(static_cast<int>(rank)) * bytes + note);
+      phase_.send[rank] = {ConstBytes{slot, own + note}};
+      phase_.receive[rank] = {MutableBytes{received[rank].data(), received[rank].size()}};
+    }
     MT_RETURN_IF_ERROR(transport_.Exchange(phase_));
     size_t input = 0;
     for (int rank = 0; rank < world_; ++rank) {
       const size_t parts = PartsOf(rank);
       const char* from = slot;
       if (IsRemote(rank)) {
-        from = received_[Index(rank)].data();
+        from = received[Index(rank)].data();
       } else if (rank != transport_.rank()) {
         MT_ASSIGN_OR_RETURN(from, transport_.View(rank, parts * bytes + note));
       }
@@ -114,8 +129,10 @@ class AllReducer {
   }
 
   void SumInto(void* output, size_t count) {
-    if (plan_ != nullptr) return ReduceTree(phase_.call.dtype, *plan_, inputs_, output, count);
-    Reduce(phase_.call.dtype, phase_.call.reduce, inputs_, output, count);
+    const Call& call = phase_.call;
+    if (RoundsOnce(call.dtype, call.reduce)) return Reduce(call.dtype, call.reduce, inputs_, output, count);
+    ReduceTree(call.dtype, call.reduce, plan_, inputs_, output, count);
+    if (call.reduce == ReduceOp::kAverage) Divide(call.dtype, output, count, world_);
   }
 
   // Leaves the sum of this rank's chunk in result_.
@@ -123,20 +140,13 @@ class AllReducer {
     const size_t own = PartsOf(transport_.rank());
     const size_t whole = phase_.call.count * element_;  // from one own part to the next
     phase_.stride = area_ != nullptr ? whole : count * element_;
-    if (area_ == nullptr && transport_.has_local()) {
+    if (area_ == nullptr) {
       char* slot = transport_.NextSlot();
       for (size_t part = 0; part < own; ++part)
         Copy(slot + part * phase_.stride, block + part * whole, count * element_);
     }
     phase_.exposed = block;
     const Chunk mine = ChunkOf(count, element_, transport_.rank(), world_);
-    for (int rank = 0; rank < world_; ++rank) {
-      if (!IsRemote(rank)) continue;
-      const Chunk theirs = ChunkOf(count, element_, rank, world_);
-      const size_t bytes = theirs.size() * element_;
-      ExpectRemote(rank, Packed(rank, block + theirs.begin * element_, own, whole, bytes), own * bytes,
-                   PartsOf(rank) * mine.size() * element_);
-    }
     MT_RETURN_IF_ERROR(transport_.Exchange(phase_));
     MT_RETURN_IF_ERROR(CollectParts(block, mine));
     const size_t begin = mine.begin * element_;
@@ -153,10 +163,7 @@ class AllReducer {
       const size_t parts = PartsOf(rank);
       const char* from = block + begin;
       size_t stride = phase_.call.count * element_;
-      if (IsRemote(rank)) {
-        from = received_[Index(rank)].data();
-        stride = bytes;
-      } else if (rank != transport_.rank() && parts > 0) {
+      if (rank != transport_.rank() && parts > 0) {
         stride = parts > 1 ? transport_.StrideOf(rank) : 0;
         if (stride > phase_.call.count * element_)
           return absl::InternalError("a peer exposes partial sums beyond its own");
@@ -166,16 +173,6 @@ class AllReducer {
       for (size_t part = 0; part < parts; ++part) inputs_[input++] = from + part * stride;
     }
     return absl::OkStatus();
-  }
-
-  /// Returns the chunk of all own parts for a remote rank, one behind the other.
-  const char* Packed(int rank, const char* chunk, size_t parts, size_t stride, size_t bytes) {
-    if (parts == 1) return chunk;
-    std::vector<char>& packed = packed_[Index(rank)];
-    packed.resize(parts * bytes);
-    for (size_t part = 0; part < parts; ++part)
-      Copy(packed.data() + part * bytes, chunk + part * stride, bytes);
-    return packed.data();
   }
 
   absl::Status GatherResults(char* block, size_t count) {
@@ -199,62 +196,123 @@ class AllReducer {
     });
   }
 
-  bool IsRemote(int rank) const { return rank != transport_.rank() && !transport_.is_local(rank); }
-
-  void ExpectRemote(int rank, const void* send, size_t send_bytes, size_t receive_bytes) {
-    if (!IsRemote(rank)) return;
-    std::vector<char>& room = received_[Index(rank)];
-    if (room.size() < receive_bytes) room.resize(receive_bytes);
-    phase_.send[Index(rank)] = {send, send_bytes};
-    phase_.receive[Index(rank)] = {room.data(), receive_bytes};
-  }
-
   Transport& transport_;
   const int world_;
   const size_t element_;
   char* const data_;
   Notes* const notes_;
-  const TreePlan* const plan_;  // null: one part a rank, reduced in the order of ranks
+  const TreePlan& plan_;
   std::shared_ptr<Area> area_;  // the area of data_; null if it is ordinary memory
   Phase phase_;
-  std::vector<const void*> inputs_;
-  std::vector<std::vector<char>> received_, packed_;  // by remote rank
+  std::vector<const void*> inputs_;  // of all ranks, in the order of the plan
   char* result_ = nullptr;
+};
+
+/// One running broadcast. The root sends each remote host every byte once, a slice to each of its ranks, which
+/// expose it in the next phase to the others there.
+class Broadcaster {
+ public:
+  Broadcaster(Transport& transport, const Call& call, void* data)
+      : transport_(transport),
+        map_(transport.hosts()),
+        call_(call),
+        data_(static_cast<char*>(data)),
+        bytes_(call.count * SizeOf(call.dtype)),
+        block_(std::min(transport.segment().slot_bytes(), kMaxBlockBytes)) {}
+
+  absl::Status Run() {
+    const size_t blocks = std::max<size_t>(1, (bytes_ + block_ - 1) / block_);
+    const bool spreads = map_.shares() && map_.hosts() > 1;
+    for (size_t step = 0; step < blocks + (spreads ? 1 : 0); ++step) {
+      Phase phase = EmptyPhase(transport_, call_);
+      phase.empty_frames = step == 0;  // ranks that make other calls find out
+      if (step < blocks) Send(step, &phase);
+      MT_RETURN_IF_ERROR(transport_.Exchange(phase));
+      if (step < blocks) MT_RETURN_IF_ERROR(Take(step));
+      if (step > 0 && spreads) MT_RETURN_IF_ERROR(Spread(step - 1));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Part {
+    char* data;
+    size_t begin, size;  // within the block
+  };
+
+  bool is_sender() const { return transport_.rank() == call_.root; }
+  bool with_sender() const { return is_sender() || transport_.is_local(call_.root); }
+
+  /// Returns the slice of a block that the root sends to a rank of another host.
+  Part SliceOf(int rank, size_t number) const {
+    const size_t done = number * block_, size = std::min(block_, bytes_ - done);
+    const Chunk slice =
+        ChunkOf(size, 1, map_.index_of[Index(rank)], static_cast<int>(map_.with(rank).size()));
+    return {data_ + done + slice.begin, slice.begin, slice.size()};
+  }
+
+  void Send(size_t number, Phase* phase) {
+    if (is_sender()) {
+      Copy(transport_.NextSlot(), data_ + number * block_, std::min(block_, bytes_ - number * block_));
+      for (size_t rank = 0; rank < phase->send.size(); ++rank) {
+        const Part part = SliceOf(static_cast<int>(rank), number);
+        phase->send[rank] = {ConstBytes{part.data, part.size}};
+      }
+    } else if (!with_sender()) {
+      const Part part = SliceOf(transport_.rank(), number);
+      phase->receive[Index(call_.root)] = {MutableBytes{part.data, part.size}};
+    }
+  }
+
+  /// Takes a block from the root of this host, or exposes the slice that came.
+  absl::Status Take(size_t number) {
+    if (is_sender()) return absl::OkStatus();
+    if (!with_sender()) {
+      const Part part = SliceOf(transport_.rank(), number);
+      Copy(transport_.NextSlot(), part.data, part.size);
+      return absl::OkStatus();
+    }
+    const size_t done = number * block_, size = std::min(block_, bytes_ - done);
+    MT_ASSIGN_OR_RETURN(const char* source, transport_.View(call_.root, size));
+    Copy(data_ + done, source, size);
+    return absl::OkStatus();
+  }
+
+  absl::Status Spread(size_t number) {
+    if (with_sender()) return absl::OkStatus();
+    for (const int rank : map_.with(transport_.rank())) {
+      if (rank == transport_.rank()) continue;
+      const Part part = SliceOf(rank, number);
+      MT_ASSIGN_OR_RETURN(const char* source, transport_.View(rank, part.size));
+      Copy(part.data, source, part.size);
+    }
+    return absl::OkStatus();
+  }
+
+  Transport& transport_;
+  const HostMap& map_;
+  const Call call_;
+  char* const data_;
+  const size_t bytes_, block_;
 };
 
 }  // namespace
 
-absl::Status AllReduce(Transport& transport, const Call& call, void* data, Notes* notes,
-                       const TreePlan* plan) {
+absl::Status AllReduce(Transport& transport, const Call& call, void* data, const TreePlan& plan,
+                       Notes* notes) {
   MT_CHECK(call.note == (notes != nullptr ? notes->own.size() : 0));
   if (notes != nullptr) notes->all.resize(Index(transport.world()));
   return AllReducer(transport, call, data, notes, plan).Run();
 }
 
 absl::Status Broadcast(Transport& transport, const Call& call, void* data) {
-  const size_t bytes = call.count * SizeOf(call.dtype), block = transport.segment().slot_bytes();
-  const bool sender = transport.rank() == call.root;
-  Phase phase = EmptyPhase(transport, call);
-  for (size_t done = 0; done == 0 || done < bytes; done += block) {
-    char* part = static_cast<char*>(data) + done;
-    const size_t size = std::min(block, bytes - done);
-    if (sender) Copy(transport.NextSlot(), part, size);
-    for (size_t rank = 0; rank < phase.send.size(); ++rank) {
-      if (sender) phase.send[rank] = {part, size};
-      if (!sender && rank == Index(call.root)) phase.receive[rank] = {part, size};
-    }
-    MT_RETURN_IF_ERROR(transport.Exchange(phase));
-    if (!sender && transport.is_local(call.root)) {
-      MT_ASSIGN_OR_RETURN(const char* source, transport.View(call.root, size));
-      Copy(part, source, size);
-    }
-  }
-  return absl::OkStatus();
+  return Broadcaster(transport, call, data).Run();
 }
 
 absl::Status AllGather(Transport& transport, const Call& call, const void* input,
                        const std::vector<void*>& outputs) {
-  const size_t bytes = call.count * SizeOf(call.dtype), block = transport.segment().slot_bytes();
+  const size_t bytes = call.count * SizeOf(call.dtype);
+  const size_t block = std::min(transport.segment().slot_bytes(), kMaxBlockBytes);
   Phase phase = EmptyPhase(transport, call);
   for (size_t done = 0; done == 0 || done < bytes; done += block) {
     const char* part = static_cast<const char*>(input) + done;

@@ -2,14 +2,13 @@
 // arguments.
 //
 // Scheme: a small message goes whole from every rank to every other in one phase, and each rank reduces all
-// of it. A larger message goes in blocks of two phases each (Rabenseifner's reduce-scatter and all-gather,
-// with direct reads instead of steps). Rank r reads its chunk (ChunkOf) from all ranks, sums it in rank order
-// and exposes the result; then all ranks read each other's results. In both cases element i is
-// ((x0 + x1) + x2) + ... in rank order, whatever ranks share a host. Notes follow a small message in its
-// phase; for a large one they are sent in the phase that ends it.
+// of it. Within a host a larger one goes in blocks of two phases each (Rabenseifner's reduce-scatter and
+// all-gather, with direct reads instead of steps). Rank r reads its chunk (ChunkOf) from all ranks, sums it
+// and exposes the result; then all ranks read each other's results. Over several hosts see host_reduce.h.
+// Notes follow a small message in its phase; for a large one they are sent in the phases that end it.
 //
-// With a TreePlan the order is the plan's instead of that of the ranks, and a rank has several inputs, its
-// partial sums, one behind the other. Their chunks travel together.
+// In all of them the order of the additions is that of a TreePlan, whatever ranks share a host. A rank can
+// have several inputs, its partial sums, one behind the other.
 //
 // Peers read memory in this rank's segment (Group::Allocate) in place, and results are written in place.
 // Other memory is copied through the slots block by block, so that it passes through the cache.
@@ -23,11 +22,12 @@
 
 namespace mtrun::collectives {
 
-/// Reduces `data` in place. `call`: count, dtype, reduce, note; with `plan` its digest as root. `notes`:
-/// call.note bytes, or null. With `plan`, `data` has this rank's partial sums, call.count elements each, at
-/// least room for one; the sum replaces the first.
-absl::Status AllReduce(Transport& transport, const Call& call, void* data, Notes* notes = nullptr,
-                       const TreePlan* plan = nullptr);
+/// Reduces `data` in place, in the order of `plan`; sums of bfloat16, which are rounded once, in that of the
+/// ranks. `call`: count, dtype, reduce, note; for partial sums the digest of `plan` as root. `data`: this
+/// rank's inputs, call.count elements each, at least room for one; the result replaces the first. `notes`:
+/// call.note bytes, or null.
+absl::Status AllReduce(Transport& transport, const Call& call, void* data, const TreePlan& plan,
+                       Notes* notes = nullptr);
 /// Broadcasts `data` in place. `call`: count, dtype, root.
 absl::Status Broadcast(Transport& transport, const Call& call, void* data);
 /// Copies rank r's `input`, call.count elements, to `outputs[r]`. outputs[own rank] may be `input`.

@@ -138,8 +138,9 @@ void ReduceTyped(ReduceOp op, const std::vector<const void*>& inputs, void* outp
 }
 
 /// Adds a tile at a time, so that the sums on the stack stay in the first-level cache.
-template <typename T>
-void ReduceTreeTyped(const TreePlan& plan, const std::vector<const void*>& inputs, T* output, size_t count) {
+template <typename T, typename Op>
+void ReduceTreeAll(const TreePlan& plan, const std::vector<const void*>& inputs, T* output, size_t count) {
+  using Acc = typename Accumulator<T>::Type;
   constexpr size_t kTreeTile = 1024;
   const auto input = [&inputs](int number) {
     return static_cast<const T*>(inputs[static_cast<size_t>(number)]);
@@ -148,7 +149,7 @@ void ReduceTreeTyped(const TreePlan& plan, const std::vector<const void*>& input
     if (input(0) != output && count > 0) std::memcpy(output, input(0), count * sizeof(T));
     return;
   }
-  if (inputs.size() == 2) return ReduceTwo<T, Sum<T>>(input(0), input(1), output, count);
+  if (inputs.size() == 2) return ReduceTwo<T, Op>(input(0), input(1), output, count);
   std::vector<T> stack(static_cast<size_t>(plan.depth) * kTreeTile);
   for (size_t offset = 0; offset < count; offset += kTreeTile) {
     const size_t size = std::min(kTreeTile, count - offset);
@@ -161,21 +162,57 @@ void ReduceTreeTyped(const TreePlan& plan, const std::vector<const void*>& input
       const T* const left = take(addition.left);
       T* const to = &addition == &plan.additions.back() ? output + offset : top;
       MT_VECTOR_LOOP
-      for (size_t i = 0; i < size; ++i) to[i] = left[i] + right[i];
+      for (size_t i = 0; i < size; ++i) to[i] = Store<T>(Op::Apply(Load<Acc>(left[i]), Load<Acc>(right[i])));
       top += kTreeTile;
     }
   }
 }
 
+template <typename T>
+void ReduceTreeTyped(ReduceOp op, const TreePlan& plan, const std::vector<const void*>& inputs, void* output,
+                     size_t count) {
+  T* const out = static_cast<T*>(output);
+  if (op == ReduceOp::kMax) return ReduceTreeAll<T, Max<T>>(plan, inputs, out, count);
+  if (op == ReduceOp::kMin) return ReduceTreeAll<T, Min<T>>(plan, inputs, out, count);
+  if constexpr (!std::is_same_v<T, BFloat16>) ReduceTreeAll<T, Sum<T>>(plan, inputs, out, count);
+}
+
+template <typename T>
+void DivideAll(T* data, size_t count, T divisor) {
+  MT_VECTOR_LOOP
+  for (size_t i = 0; i < count; ++i) data[i] = data[i] / divisor;
+}
+
 }  // namespace
 
-void ReduceTree(DataType dtype, const TreePlan& plan, const std::vector<const void*>& inputs, void* output,
-                size_t count) {
+bool RoundsOnce(DataType dtype, ReduceOp op) {
+  return dtype == DataType::kBFloat16 && (op == ReduceOp::kSum || op == ReduceOp::kAverage);
+}
+
+void ReduceTree(DataType dtype, ReduceOp op, const TreePlan& plan, const std::vector<const void*>& inputs,
+                void* output, size_t count) {
   MT_CHECK(static_cast<int>(inputs.size()) == plan.inputs())
       << inputs.size() << " inputs: " << plan.Describe();
-  if (dtype == DataType::kFloat32) return ReduceTreeTyped(plan, inputs, static_cast<float*>(output), count);
-  MT_CHECK(dtype == DataType::kFloat64) << "a sum in the order of a tree is of float32 or float64";
-  ReduceTreeTyped(plan, inputs, static_cast<double*>(output), count);
+  MT_CHECK(!RoundsOnce(dtype, op)) << "a sum of bfloat16 is rounded once";
+  switch (dtype) {
+    case DataType::kFloat32:
+      return ReduceTreeTyped<float>(op, plan, inputs, output, count);
+    case DataType::kFloat64:
+      return ReduceTreeTyped<double>(op, plan, inputs, output, count);
+    case DataType::kInt64:
+      return ReduceTreeTyped<int64_t>(op, plan, inputs, output, count);
+    case DataType::kUint8:
+      return ReduceTreeTyped<uint8_t>(op, plan, inputs, output, count);
+    case DataType::kBFloat16:
+      return ReduceTreeTyped<BFloat16>(op, plan, inputs, output, count);
+  }
+}
+
+void Divide(DataType dtype, void* data, size_t count, int divisor) {
+  if (dtype == DataType::kFloat32)
+    return DivideAll(static_cast<float*>(data), count, static_cast<float>(divisor));
+  MT_CHECK(dtype == DataType::kFloat64) << "an average needs floating-point numbers";
+  DivideAll(static_cast<double*>(data), count, static_cast<double>(divisor));
 }
 
 void Reduce(DataType dtype, ReduceOp op, const std::vector<const void*>& inputs, void* output, size_t count) {

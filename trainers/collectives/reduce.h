@@ -16,10 +16,14 @@ namespace mtrun::collectives {
 /// them otherwise. REQUIRES: at least one input.
 void Reduce(DataType dtype, ReduceOp op, const std::vector<const void*>& inputs, void* output, size_t count);
 
-/// Computes the sum of plan.inputs() inputs in the order of the plan, each addition rounded to `dtype`, as
-/// the ranks round their own. `output` as above. REQUIRES: kFloat32 or kFloat64.
-void ReduceTree(DataType dtype, const TreePlan& plan, const std::vector<const void*>& inputs, void* output,
-                size_t count);
+/// Returns true if the reduction must take all inputs at once, with Reduce: sums of bfloat16.
+bool RoundsOnce(DataType dtype, ReduceOp op);
+/// Reduces plan.inputs() inputs in the order of the plan, each addition rounded to `dtype`, as the ranks round
+/// their own. kAverage: the sum, which Divide ends. `output` as above. REQUIRES: !RoundsOnce(dtype, op).
+void ReduceTree(DataType dtype, ReduceOp op, const TreePlan& plan, const std::vector<const void*>& inputs,
+                void* output, size_t count);
+/// Divides the elements by `divisor`. REQUIRES: kFloat32 or kFloat64.
+void Divide(DataType dtype, void* data, size_t count, int divisor);
 
 /// Elements [begin, end) of `count` that rank `rank` of `world` sums. Chunks are equal pieces, rounded up to
 /// whole cache lines so that two ranks never write the same line; the last ones may be short or empty.
@@ -27,6 +31,7 @@ struct Chunk {
   size_t begin = 0;
   size_t end = 0;
   size_t size() const { return end - begin; }
+  bool operator==(const Chunk&) const = default;
 };
 Chunk ChunkOf(size_t count, size_t element_size, int rank, int world);
 

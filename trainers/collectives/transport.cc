@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -12,6 +14,12 @@
 
 namespace mtrun::collectives {
 namespace {
+
+HostMap HostsOf(const std::vector<Peer>& peers) {
+  std::vector<std::string> ids;
+  for (const Peer& peer : peers) ids.push_back(peer.host_id);
+  return MapHosts(ids);
+}
 
 // About the cost of falling asleep and waking up; longer spinning loses more if another rank needs the core.
 constexpr std::chrono::microseconds kSpin{10};
@@ -37,8 +45,11 @@ struct Transport::Pending {
   int rank;
   int fd;
   size_t expected;  // bytes of its payload
-  FrameSender sender;
-  FrameReceiver receiver;
+  std::optional<FrameSender> sender = std::nullopt;
+  std::optional<FrameReceiver> receiver = std::nullopt;
+
+  bool sends() const { return sender && !sender->done(); }
+  bool receives() const { return receiver && !receiver->done(); }
 };
 
 Transport::Transport(int rank, uint64_t generation, std::unique_ptr<OwnSegment> segment,
@@ -49,6 +60,7 @@ Transport::Transport(int rank, uint64_t generation, std::unique_ptr<OwnSegment> 
       peers_(peers),
       failure_(failure),
       reason_patience_(reason_patience),
+      hosts_(HostsOf(peers)),
       segments_(peers.size()),
       left_(std::make_unique<std::atomic<bool>[]>(peers.size())) {}
 
@@ -70,6 +82,7 @@ absl::Status Transport::Open() {
 }
 
 absl::Status Transport::Exchange(const Phase& phase) {
+  if (const auto hook = transport_hooks.before_phase.load()) hook(phase_ + 1);
   if (failure_.failed()) return failure_.status();
   ++phase_;
   call_ = phase.call;
@@ -92,6 +105,10 @@ absl::StatusOr<const char*> Transport::View(int rank, size_t bytes) {
 
 uint64_t Transport::StrideOf(int rank) const {
   return segments_[static_cast<size_t>(rank)]->header().notices[phase_ % 2].stride;
+}
+
+bool Transport::InArea(int rank) const {
+  return segments_[static_cast<size_t>(rank)]->header().notices[phase_ % 2].area_offset != 0;
 }
 
 void Transport::Announce(const Phase& phase) {
@@ -189,20 +206,26 @@ absl::Status Transport::OtherCall(int rank, const Call& theirs) const {
                    "; all ranks must make the same calls in the same order"));
 }
 
-absl::Status Transport::ExchangeFrames(const Phase& phase) {
+std::vector<Transport::Pending> Transport::FramesOf(const Phase& phase) {
   std::vector<Pending> pending;
   for (Peer& peer : peers_) {
     if (peer.rank < 0 || peer.local) continue;
     const auto rank = static_cast<size_t>(peer.rank);
-    const ConstBytes payload = phase.send.empty() ? ConstBytes() : phase.send[rank];
-    const MutableBytes room = phase.receive.empty() ? MutableBytes() : phase.receive[rank];
+    const Pieces<ConstBytes> payload = phase.send.empty() ? Pieces<ConstBytes>() : phase.send[rank];
+    const Pieces<MutableBytes> room = phase.receive.empty() ? Pieces<MutableBytes>() : phase.receive[rank];
     const FrameHead head = {
-        .generation = generation_, .phase = phase_, .call = phase.call, .bytes = payload.size};
-    pending.push_back({peer.rank, peer.data.get(), room.size,
-                       FrameSender(peer.data.get(), *peer.seal, head, payload),
-                       FrameReceiver(peer.data.get(), *peer.open, room)});
+        .generation = generation_, .phase = phase_, .call = phase.call, .bytes = BytesIn(payload)};
+    Pending part = {.rank = peer.rank, .fd = peer.data.get(), .expected = BytesIn(room)};
+    if (phase.empty_frames || head.bytes > 0) part.sender.emplace(part.fd, *peer.seal, head, payload);
+    if (phase.empty_frames || part.expected > 0) part.receiver.emplace(part.fd, *peer.open, room);
+    if (part.sender || part.receiver) pending.push_back(std::move(part));
   }
-  const auto done = [](const Pending& part) { return part.sender.done() && part.receiver.done(); };
+  return pending;
+}
+
+absl::Status Transport::ExchangeFrames(const Phase& phase) {
+  std::vector<Pending> pending = FramesOf(phase);
+  const auto done = [](const Pending& part) { return !part.sends() && !part.receives(); };
   while (true) {
     bool moved = false;
     for (Pending& part : pending) MT_RETURN_IF_ERROR(Advance(part, &moved));
@@ -215,7 +238,7 @@ absl::Status Transport::ExchangeFrames(const Phase& phase) {
 absl::Status Transport::WaitForSockets(const std::vector<Pending>& pending) {
   std::vector<pollfd> events = {{failure_.event_fd(), POLLIN, 0}};
   for (const Pending& part : pending) {
-    const int wanted = (part.sender.done() ? 0 : POLLOUT) | (part.receiver.done() ? 0 : POLLIN);
+    const int wanted = (part.sends() ? POLLOUT : 0) | (part.receives() ? POLLIN : 0);
     if (wanted != 0) events.push_back({part.fd, static_cast<short>(wanted), 0});
   }
   if (poll(events.data(), events.size(), -1) < 0 && errno != EINTR) {
@@ -234,17 +257,17 @@ absl::Status Transport::Advance(Pending& pending, bool* moved) {
                                                    peers_[static_cast<size_t>(pending.rank)].name,
                                                    " was altered in transit, during ", Describe(call_)));
   };
-  if (!pending.sender.done()) MT_RETURN_IF_ERROR(look(pending.sender.Advance()));
-  if (!pending.receiver.done()) MT_RETURN_IF_ERROR(look(pending.receiver.Advance()));
+  if (pending.sends()) MT_RETURN_IF_ERROR(look(pending.sender->Advance()));
+  if (pending.receives()) MT_RETURN_IF_ERROR(look(pending.receiver->Advance()));
   return absl::OkStatus();
 }
 
 // Rejects a wrong head. The head is not authenticated yet, so it is used for nothing else.
 absl::Status Transport::CheckHead(const Pending& pending) const {
-  const FrameHead& in = pending.receiver.head();
-  if (in.magic == FrameHead::kMagic && in.generation == generation_ && in.phase == phase_) {
-    if (!(in.call == call_)) return OtherCall(pending.rank, in.call);
-    if (in.bytes == pending.expected) return absl::OkStatus();
+  const FrameHead& in = pending.receiver->head();
+  if (in.magic == FrameHead::kMagic && in.generation == generation_) {
+    if (!(in.call == call_)) return OtherCall(pending.rank, in.call);  // its phase can then differ too
+    if (in.phase == phase_ && in.bytes == pending.expected) return absl::OkStatus();
   }
   return absl::InternalError(absl::StrCat(peers_[static_cast<size_t>(pending.rank)].name,
                                           " sent a frame of phase ", in.phase, " with ", in.bytes,

@@ -1,11 +1,12 @@
-// The one primitive under every collective: a phase. In a phase each rank exposes some bytes to all others;
-// it ends when all ranks have entered it. Ranks of one host read each other's segment; other peers get a
-// frame.
+// The one primitive under every collective: a phase. In a phase each rank exposes some bytes to the others of
+// its host; it ends when all of them have entered it. Ranks of other hosts get a frame. A phase with empty
+// frames ends when all ranks have entered it; in another one, only ranks that exchange bytes wait for each
+// other across hosts.
 //
 // Invariants that all operations rely on:
 //  1. Every rank goes through the same phases, numbered from 1, in order.
-//  2. A rank writes the bytes that it exposes in phase p before it enters p. Its peers read them after their
-//     p and before their p+1.
+//  2. A rank writes the bytes that it exposes in phase p before it enters p. Its local peers read them after
+//     their p and before their p+1.
 //  3. Hence, after Exchange(p) returned OK, everything exposed before p may be overwritten: the slots p % 2
 //     suffice.
 //  4. After it has failed, nothing exposed in p-1 or p may be overwritten or freed. A peer that was stopped
@@ -25,20 +26,28 @@
 #include "base/clock.h"
 #include "trainers/collectives/failure.h"
 #include "trainers/collectives/frames.h"
+#include "trainers/collectives/host_map.h"
 #include "trainers/collectives/mesh.h"
 #include "trainers/collectives/segment.h"
 #include "trainers/collectives/types.h"
 
 namespace mtrun::collectives {
 
+/// Call of a test before this process enters a phase, with its number. Null: none.
+struct TransportHooks {
+  std::atomic<void (*)(uint32_t phase)> before_phase = nullptr;
+};
+inline TransportHooks transport_hooks;
+
 /// One rank's part of one phase.
 struct Phase {
   Call call;
-  std::shared_ptr<Area> area;         // the area that local peers read; null: the slot
-  const void* exposed = nullptr;      // start of the exposed bytes in the area
-  uint64_t stride = 0;                // bytes from one exposed partial sum to the next; 0: there is one
-  std::vector<ConstBytes> send;       // [world], used for remote peers only; may be empty if there are none
-  std::vector<MutableBytes> receive;  // [world], as above; sizes must equal those that the peer sends
+  std::shared_ptr<Area> area;            // the area that local peers read; null: the slot
+  const void* exposed = nullptr;         // start of the exposed bytes in the area
+  uint64_t stride = 0;                   // bytes from one exposed partial sum to the next; 0: there is one
+  std::vector<Pieces<ConstBytes>> send;  // [world], for remote peers only; may be empty: no bytes
+  std::vector<Pieces<MutableBytes>> receive;  // [world], as above; bytes must equal those that the peer sends
+  bool empty_frames = true;                   // exchange frames without bytes too; the same on all ranks
 };
 
 class Transport {
@@ -58,6 +67,7 @@ class Transport {
   bool is_local(int rank) const { return peers_[static_cast<size_t>(rank)].local; }
   bool has_local() const { return has_local_; }
   bool has_remote() const { return has_remote_; }
+  const HostMap& hosts() const { return hosts_; }
   OwnSegment& segment() { return *segment_; }
 
   /// Returns the memory that the next Exchange exposes; it may be written now.
@@ -71,6 +81,8 @@ class Transport {
   absl::StatusOr<const char*> View(int rank, size_t bytes);
   /// Returns the `stride` of that rank's phase. View checks what it leads to.
   uint64_t StrideOf(int rank) const;
+  /// Returns true if that rank exposed bytes of an area, not of its slot.
+  bool InArea(int rank) const;
 
   // For the monitor, any thread.
   /// Returns true while a call may sleep on a peer's word, or on that of `rank` if one is given.
@@ -85,6 +97,7 @@ class Transport {
  private:
   struct Pending;
 
+  std::vector<Pending> FramesOf(const Phase& phase);
   void Announce(const Phase& phase);
   absl::Status AwaitLocal(int rank);
   absl::Status SleepUntilReached(int rank);
@@ -105,6 +118,7 @@ class Transport {
   std::vector<Peer>& peers_;
   Failure& failure_;
   const Duration reason_patience_;
+  const HostMap hosts_;
   std::vector<std::unique_ptr<PeerSegment>> segments_;  // null: remote or this rank
   bool has_local_ = false, has_remote_ = false;
   std::chrono::nanoseconds spin_{0};

@@ -46,9 +46,13 @@ TEST_P(FramesTest, FramesOfAnySizeArriveWhole) {
   for (const size_t bytes : {size_t{0}, size_t{1}, size_t{1} << 18, (size_t{1} << 18) + 1, kMany}) {
     const std::string payload = Payload(bytes);
     std::string room(bytes, '?');
+    // Pieces of the sender are not those of the receiver.
+    const size_t third = bytes / 3, half = bytes / 2;
     FrameSender sender(wire.near.get(), *seal, {.phase = 9, .call = {}, .bytes = bytes},
-                       {payload.data(), bytes});
-    FrameReceiver receiver(wire.far.get(), *open, {room.data(), bytes});
+                       {ConstBytes{payload.data(), third}, ConstBytes{payload.data() + third, 0},
+                        ConstBytes{payload.data() + third, bytes - third}});
+    FrameReceiver receiver(wire.far.get(), *open,
+                           {MutableBytes{room.data(), half}, MutableBytes{room.data() + half, bytes - half}});
     bool head = false;
     while (!receiver.done()) {
       if (!sender.done()) {
@@ -72,7 +76,7 @@ TEST_P(FramesTest, PayloadIsHiddenOnlyIfEncrypted) {
   const auto seal = Cipher(FrameCipher::Use::kSeal, GetParam());
   const std::string payload = "the weights of a secret network";
   FrameSender sender(wire.near.get(), *seal, {.call = {}, .bytes = payload.size()},
-                     {payload.data(), payload.size()});
+                     {ConstBytes{payload.data(), payload.size()}});
   while (!sender.done()) ASSERT_EQ(sender.Advance(), Progress::kMoved);
   std::string travels(4096, '\0');
   travels.resize(static_cast<size_t>(read(wire.far.get(), travels.data(), travels.size())));
@@ -87,14 +91,14 @@ TEST_P(FramesTest, AlteredByteIsDetected) {
     const auto seal = Cipher(FrameCipher::Use::kSeal, GetParam()),
                open = Cipher(FrameCipher::Use::kOpen, GetParam());
     const std::string payload = "gradients";
-    FrameSender sender(wire.near.get(), *seal, {.call = {}, .bytes = 9}, {payload.data(), 9});
+    FrameSender sender(wire.near.get(), *seal, {.call = {}, .bytes = 9}, {ConstBytes{payload.data(), 9}});
     ASSERT_EQ(sender.Advance(), Progress::kMoved);
     char travels[sizeof(FrameHead) + 9 + FrameCipher::kTagBytes];
     ASSERT_EQ(read(wire.far.get(), travels, sizeof travels), static_cast<ssize_t>(sizeof travels));
     travels[altered] = static_cast<char>(travels[altered] ^ 4);
     ASSERT_EQ(write(far.near.get(), travels, sizeof travels), static_cast<ssize_t>(sizeof travels));
     char room[9];
-    FrameReceiver receiver(far.far.get(), *open, {room, 9});
+    FrameReceiver receiver(far.far.get(), *open, {MutableBytes{room, 9}});
     Progress progress = Progress::kMoved;
     while (!receiver.done()) progress = receiver.Advance();
     EXPECT_EQ(progress, Progress::kForged) << altered;
@@ -106,7 +110,7 @@ TEST_P(FramesTest, TruncatedConnectionIsReportedAsHungUp) {
   const auto open = Cipher(FrameCipher::Use::kOpen, GetParam());
   ASSERT_EQ(write(wire.near.get(), "mtfram", 6), 6);
   char room[9];
-  FrameReceiver receiver(wire.far.get(), *open, {room, 9});
+  FrameReceiver receiver(wire.far.get(), *open, {MutableBytes{room, 9}});
   EXPECT_EQ(receiver.Advance(), Progress::kMoved);
   EXPECT_EQ(receiver.Advance(), Progress::kNone);
   wire.near.Reset();

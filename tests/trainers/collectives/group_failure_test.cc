@@ -210,6 +210,72 @@ INSTANTIATE_TEST_SUITE_P(Layouts, GroupFailureTest,
                                            Layout{"Mixed", {0, 0, 1, 1}}),
                          [](const auto& layout) { return layout.param.name; });
 
+/// Sums in two blocks over two hosts, with notes: the phases of host_reduce.h, from the group's first one on.
+constexpr uint32_t kPhasesOverHosts = 2 + 3 + 2;
+absl::Status SumOverHosts(Group& group) {
+  std::vector<float> data(10000, 1.0f);
+  const auto notes = std::make_shared<Notes>(Notes{absl::StrCat("rank ", group.rank()), {}});
+  const absl::Status status = group
+                                  .AllReduce(data.data(), data.size(), DataType::kFloat32, ReduceOp::kSum,
+                                             nullptr, Group::Start::kNow, notes)
+                                  ->Wait();
+  if (!status.ok()) return status;
+  EXPECT_EQ(data, std::vector<float>(data.size(), static_cast<float>(group.size())));
+  for (int rank = 0; rank < group.size(); ++rank)
+    EXPECT_EQ(notes->all[static_cast<size_t>(rank)], absl::StrCat("rank ", rank));
+  return status;
+}
+
+uint32_t fatal_phase = 0;
+Group* aborted_group = nullptr;
+
+/// Rank 1 ends or aborts before it enters one of the phases.
+void EndInPhase(uint32_t phase, bool kills) {
+  const std::vector<int> hosts = {0, 0, 1, 1, 1};
+  Ranks ranks(static_cast<int>(hosts.size()), [&](const RankContext& context) {
+    auto group = context.Connect("1.a", hosts, /*slot_bytes=*/64 << 10);
+    ASSERT_TRUE(group.ok()) << group.status();
+    fatal_phase = phase;
+    aborted_group = kills ? nullptr : group->get();
+    if (context.rank == 1) {
+      transport_hooks.before_phase = [](uint32_t now) {
+        if (now == fatal_phase)
+          aborted_group != nullptr ? aborted_group->Abort("enough") : (void)raise(SIGKILL);
+      };
+    }
+    absl::Status status = SumOverHosts(**group);
+    // In the last phase the ranks of the other host have all that they need of rank 1.
+    EXPECT_TRUE(!status.ok() || (context.rank > 1 && phase == kPhasesOverHosts)) << status;
+    while (status.ok()) status = ReduceOnes(**group);
+    EXPECT_TRUE(absl::StrContains(status.message(), kills ? "lost rank 1" : "enough")) << status;
+    context.Tell("ended");
+  });
+  for (int rank = 0; rank < static_cast<int>(hosts.size()); ++rank) {
+    if (rank == 1 && kills) continue;
+    EXPECT_EQ(ranks.Hear(rank), "ended") << "rank " << rank << ", phase " << phase;
+  }
+  if (kills) {
+    EXPECT_EQ(ranks.Join(1), -SIGKILL);
+  }
+  ranks.ExpectAllWell();
+}
+
+TEST(GroupAbortTest, DeathInEachPhaseOverHostsEndsAllRanks) {
+  RunProcesses(5, [](const RankContext& context) {
+    auto group = context.Connect("1.a", {0, 0, 1, 1, 1}, /*slot_bytes=*/64 << 10);
+    ASSERT_TRUE(group.ok()) << group.status();
+    static uint32_t phases = 0;
+    transport_hooks.before_phase = [](uint32_t now) { phases = now; };
+    ASSERT_TRUE(SumOverHosts(**group).ok());
+    EXPECT_EQ(phases, kPhasesOverHosts);
+  });
+  for (uint32_t phase = 1; phase <= kPhasesOverHosts; ++phase) EndInPhase(phase, /*kills=*/true);
+}
+
+TEST(GroupAbortTest, AbortInEachPhaseOverHostsEndsAllRanks) {
+  for (uint32_t phase = 1; phase <= kPhasesOverHosts; ++phase) EndInPhase(phase, /*kills=*/false);
+}
+
 // One rank aborts at a random moment while connecting or reducing; all ranks must return, a thousand times.
 TEST(GroupAbortTest, ThousandRandomAbortsLeaveNoRankStuck) {
   const uint64_t seed = TestSeed();

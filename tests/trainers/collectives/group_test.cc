@@ -54,14 +54,33 @@ std::string MakeInput(int rank, size_t count, DataType dtype) {
   return bytes;
 }
 
-std::string Expected(int world, size_t count, DataType dtype, ReduceOp op) {
-  std::vector<std::string> inputs;
+std::string Reduced(DataType dtype, ReduceOp op, const std::vector<std::string>& inputs, size_t count) {
   std::vector<const void*> pointers;
-  for (int rank = 0; rank < world; ++rank) inputs.push_back(MakeInput(rank, count, dtype));
   for (const std::string& input : inputs) pointers.push_back(input.data());
   std::string output(count * SizeOf(dtype), '\0');
   Reduce(dtype, op, pointers, output.data(), count);
   return output;
+}
+
+/// Adds by halves, the first of which is the larger one.
+std::string AddedByHalves(int begin, int end, size_t count, DataType dtype, ReduceOp op) {
+  if (end - begin == 1) return MakeInput(begin, count, dtype);
+  const int middle = begin + (end - begin + 1) / 2;
+  return Reduced(
+      dtype, op,
+      {AddedByHalves(begin, middle, count, dtype, op), AddedByHalves(middle, end, count, dtype, op)}, count);
+}
+
+std::string Expected(int world, size_t count, DataType dtype, ReduceOp op) {
+  if (dtype == DataType::kBFloat16) {
+    std::vector<std::string> inputs;
+    for (int rank = 0; rank < world; ++rank) inputs.push_back(MakeInput(rank, count, dtype));
+    return Reduced(dtype, op, inputs, count);
+  }
+  if (op != ReduceOp::kAverage) return AddedByHalves(0, world, count, dtype, op);
+  std::string sum = AddedByHalves(0, world, count, dtype, ReduceOp::kSum);
+  Divide(dtype, sum.data(), count, world);
+  return sum;
 }
 
 void CheckAllReduces(Group& group, size_t count, DataType dtype) {
@@ -185,7 +204,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Layout{"Shm8", {0, 0, 0, 0, 0, 0, 0, 0}}, Layout{"Tcp2", {0, 1}},
                       Layout{"Tcp3", {0, 1, 2}}, Layout{"Tcp4", {0, 1, 2, 3}},
                       Layout{"Mixed2and2", {0, 0, 1, 1}}, Layout{"MixedInterleaved", {0, 1, 0, 1}},
-                      Layout{"Mixed2and1", {0, 0, 1}}, Layout{"Mixed3and5", {0, 0, 0, 1, 1, 1, 1, 1}}),
+                      Layout{"Mixed2and1", {0, 0, 1}}, Layout{"Mixed3and5", {0, 0, 0, 1, 1, 1, 1, 1}},
+                      Layout{"Mixed2of4", {0, 0, 1, 1, 2, 2, 3, 3}},
+                      Layout{"Mixed3and1and2", {0, 1, 0, 2, 2, 0}}),
     [](const auto& layout) { return layout.param.name; });
 
 TEST(GroupTest, AsynchronousWorksRunInOrderAndOverlapWithTheCaller) {
