@@ -22,6 +22,7 @@ from mtrun.digests import digest_of, digest_of_state
 from mtrun.evaluation import Evaluation
 from mtrun.exchange import add_in_order
 from mtrun.first_use import FirstUse
+from mtrun.freed_memory import keep_freed_memory
 from mtrun.gradients import Gradients
 from mtrun.handover import give, pass_on, take
 from mtrun.job import Interrupted, Job, Stopped
@@ -101,6 +102,7 @@ class Replica:
                  more: dict[str, Any] | None = None, scaler: torch.amp.GradScaler | None = None,
                  evaluation: Evaluation | None = None, settings: dict[str, Any] | None = None,
                  shard: Callable[[torch.nn.Module, Any], object] | None = None) -> None:
+        keep_freed_memory()
         self.job, self.model, self.optimizer, self.sampler = job, plain(model), optimizer, sampler
         self.complete = False  # whether the run has ended, so that this worker's weights are the final ones
         self._backend, self._checkpoint_steps = backend, checkpoint_steps
@@ -328,6 +330,8 @@ class Replica:
             assert sums.plan
             with interruptible(self.job):
                 row = add_in_order(self.job, partials, size, sums.plan)
+            if not more:
+                return row
             self.add_up(total := torch.cat(more))
             return torch.cat([total, row])
         self.add_up(total := torch.cat([*more, partials[0] if partials else row]))
