@@ -36,6 +36,7 @@ class Gradients:
     def __init__(self, model: torch.nn.Module, held: WholeModel | None = None) -> None:
         self._held = held or WholeModel(model)
         self._made_for: list[Any] | None = None
+        self._trained: list[Any] = []  # in the newest step
         self._buckets: list[Bucket] = []
         self._empty: list[Any] = []  # parameters without elements, which are in no bucket
         self._hooks: list[Any] = []
@@ -52,14 +53,14 @@ class Gradients:
         self._renews = bool(self._running)
         self._sums, self._rank, self._passes = sums, rank, 0
         self._running, self._error, self._laid_out = [], None, False
-        for p in self._held.trained():
+        for p in self._trained or self._held.trained():
             p.grad = None  # the first pass writes its gradient without reading an old one
 
     def _lay_out(self) -> None:
         """Prepares the buckets of the step, once the program can no longer freeze or unfreeze parameters for it."""
         if self._laid_out:
             return
-        trained = self._held.trained()
+        trained = self._trained = self._held.trained()
         made_for = [(id(p), p.dtype, p.device, p.shape, p.stride()) for p in trained]
         if made_for != self._made_for:
             self._make_buckets(trained)
@@ -128,18 +129,15 @@ class Gradients:
     def _accumulated(self, index: int, place: int) -> None:
         """Takes a gradient that a pass has accumulated. Errors are kept for sum(): this may be another thread."""
         bucket = self._buckets[index]
-        if index < len(self._running) or (self._in_pass and not bucket.is_open):
+        if self._in_pass and bucket.is_open:
+            if bucket.take(place):
+                bucket.end_pass()  # now, while the gradients are in the processor's caches
+                if self._job and not self._error:
+                    self._start_ready()
+        elif self._in_pass or index < len(self._running):
             self._error = self._error or RuntimeError(
                 "a backward pass accumulated a gradient again after it had been added to others (torch.utils.checkpoint with "
                 "use_reentrant=True?): use use_reentrant=False")
-            return
-        if not self._in_pass:
-            return
-        bucket.take(place)
-        if bucket.is_complete:
-            bucket.end_pass()  # now, while the gradients are in the processor's caches
-            if self._job and not self._error:
-                self._start_ready()
 
     def _start_ready(self) -> None:
         end = len(self._running)
@@ -221,23 +219,18 @@ class Bucket:
         for p in self.parameters:
             p.grad = None
 
-    @property
-    def is_complete(self) -> bool:
-        """Returns whether the newest pass has made all gradients."""
-        return not self._missing
-
-    def take(self, place: int) -> None:
-        """Moves a parameter's gradient to its place in the bucket, whoever made it."""
+    def take(self, place: int) -> bool:
+        """Moves a parameter's gradient to its place in the bucket, whoever made it. Returns whether the newest pass has made
+        all gradients."""
         self._missing.discard(place)
         p = self.parameters[place]
         if self._own and not self._step.additions:
             if p.grad.stride() != self._strides[place]:
                 p.grad = self._empty(place).copy_(p.grad.detach())
-            return
-        view = self._newest().views[place]
-        if p.grad is not view:
+        elif p.grad is not (view := self._newest().views[place]):
             (view.add_ if self._step.additions else view.copy_)(p.grad.detach())
             p.grad = view
+        return not self._missing
 
     def end_pass(self) -> None:
         """Completes a pass: zero is the gradient of a parameter that it did not use."""

@@ -291,7 +291,7 @@ class Replica:
         loss, samples, hash, leaving, regroups, buffers = self._sum(of_step, ids, None if max_norm is None else norm_type)
         self.job.hold()
         rate = self.optimizer.param_groups[0]["lr"]
-        skipped, norm = self._update.apply(plan.step, self._trained(), max_norm, norm_type)
+        skipped, norm = self._update.apply(plan.step, [] if max_norm is None else self._trained(), max_norm, norm_type)
         if not skipped:
             self._buffers.apply(*buffers)
         self._votes = leaving, regroups
@@ -309,7 +309,7 @@ class Replica:
             self._gradients.sum(self.job, *([counts] if self._buffers.any() else []))
         count, hash = gathered(ids)
         record = [count, self._votes_to_leave, wants, self._given_up, *parts_of(hash)]
-        mine = self._update.figures(self._trained(), norm_type)
+        mine = self._update.figures(self._trained() if self._held.shards > 1 else [], norm_type)
         figures = torch.zeros(self.job.world_size, len(mine), dtype=torch.float64)
         figures[self.job.rank] = mine
         parts = [torch.tensor(record, dtype=torch.float64), losses, figures.reshape(-1)]
