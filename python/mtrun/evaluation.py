@@ -215,7 +215,7 @@ class Evaluation:
         replica.add_up(*sums.values())
         floats = {name: shape for name, (dtype, shape) in wanted.items() if dtype != "torch.int64"}
         sizes = [math.prod(shape) for shape in floats.values()]
-        row = replica.add_rows(real.rows if sum(sizes) else [], sum(sizes), order, torch.zeros(0, dtype=torch.float64))
+        row = replica.add_rows(real.rows if sum(sizes) else [], sum(sizes), order)
         sums.update({name: part.view(shape) for (name, shape), part in zip(floats.items(), row.split(sizes))})
         return {name: sums[name] for name in wanted}
 

@@ -36,6 +36,7 @@ class Gradients:
     def __init__(self, model: torch.nn.Module, held: WholeModel | None = None) -> None:
         self._held = held or WholeModel(model)
         self._made_for: list[Any] | None = None
+        self._trained: list[Any] = []  # in the newest step
         self._buckets: list[Bucket] = []
         self._empty: list[Any] = []  # parameters without elements, which are in no bucket
         self._hooks: list[Any] = []
@@ -52,18 +53,17 @@ class Gradients:
         self._renews = bool(self._running)
         self._sums, self._rank, self._passes = sums, rank, 0
         self._running, self._error, self._laid_out = [], None, False
-        for p in self._held.trained():
+        for p in self._trained or self._held.trained():
             p.grad = None  # the first pass writes its gradient without reading an old one
 
     def _lay_out(self) -> None:
         """Prepares the buckets of the step, once the program can no longer freeze or unfreeze parameters for it."""
         if self._laid_out:
             return
-        trained = self._held.trained()
-        parts = len(self._sums.plan.partials) if self._sums.plan else 1
-        made_for = [parts, *((id(p), p.dtype, p.device, p.shape, p.stride()) for p in trained)]
+        trained = self._trained = self._held.trained()
+        made_for = [(id(p), p.dtype, p.device, p.shape, p.stride()) for p in trained]
         if made_for != self._made_for:
-            self._make_buckets(trained, parts)
+            self._make_buckets(trained)
             self._made_for = made_for
             self._empty = [p for p in trained if p.numel() == 0 and self._held.shards == 1]
         for bucket in self._buckets:
@@ -85,7 +85,7 @@ class Gradients:
         step = self._sums.steps[self._passes]
         self._passes += 1
         for bucket in self._buckets:
-            bucket.begin_pass(step)
+            bucket.begin_pass(step, in_place=self._held.shards == 1)
         self._job, self._in_pass = job, True
         try:
             yield
@@ -105,7 +105,7 @@ class Gradients:
             p.grad = torch.zeros_like(p)  # for the optimizer: also without a pass
         self._start_sums(len(self._buckets))
         others = [(start(tensor), tensor) for tensor in more]
-        finish_all(job, [*(each.finish(job) for each in self._running), *others])
+        finish_all(job, [*(pair for each in self._running for pair in each.finish(job)), *others])
         self._running = []
 
     def _start_sums(self, end: int) -> None:
@@ -113,10 +113,10 @@ class Gradients:
             bucket.end_pass()
             self._running.append(Sum(bucket, self._sums, self._rank, self._held.group))
 
-    def _make_buckets(self, trained: list[Any], parts: int) -> None:
+    def _make_buckets(self, trained: list[Any]) -> None:
         for hook in self._hooks:
             hook.remove()
-        self._buckets = [Bucket(parameters, parts) for parameters in plan_buckets(trained)]
+        self._buckets = [Bucket(parameters) for parameters in plan_buckets(trained)]
         self._hooks = [p.register_post_accumulate_grad_hook(self._hook(index, place))
                        for index, bucket in enumerate(self._buckets) for place, p in enumerate(bucket.parameters)]
 
@@ -128,21 +128,20 @@ class Gradients:
 
     def _accumulated(self, index: int, place: int) -> None:
         """Takes a gradient that a pass has accumulated. Errors are kept for sum(): this may be another thread."""
-        if index < len(self._running):
-            self._error = self._error or RuntimeError(
-                "a backward pass accumulated a gradient again after its sum had started (torch.utils.checkpoint with "
-                "use_reentrant=True?): use use_reentrant=False")
-            return
-        if not self._in_pass:
-            return
         bucket = self._buckets[index]
-        bucket.take(place)
-        if self._job and not self._error:
-            self._start_ready()
+        if self._in_pass and bucket.is_open:
+            if bucket.take(place):
+                bucket.end_pass()  # now, while the gradients are in the processor's caches
+                if self._job and not self._error:
+                    self._start_ready()
+        elif self._in_pass or index < len(self._running):
+            self._error = self._error or RuntimeError(
+                "a backward pass accumulated a gradient again after it had been added to others (torch.utils.checkpoint with "
+                "use_reentrant=True?): use use_reentrant=False")
 
     def _start_ready(self) -> None:
         end = len(self._running)
-        while end < len(self._buckets) and all(self._buckets[end].ready):
+        while end < len(self._buckets) and not self._buckets[end].is_open:
             end += 1
         try:
             if end > len(self._running):
@@ -157,20 +156,20 @@ class Sum:
     """The sum of a bucket over the workers, which has started."""
 
     def __init__(self, bucket: Bucket, sums: StepSums, rank: int, group: Any) -> None:
-        self._bucket = bucket
+        self._bucket, self._exchanges = bucket, sums.by_exchange
         if sums.by_exchange:
             assert sums.plan
-            self._exchange: Exchange | None = Exchange(bucket.partials(), bucket.result(), sums.plan, rank)
+            self._works = bucket.exchange.start(bucket.partials(), bucket.result(), sums.plan, rank)
         else:
-            self._exchange, self._row = None, bucket.result()
-            self._work = start(self._row, group=group)
+            row = bucket.result()
+            self._works = [(start(row, group=group), row)]
 
-    def finish(self, job: Job) -> tuple[Any, torch.Tensor]:
+    def finish(self, job: Job) -> list[tuple[Any, torch.Tensor]]:
         """Makes the parameters' gradients those of the sum. Returns what finish_all is to wait for."""
-        if self._exchange is None:
-            return self._work, self._row
-        finish_all(job, [(self._exchange.work, self._exchange.received)])
-        return self._exchange.combine(self._bucket.result())
+        if not self._exchanges:
+            return self._works
+        finish_all(job, self._works)
+        return self._bucket.exchange.combine(self._bucket.result())
 
 
 class Entry:
@@ -185,62 +184,61 @@ class Bucket:
     parameter that is large, its gradient itself. It has a stack of sums over passes; after a pass the newest is in the
     parameters' `grad`."""
 
-    def __init__(self, parameters: list[Any], parts: int = 1) -> None:
-        self.parameters, self._parts = parameters, parts
+    def __init__(self, parameters: list[Any]) -> None:
+        self.parameters = parameters
         self._strides = [_strides(p) for p in parameters]
-        self._numel = sum(p.numel() for p in parameters)
-        self._own = len(parameters) == 1 and is_large(parameters[0]) and self._numel % parts == 0
+        self._own = len(parameters) == 1 and is_large(parameters[0])
         self._stack: list[Entry] = []
         self._kept: list[Entry] = []  # not in use
         self._new: Entry | None = None  # of a pass that adds to no other
-        self._step, self._open = LeafStep(), False  # the newest pass, and whether it runs
-        self.ready: list[bool] = []
+        self._step, self._missing = LeafStep(), set[int]()  # of the newest pass; the places whose gradient it has not made
+        self.is_open = False  # whether the newest pass runs
+        self.exchange = Exchange()
 
     def begin(self, renew: bool) -> None:
         """Begins a step. `renew`: in other storage."""
+        if renew:
+            self.exchange = Exchange()
         if renew or self._own:
             self._kept = []
         else:
             self._kept += self._stack
-        self._stack = []
-        self.begin_pass(LeafStep())
-        self._open = False
+        self._stack, self._new, self.is_open = [], None, False
 
-    def begin_pass(self, step: LeafStep) -> None:
-        self.ready = [False] * len(self.parameters)
-        self._step, self._open = step, True
-        self._new = None
+    def begin_pass(self, step: LeafStep, in_place: bool) -> None:
+        """`in_place`: autograd may add to the newest sum, if the pass does."""
+        self._missing = set(range(len(self.parameters)))
+        self._step, self.is_open, self._new = step, True, None
+        if step.additions and in_place:
+            for p, view in zip(self.parameters, self._stack[-1].views):
+                if p.grad is None and len(p._post_accumulate_grad_hooks) == 1:  # a hook of the program's sees its pass alone
+                    p.grad = view
 
     def hide(self) -> None:
-        """Lets the next pass write its gradients without reading old ones."""
+        """Takes what earlier passes made out of `grad`."""
         for p in self.parameters:
             p.grad = None
 
-    def take(self, place: int) -> None:
-        """Moves a parameter's gradient to its place in the bucket, whoever made it."""
-        self.ready[place] = True
+    def take(self, place: int) -> bool:
+        """Moves a parameter's gradient to its place in the bucket, whoever made it. Returns whether the newest pass has made
+        all gradients."""
+        self._missing.discard(place)
         p = self.parameters[place]
         if self._own and not self._step.additions:
             if p.grad.stride() != self._strides[place]:
                 p.grad = self._empty(place).copy_(p.grad.detach())
-            return
-        view = self._newest().views[place]
-        if p.grad is not view:
+        elif p.grad is not (view := self._newest().views[place]):
             (view.add_ if self._step.additions else view.copy_)(p.grad.detach())
             p.grad = view
+        return not self._missing
 
     def end_pass(self) -> None:
         """Completes a pass: zero is the gradient of a parameter that it did not use."""
-        if not self._open:
+        if not self.is_open:
             return
-        self._open = False
-        for place, p in enumerate(self.parameters):
-            if p.grad is not None:
-                self.take(place)
-            elif self._step.additions:
-                p.grad = self._stack[-1].views[place].add_(0.0)  # makes 0.0 of -0.0, as adding the zero of a pass of its own does
-            else:
-                p.grad = self._empty(place).zero_() if self._own else self._newest().views[place].zero_()
+        self.is_open = False
+        for place in list(self._missing):
+            self._take_unused(place)
         if not self._step.additions:
             self._stack.append(self._of_gradient() if self._own else self._newest())
             self._new = None
@@ -249,6 +247,15 @@ class Bucket:
             self._stack[-1].row.add_(right.row)
             if not self._own:
                 self._kept.append(right)
+
+    def _take_unused(self, place: int) -> None:
+        p, added = self.parameters[place], self._stack[-1].views[place] if self._step.additions else None
+        if p.grad is not None and p.grad is not added:
+            self.take(place)
+        elif added is not None:
+            p.grad = added.add_(0.0)  # makes 0.0 of -0.0, as adding the zero of a pass of its own does
+        else:
+            p.grad = self._empty(place).zero_() if self._own else self._newest().views[place].zero_()
 
     def partials(self) -> list[torch.Tensor]:
         """Returns this worker's partial sums."""
@@ -280,11 +287,10 @@ class Bucket:
         if self._kept:
             return self._kept.pop()
         first = self.parameters[0]
-        row = torch.empty(self._numel + -self._numel % self._parts, dtype=first.dtype, device=first.device)
-        row[self._numel:].zero_()
-        parts = row[:self._numel].split([p.numel() for p in self.parameters])
+        sizes = [p.numel() for p in self.parameters]
+        row = torch.empty(sum(sizes), dtype=first.dtype, device=first.device)
         return Entry(row, [part.as_strided(p.shape, strides, part.storage_offset())
-                           for p, strides, part in zip(self.parameters, self._strides, parts)])
+                           for p, strides, part in zip(self.parameters, self._strides, row.split(sizes))])
 
     def _of_gradient(self) -> Entry:
         p = self.parameters[0]

@@ -22,6 +22,7 @@ from mtrun.digests import digest_of, digest_of_state
 from mtrun.evaluation import Evaluation
 from mtrun.exchange import add_in_order
 from mtrun.first_use import FirstUse
+from mtrun.freed_memory import keep_freed_memory
 from mtrun.gradients import Gradients
 from mtrun.handover import give, pass_on, take
 from mtrun.job import Interrupted, Job, Stopped
@@ -101,6 +102,7 @@ class Replica:
                  more: dict[str, Any] | None = None, scaler: torch.amp.GradScaler | None = None,
                  evaluation: Evaluation | None = None, settings: dict[str, Any] | None = None,
                  shard: Callable[[torch.nn.Module, Any], object] | None = None) -> None:
+        keep_freed_memory()
         self.job, self.model, self.optimizer, self.sampler = job, plain(model), optimizer, sampler
         self.complete = False  # whether the run has ended, so that this worker's weights are the final ones
         self._backend, self._checkpoint_steps = backend, checkpoint_steps
@@ -289,7 +291,7 @@ class Replica:
         loss, samples, hash, leaving, regroups, buffers = self._sum(of_step, ids, None if max_norm is None else norm_type)
         self.job.hold()
         rate = self.optimizer.param_groups[0]["lr"]
-        skipped, norm = self._update.apply(plan.step, self._trained(), max_norm, norm_type)
+        skipped, norm = self._update.apply(plan.step, [] if max_norm is None else self._trained(), max_norm, norm_type)
         if not skipped:
             self._buffers.apply(*buffers)
         self._votes = leaving, regroups
@@ -307,7 +309,7 @@ class Replica:
             self._gradients.sum(self.job, *([counts] if self._buffers.any() else []))
         count, hash = gathered(ids)
         record = [count, self._votes_to_leave, wants, self._given_up, *parts_of(hash)]
-        mine = self._update.figures(self._trained(), norm_type)
+        mine = self._update.figures(self._trained() if self._held.shards > 1 else [], norm_type)
         figures = torch.zeros(self.job.world_size, len(mine), dtype=torch.float64)
         figures[self.job.rank] = mine
         parts = [torch.tensor(record, dtype=torch.float64), losses, figures.reshape(-1)]
@@ -328,6 +330,8 @@ class Replica:
             assert sums.plan
             with interruptible(self.job):
                 row = add_in_order(self.job, partials, size, sums.plan)
+            if not more:
+                return row
             self.add_up(total := torch.cat(more))
             return torch.cat([total, row])
         self.add_up(total := torch.cat([*more, partials[0] if partials else row]))

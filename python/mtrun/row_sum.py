@@ -10,13 +10,13 @@ class RowSum:
     """Adds rows in the order of `sums.steps`."""
 
     def __init__(self, sums: StepSums) -> None:
-        self._sums, self._steps = sums, sums.steps
+        self._sums = sums
         self.rows: list[torch.Tensor] = []  # of the stack; after the last row, the partial sums
         self.count = 0  # rows so far
 
     def add(self, row: torch.Tensor) -> None:
         """Adds the next row, which may change afterwards."""
-        additions = self._steps[self.count].additions
+        additions = self._sums.steps[self.count].additions
         self.count += 1
         if not additions:
             self.rows.append(row.clone())

@@ -215,8 +215,9 @@ class SumsTest(GradientsCase):
             return torch.utils.checkpoint.checkpoint(model, inputs, use_reentrant=True)
 
         inputs = torch.randn(2, 4, requires_grad=True)
-        with self.assertRaisesRegex(RuntimeError, "use_reentrant=False"):
-            self.step(Gradients(model), lambda: (twice(inputs) + twice(inputs)).sum())
+        for passes in (1, 2, 3):
+            with self.assertRaisesRegex(RuntimeError, "use_reentrant=False"):
+                self.step(Gradients(model), lambda: (twice(inputs) + twice(inputs)).sum(), *(passes - 1) * [lambda: model(inputs).sum()])
 
 
 class TreeOrderTest(GradientsCase):
@@ -242,6 +243,27 @@ class TreeOrderTest(GradientsCase):
                 self.step(gradients, *map(loss_of, range(filled)), sums=in_tree_order(0, 1, 7, filled))
                 for place, p in enumerate(parameters):
                     self.assertTrue(torch.equal(p.grad, tree_sum([term[place] for term in terms], 0, 7, filled)), (size, filled))
+
+    def test_a_hook_of_the_program_sees_the_gradient_of_its_pass(self):
+        for size in (5, LARGE):
+            model, seen = torch.nn.Linear(1, size), []
+            gradients = Gradients(model)
+            terms = self.contributions([model.weight], 7)
+            losses = [lambda term=term: (model.weight * term[0]).sum() for term in terms]
+            model.weight.register_post_accumulate_grad_hook(lambda p, seen=seen: (seen.append(p.grad.clone()), p.grad.mul_(2), None)[-1])
+            self.step(gradients, *losses, sums=in_tree_order(0, 1, 7, 7))
+            self.assertTrue(all(torch.equal(each, term) for each, (term,) in zip(seen, terms)), size)
+            self.assertTrue(torch.equal(model.weight.grad, tree_sum([2 * term for term, in terms], 0, 7, 7)), size)
+
+    def test_large_gradients_stay_where_autograd_made_them(self):
+        model, made = torch.nn.Linear(1, LARGE, bias=False), []
+        gradients = Gradients(model)
+        model.weight.register_post_accumulate_grad_hook(lambda p: made.append(p.grad.data_ptr()))
+        with unittest.mock.patch("mtrun.gradients.Exchange") as exchange:
+            exchange().combine.return_value = []
+            self.step(gradients, *2 * [lambda: (2 * model.weight).sum()], sums=in_tree_order(2, 3, 6, 6))
+        self.assertEqual([row.data_ptr() for row in exchange().start.call_args.args[0]], made, "three workers do not divide it")
+        self.assertEqual(model.weight.grad.data_ptr(), made[0])
 
     def test_a_pass_that_does_not_use_a_parameter_adds_zero(self):
         for size in (3, LARGE):
