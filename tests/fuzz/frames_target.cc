@@ -9,6 +9,7 @@
 #include "tests/fuzz/invariant.h"
 #include "trainers/collectives/operations.h"
 #include "trainers/collectives/transport.h"
+#include "trainers/collectives/tree_sum.h"
 
 namespace mtrun::fuzz {
 namespace {
@@ -92,7 +93,8 @@ absl::Status AllReduceOf(Transport& transport, unsigned char choice) {
                      .reduce = reduce,
                      .note = static_cast<uint8_t>(notes.own.size()),
                      .count = kCount};
-  return AllReduce(transport, call, data.data(), &notes);
+  const TreePlan plan = PlanTree({{0, 1}, {1, 2}}, /*leaves=*/2, /*filled=*/2);
+  return AllReduce(transport, call, data.data(), plan, &notes);
 }
 
 absl::Status Run(Transport& transport, unsigned char choice) {
