@@ -85,7 +85,7 @@ class Gradients:
         step = self._sums.steps[self._passes]
         self._passes += 1
         for bucket in self._buckets:
-            bucket.begin_pass(step, in_place=self._held.shards == 1)
+            bucket.begin_pass(step)
         self._job, self._in_pass = job, True
         try:
             yield
@@ -205,13 +205,14 @@ class Bucket:
             self._kept += self._stack
         self._stack, self._new, self.is_open = [], None, False
 
-    def begin_pass(self, step: LeafStep, in_place: bool) -> None:
-        """`in_place`: autograd may add to the newest sum, if the pass does."""
+    def begin_pass(self, step: LeafStep) -> None:
+        """Lets autograd add to the newest sum, if the pass does, except to shards and where a hook of the program's is to see
+        the gradient of its pass alone."""
         self._missing = set(range(len(self.parameters)))
         self._step, self.is_open, self._new = step, True, None
-        if step.additions and in_place:
+        if step.additions:
             for p, view in zip(self.parameters, self._stack[-1].views):
-                if p.grad is None and len(p._post_accumulate_grad_hooks) == 1:  # a hook of the program's sees its pass alone
+                if p.grad is None and len(getattr(p, "_post_accumulate_grad_hooks", ())) == 1:
                     p.grad = view
 
     def hide(self) -> None:

@@ -309,7 +309,7 @@ class Replica:
             self._gradients.sum(self.job, *([counts] if self._buffers.any() else []))
         count, hash = gathered(ids)
         record = [count, self._votes_to_leave, wants, self._given_up, *parts_of(hash)]
-        mine = self._update.figures(self._trained() if self._held.shards > 1 else [], norm_type)
+        mine = self._update.figures(self._trained, norm_type)
         figures = torch.zeros(self.job.world_size, len(mine), dtype=torch.float64)
         figures[self.job.rank] = mine
         parts = [torch.tensor(record, dtype=torch.float64), losses, figures.reshape(-1)]

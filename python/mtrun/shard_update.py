@@ -1,6 +1,7 @@
 """Applies summed gradients of which each worker of a node has only its shards."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -22,9 +23,9 @@ class ShardUpdate(Update):
                              "use an optimizer that treats each element alone, such as AdamW or SGD, or leave out `shard`")
         self._figures = torch.zeros(0, 2, dtype=torch.float64)
 
-    def figures(self, parameters: list[Any], norm_type: float | None) -> torch.Tensor:
+    def figures(self, parameters: Callable[[], list[Any]], norm_type: float | None) -> torch.Tensor:
         found = torch.zeros(2, dtype=torch.float64)
-        for p in parameters:
+        for p in parameters():
             if p.grad is None:  # no pass made it, and it has no element here
                 p.grad = fsdp.wrapped(torch.zeros_like(fsdp.local_of(p.detach())), p)
             grad = fsdp.local_of(p.grad)

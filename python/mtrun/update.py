@@ -1,6 +1,9 @@
 """Applies summed gradients: unscales and clips them, and makes the optimizer's step."""
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 MOST_SKIPPED_IN_A_ROW = 64  # each halves the loss scale, so 65536 is then 2^-48: the scale is not the cause
@@ -39,8 +42,9 @@ class Update:
                                      "row; a lower learning rate, a warm-up or no autocast usually helps")
         return skipped, norm
 
-    def figures(self, parameters: list[torch.nn.Parameter], norm_type: float | None) -> torch.Tensor:  # noqa: ARG002
-        """Returns what `take` needs of each worker, float64 numbers. `norm_type`: None if gradients are not clipped."""
+    def figures(self, parameters: Callable[[], list[Any]], norm_type: float | None) -> torch.Tensor:  # noqa: ARG002
+        """Returns what `take` needs of each worker, float64 numbers. `parameters()`: returns all trained ones. `norm_type`: None
+        if gradients are not clipped."""
         return torch.zeros(0, dtype=torch.float64)
 
     def take(self, figures: torch.Tensor) -> None:
