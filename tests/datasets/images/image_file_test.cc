@@ -24,8 +24,9 @@ TEST(ImageFileTest, DecodesByContentWhateverTheNameSays) {
 TEST(ImageFileTest, OtherFilesAreRefusedByTheirKind) {
   const auto error = [](const std::string& file) {
     EXPECT_TRUE(absl::IsInvalidArgument(DecodeImage(file).status())) << file.substr(0, 4);
-    if (FindImageKind(file) == ImageKind::kNone)
+    if (FindImageKind(file) == ImageKind::kNone) {
       EXPECT_EQ(DecodeImage(file).status(), FindAnyImageSize(file).status());
+    }
     return std::string(DecodeImage(file).status().message());
   };
   EXPECT_EQ(error("hello"), "not a JPEG or PNG image");
