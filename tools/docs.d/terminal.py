@@ -15,7 +15,7 @@ Result = collections.namedtuple("Result", "status text wrapped")
 
 
 class Terminal:
-    """A server of its own, whose windows have this environment. Raises FileNotFoundError if there is no tmux."""
+    """A server of its own, whose windows have this environment."""
 
     def __init__(self, environment, columns=COLUMNS, rows=ROWS):
         self.folder = tempfile.mkdtemp(prefix="mtrun-terminal-")
